@@ -1,8 +1,9 @@
 """Defines what is stored of a response: its entries, their names, and the ids by which clients refer to them.
 
-A response is two entries: the response itself, and the items of its own input, which only a request that continues it
-needs. Both together, and those of the responses before it, are the history of the next request. The id of an item tells
-its response, unless a backend of the same dialect made the id: such an item has an entry that names its response.
+A response is two entries: the items of its own input and of its output, and the response object around them. The next
+request needs the object of the response that it continues, which names those before it, and the items of all of them: a
+history costs what its items cost, however many responses it consists of. The id of an item tells its response, unless a
+backend of the same dialect made the id: such an item has an entry that names its response.
 """
 
 import re
@@ -17,8 +18,8 @@ from gateway.dialects.stateful import AnswerRecord
 
 # Each name begins with the form of its entry: one that changes gets another name, so that gateways of two versions may
 # use one store.
-_RESPONSE: Final = "response:"
-_INPUT: Final = "input:"
+_RESPONSE: Final = "response.2:"
+_ITEMS: Final = "items:"
 _ITEM: Final = "item:"
 # An item of the output has the index of its place behind the digits of its response, one of the input an `i` between.
 _OWN_ITEM: Final = re.compile(r"[a-z]{1,8}_([0-9a-f]{24})(i?)[0-9]{1,6}")
@@ -27,10 +28,10 @@ _OWN_ITEM: Final = re.compile(r"[a-z]{1,8}_([0-9a-f]{24})(i?)[0-9]{1,6}")
 class StoredResponse(msgspec.Struct, frozen=True):
     """The entry of a response.
 
-    `ancestors` are the ids of the responses before it, the oldest first; `size` is the number of bytes of all of them,
-    with their inputs, and of this one; `renewed_at` is the Unix time at which all of them had been written or renewed;
+    `ancestors` are the ids of the responses before it, the oldest first; `size` is the number of bytes of the items of
+    all of them and of this one; `renewed_at` is the Unix time at which all of them had been written or renewed;
     `named_items` are the ids of its items that have an entry of their own. `response` is the JSON of the response
-    object.
+    object, whose `output` is empty.
     """
 
     ancestors: tuple[str, ...]
@@ -40,8 +41,11 @@ class StoredResponse(msgspec.Struct, frozen=True):
     response: msgspec.Raw
 
 
-class _Output(msgspec.Struct, frozen=True):
+class StoredItems(msgspec.Struct, frozen=True):
+    """The entry with the items of a response: those of its own input, and its output."""
+
     # Any: msgspec cannot read the recursive Json type.
+    input: list[dict[str, Any]]
     output: list[dict[str, Any]]
 
 
@@ -65,9 +69,9 @@ def response_entry(identity: str) -> str:
     return _RESPONSE + identity
 
 
-def input_entry(identity: str) -> str:
-    """Returns the name of the entry with the own input of a response."""
-    return _INPUT + identity
+def items_entry(identity: str) -> str:
+    """Returns the name of the entry with the items of a response."""
+    return _ITEMS + identity
 
 
 def item_entry(identity: str) -> str:
@@ -86,16 +90,16 @@ def record(unique: str, stored: StoredInput, response: dict[str, Json], now: int
     """Returns what is stored of a complete response: its own entry last, without which nothing refers to the others."""
     identity = response_id(unique)
     named = tuple(_named_items(response))
-    items = msgspec.json.encode(stored.items)
-    written = msgspec.json.encode(response)
-    size = stored.size + len(items) + len(written)
+    items = msgspec.json.encode({"input": stored.items, "output": response["output"]})
+    written = msgspec.json.encode({**response, "output": []})
+    size = stored.size + len(items)
     renews = not stored.ancestors or now - stored.renewed_at >= renew_s
     renewed_at = now if renews else stored.renewed_at
     entry = StoredResponse(stored.ancestors, size, renewed_at, named, msgspec.Raw(written))
-    earlier = [name(ancestor) for ancestor in stored.ancestors for name in (response_entry, input_entry)]
+    earlier = [name(ancestor) for ancestor in stored.ancestors for name in (response_entry, items_entry)]
     return AnswerRecord(
         (
-            (input_entry(identity), items),
+            (items_entry(identity), items),
             *[(item_entry(name), identity.encode()) for name in named],
             (response_entry(identity), msgspec.json.encode(entry)),
         ),
@@ -107,7 +111,7 @@ def record(unique: str, stored: StoredInput, response: dict[str, Json], now: int
 
 def entries_of(identity: str, stored: StoredResponse) -> tuple[str, ...]:
     """Returns the names of all entries of a response, its own first."""
-    return response_entry(identity), input_entry(identity), *map(item_entry, stored.named_items)
+    return response_entry(identity), items_entry(identity), *map(item_entry, stored.named_items)
 
 
 def read_response(entry: bytes) -> StoredResponse:
@@ -115,14 +119,15 @@ def read_response(entry: bytes) -> StoredResponse:
     return msgspec.json.decode(entry, type=StoredResponse)
 
 
-def read_output(stored: StoredResponse) -> list[Item]:
-    """Returns the items of a response's output."""
-    return msgspec.json.decode(stored.response, type=_Output).output
+def read_items(entry: bytes) -> StoredItems:
+    """Returns the items of a response."""
+    return _ITEMS_DECODER.decode(entry)
 
 
-def read_input(entry: bytes) -> list[Item]:
-    """Returns the items of a response's own input."""
-    return msgspec.json.decode(entry, type=list[dict[str, Any]])
+def whole_response(stored: StoredResponse, items: bytes) -> bytes:
+    """Returns the JSON of a response object with its output, from its two entries."""
+    parts = _PARTS_DECODER.decode(stored.response)
+    return msgspec.json.encode({**parts, "output": _PARTS_DECODER.decode(items)["output"]})
 
 
 def _named_items(response: dict[str, Json]) -> Iterator[str]:
@@ -132,3 +137,7 @@ def _named_items(response: dict[str, Json]) -> Iterator[str]:
         identity = item.get("id") if isinstance(item, dict) else None
         if isinstance(identity, str) and owner_of(identity) is None:
             yield identity
+
+
+_ITEMS_DECODER: Final = msgspec.json.Decoder(StoredItems)
+_PARTS_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])

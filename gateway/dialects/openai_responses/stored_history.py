@@ -10,11 +10,11 @@ from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document
 from gateway.dialects.openai_responses.stored_answer import (
     StoredInput,
-    input_entry,
+    StoredItems,
     item_entry,
+    items_entry,
     owner_of,
-    read_input,
-    read_output,
+    read_items,
     read_response,
     response_entry,
 )
@@ -28,8 +28,8 @@ Entries = Mapping[str, bytes | None]
 
 
 class StoredHistory(msgspec.Struct, frozen=True):
-    """The items before those of the request, the oldest first, the responses that they come from, the bytes of these,
-    and the Unix time at which all of them had been written or renewed."""
+    """The items before those of the request, the oldest first, the responses that they come from, the bytes of the
+    items, and the Unix time at which all of them had been written or renewed."""
 
     items: Sequence[Item] = ()
     responses: tuple[str, ...] = ()
@@ -55,14 +55,13 @@ def missing_entries(document: Document) -> tuple[str, ...]:
 
 
 def chain_entries(identity: str, found: Entries) -> Iterator[str]:
-    """Yields the entries of a response, of its input and of all responses before it, as far as they are known."""
+    """Yields the entry of a response, and those with the items of it and of all responses before it, as far as they are
+    known."""
     name = response_entry(identity)
     yield name
+    yield items_entry(identity)
     if (entry := found.get(name)) is not None:
-        yield input_entry(identity)
-        for ancestor in read_response(entry).ancestors:
-            yield response_entry(ancestor)
-            yield input_entry(ancestor)
+        yield from map(items_entry, read_response(entry).ancestors)
 
 
 def read_history(document: Document) -> StoredHistory:
@@ -87,11 +86,12 @@ def read_chain(identity: str, found: Entries) -> StoredHistory | None:
     responses = (*stored.ancestors, identity)
     items: list[Item] = []
     for response in responses:
-        answer, own = found.get(response_entry(response)), found.get(input_entry(response))
-        if answer is None or own is None:
+        stands = found.get(items_entry(response))
+        if stands is None:
             raise _broken(identity)
-        items += read_input(own)
-        items += read_output(read_response(answer))
+        own = read_items(stands)
+        items += own.input
+        items += own.output
     return StoredHistory(items, responses, stored.size, stored.renewed_at)
 
 
@@ -99,12 +99,14 @@ def resolved(items: Sequence[Json], history: StoredHistory, found: Entries) -> l
     """Returns the items of the request with what each reference names in its place. One that names an item of the
     history before it stays as it is. Raises InvalidRequest for one that names nothing stored."""
     known = {item.get("id") for item in history.items}
+    responses = frozenset(history.responses)
+    read: dict[str, StoredItems] = {}
     out = [*items]
     for index, identity in _references(items):
         owner = owner_of(identity)
-        if identity in known or (owner is not None and owner[0] in history.responses):
+        if identity in known or (owner is not None and owner[0] in responses):
             continue
-        item = _find(identity, found)
+        item = _find(identity, found, read)
         if item is None:
             raise _item_not_found(f"{ITEMS}[{index}]")
         out[index] = item
@@ -144,30 +146,28 @@ def _references(items: object) -> Iterator[tuple[int, str]]:
 def _item_entries(identity: str, found: Entries) -> Iterator[str]:
     owner = owner_of(identity)
     if owner is not None:
-        response, is_input = owner
-        yield input_entry(response) if is_input else response_entry(response)
+        yield items_entry(owner[0])
         return
     name = item_entry(identity)
     yield name
     if (response_of := found.get(name)) is not None:
-        yield response_entry(response_of.decode())
+        yield items_entry(response_of.decode())
 
 
-def _find(identity: str, found: Entries) -> Item | None:
-    """Returns the stored item with this id."""
+def _find(identity: str, found: Entries, read: dict[str, StoredItems]) -> Item | None:
+    """Returns the stored item with this id. `read` holds the items of each response that was looked through before."""
     owner = owner_of(identity)
+    named = found.get(item_entry(identity)) if owner is None else None
+    response = owner[0] if owner is not None else named.decode() if named is not None else ""
+    if response not in read:
+        entry = found.get(items_entry(response))
+        if entry is None:
+            return None
+        read[response] = read_items(entry)
     if owner is not None and owner[1]:
-        own = found.get(input_entry(owner[0]))
-        items = [] if own is None else read_input(own)
-        return next((item for n, item in enumerate(items) if input_item_id(item, owner[0], n) == identity), None)
-    if owner is None:
-        named = found.get(item_entry(identity))
-        entry = None if named is None else found.get(response_entry(named.decode()))
-    else:
-        entry = found.get(response_entry(owner[0]))
-    if entry is None:
-        return None
-    return next((item for item in read_output(read_response(entry)) if item.get("id") == identity), None)
+        own = enumerate(read[response].input)
+        return next((item for n, item in own if input_item_id(item, response, n) == identity), None)
+    return next((item for item in read[response].output if item.get("id") == identity), None)
 
 
 def _not_found(identity: str) -> InvalidRequest:

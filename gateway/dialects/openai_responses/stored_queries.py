@@ -13,11 +13,11 @@ from gateway.dialects.openai_responses.response_models import DeletedResponse
 from gateway.dialects.openai_responses.stored_answer import (
     StoredResponse,
     entries_of,
-    input_entry,
-    read_input,
-    read_output,
+    items_entry,
+    read_items,
     read_response,
     response_entry,
+    whole_response,
 )
 from gateway.dialects.openai_responses.stored_history import Entries, chain_entries, input_item_id
 from gateway.dialects.openai_responses.turn_items import Item, type_of
@@ -49,10 +49,13 @@ class ReadResponse:
         self._id = identity
 
     def missing(self, found: Entries) -> Sequence[str]:
-        return _missing([response_entry(self._id)], found)
+        return _missing([response_entry(self._id), items_entry(self._id)], found)
 
     def encode(self, found: Entries) -> bytes:
-        return bytes(_response(self._id, found).response)
+        stored, items = _response(self._id, found), found.get(items_entry(self._id))
+        if items is None:
+            raise _not_found(self._id)
+        return whole_response(stored, items)
 
     def deletes(self, found: Entries) -> Sequence[str]:
         return ()
@@ -91,7 +94,7 @@ class ListInputItems:
         self._page = page
 
     def missing(self, found: Entries) -> Sequence[str]:
-        # Of the responses before it their items are listed, too; its own output is not.
+        # Of the responses before it their output is listed, too; its own is not.
         return _missing(chain_entries(self._id, found), found)
 
     def encode(self, found: Entries) -> bytes:
@@ -125,14 +128,15 @@ class ListInputItems:
 def _listed(identity: str, stored: StoredResponse, found: Entries) -> Iterator[Item]:
     """Yields the items in their order, each with an id. Raises InvalidRequest where a response before it is missing."""
     for response in (*stored.ancestors, identity):
-        answer, own = found.get(response_entry(response)), found.get(input_entry(response))
-        if answer is None or own is None:
+        stands = found.get(items_entry(response))
+        if stands is None:
             message = f"The items before the response '{identity[:80]}' are no longer stored."
             raise InvalidRequest(message, status=404, code="response_not_found")
-        for index, item in enumerate(read_input(own)):
+        own = read_items(stands)
+        for index, item in enumerate(own.input):
             yield _listed_item(item, input_item_id(item, response, index))
         if response != identity:
-            yield from (_listed_item(item, str(item.get("id"))) for item in read_output(read_response(answer)))
+            yield from (_listed_item(item, str(item.get("id"))) for item in own.output)
 
 
 def _listed_item(item: Item, identity: str) -> Item:
@@ -152,9 +156,13 @@ def _listed_item(item: Item, identity: str) -> Item:
 def _response(identity: str, found: Entries) -> StoredResponse:
     entry = found.get(response_entry(identity))
     if entry is None:
-        message = f"Response with id '{identity[:80]}' not found."
-        raise InvalidRequest(message, status=404, code="response_not_found")
+        raise _not_found(identity)
     return read_response(entry)
+
+
+def _not_found(identity: str) -> InvalidRequest:
+    message = f"Response with id '{identity[:80]}' not found."
+    return InvalidRequest(message, status=404, code="response_not_found")
 
 
 def _missing(names: Iterator[str] | Sequence[str], found: Mapping[str, bytes | None]) -> tuple[str, ...]:

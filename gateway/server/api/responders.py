@@ -233,8 +233,8 @@ class StateResponder:
     async def finish(self, events: Sequence[Event]) -> None:
         events = self._state.record(events)
         # Before the client has the end of the answer: its next request may come at once.
-        self._state.conclude()
-        await self._responder.finish(events)
+        notices = await self._state.conclude()
+        await self._responder.finish([*notices, *events] if notices else events)
 
     async def rescue(self, events: Sequence[Event]) -> None:
         await self._responder.rescue(self._state.record(events))

@@ -4,7 +4,6 @@ Unlike what other features keep, an answer that cannot be read is no miss: witho
 answered as another conversation.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -15,7 +14,7 @@ from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.document import Document
 from gateway.dialects.stateful import AnswerRecord, StatefulDialect, StoringEncoder
-from gateway.server.state.guarded_store import DEADLINE_S, GuardedStore
+from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import Put, Space, StoreUnavailable
 from gateway.server.state.stores import Stores
@@ -23,9 +22,6 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.settings import ResponsesSettings, Settings
 
 SPACE: Final[Space] = "rsp"
-# All writes of an answer, for which its client waits, may take a little longer than the deadline of one operation: a
-# store which misses that is seen to fail.
-GRACE_S: Final = 0.01
 # Of the history of one answer: a request that continues it has to read and send all of it.
 MOST_LINKS: Final = 512
 MOST_BYTES: Final = 8 * 2**20
@@ -65,8 +61,7 @@ class AnswerStores:
         found = self._stores.of(context)
         if found is None:
             return None
-        deadline_s = max(DEADLINE_S, found.deadline_s)
-        return AnswerStore(found.store, found.tenant, self._settings.responses.ttl_s, deadline_s)
+        return AnswerStore(found.store, found.tenant, self._settings.responses.ttl_s)
 
     def for_answer(
         self, answers: "AnswerStore | None", model: ResponsesSettings, notices: list[Notice]
@@ -84,14 +79,13 @@ class AnswerStores:
 
 
 class AnswerStore:
-    """The answers of one client, which live for `ttl_s` seconds. An operation may take `deadline_s` seconds."""
+    """The answers of one client, which live for `ttl_s` seconds."""
 
-    def __init__(self, store: GuardedStore, tenant: str, ttl_s: float, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, store: GuardedStore, tenant: str, ttl_s: float) -> None:
         self.in_memory = store.name == MemoryStore.name
         self._store = store
         self._tenant = tenant
         self._ttl_s = ttl_s
-        self._deadline_s = deadline_s
 
     async def find(self, missing: Callable[[Found], Sequence[str]]) -> Found:
         """Returns the entries that `missing` names, also those that it names only once it has others. Raises
@@ -100,7 +94,7 @@ class AnswerStore:
         while names := missing(found):
             try:
                 keys = [_key(name) for name in names]
-                entries = await self._store.get(self._tenant, SPACE, keys, self._deadline_s)
+                entries = await self._store.get(self._tenant, SPACE, keys)
             except StoreUnavailable as failure:
                 raise _unavailable(failure) from failure
             for name, entry in zip(names, entries, strict=True):
@@ -129,16 +123,13 @@ class AnswerStore:
         if record.size > MOST_BYTES:
             return f"the history has {record.size} bytes; the most is {MOST_BYTES}"
         try:
-            async with asyncio.timeout(self._deadline_s + GRACE_S):
-                if renewed := [_key(name) for name in record.renewed]:
-                    await self._store.extend(self._tenant, SPACE, renewed, self._ttl_s, self._deadline_s)
-                for name, data in record.entries:
-                    put = Put(SPACE, _key(name), data, self._ttl_s)
-                    await self._store.put(self._tenant, put, self._deadline_s)
+            if renewed := [_key(name) for name in record.renewed]:
+                await self._store.extend(self._tenant, SPACE, renewed, self._ttl_s)
+            await self._store.put(
+                self._tenant, *[Put(SPACE, _key(name), data, self._ttl_s) for name, data in record.entries]
+            )
         except StoreUnavailable as failure:
             return str(failure)
-        except TimeoutError:
-            return f"the store did not confirm it within {self._deadline_s * 1000:.0f} ms"
         return None
 
 

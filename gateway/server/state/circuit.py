@@ -8,23 +8,28 @@ LONGEST_PAUSE_S: Final = 30.0
 
 
 class Circuit:
-    """Closed while the store works; `MOST_FAILURES` failures in a row open it."""
+    """Closed while the store works; `MOST_FAILURES` failures in a row open it. `failures` counts all of them."""
 
     def __init__(self) -> None:
         self.open = False
-        self._failures = 0
+        self.failures = 0
+        self._in_a_row = 0
         self._pause_s = FIRST_PAUSE_S
 
     def succeed(self) -> None:
         """An operation or a ping has succeeded."""
         self.open = False
-        self._failures = 0
+        self._in_a_row = 0
         self._pause_s = FIRST_PAUSE_S
 
-    def fail(self) -> bool:
-        """An operation has failed. Returns whether this has opened the circuit."""
-        self._failures += 1
-        opens = not self.open and self._failures >= MOST_FAILURES
+    def fail(self, failures: int) -> bool:
+        """An operation has failed, which began when there had been so many `failures`. Those that were under way
+        together have failed once. Returns whether this has opened the circuit."""
+        if failures != self.failures:
+            return False
+        self.failures += 1
+        self._in_a_row += 1
+        opens = not self.open and self._in_a_row >= MOST_FAILURES
         self.open |= opens
         return opens
 

@@ -1,7 +1,9 @@
-"""Guards what a store is asked for: every operation has a deadline, a failing store is left alone for a while, and all
-of it is counted.
+"""Guards what a store is asked for: so many operations at once, each with a deadline; a failing store is left alone for
+a while; and all of it is counted.
 
-So a store that is slow, down, full or wrong costs a request at most its deadline, and after three failures nothing.
+So a store that is slow, down, full or wrong costs a request at most its deadline, and after three failures nothing. A
+gateway that is busy is no such store: neither its lag nor the wait for a turn counts as time of the store, and what
+fails together is one failure.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from gateway.server.state.circuit import Circuit
 from gateway.server.state.store import Space, StoreUnavailable
+from gateway.server.state.store_clock import StoreClock
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 
@@ -24,10 +27,16 @@ T = TypeVar("T")
 
 
 class Guard:
-    """The guard of one store. `ping` waits for a reply of the store; `loss` says in a warning what a failure means."""
+    """The guard of one store, which is asked for `at_once` operations at the same time. `ping` waits for a reply of the
+    store; `loss` says in a warning what a failure means. `clock` measures how long the store is waited for."""
 
-    def __init__(self, name: str, ping: Callable[[], Awaitable[None]], loss: str, metrics: Metrics) -> None:
+    def __init__(
+        self, name: str, at_once: int, ping: Callable[[], Awaitable[None]], loss: str, metrics: Metrics
+    ) -> None:
         self.name = name
+        self.clock = StoreClock()
+        # Released without a wait: a second cancellation loses no turn.
+        self._turns = asyncio.Semaphore(at_once)
         self._ping = ping
         self._loss = loss
         self._metrics = metrics
@@ -37,22 +46,24 @@ class Guard:
         self._warned = False
 
     async def run(self, op: str, space: AnySpace, call: Callable[[], Awaitable[T]], within_s: float) -> T:
-        """Returns what the store answers within `within_s` seconds. Raises StoreUnavailable, at once while the store is
+        """Returns what the store answers within `within_s` seconds of its time. An operation that waits for its turn
+        fails when those before it have had no answer for so long. Raises StoreUnavailable, at once while the store is
         left alone."""
-        if self._circuit.open:
-            self.count(op, space, "skipped")
-            raise StoreUnavailable("down", "it has failed and is not asked until it answers again")
         began = time.monotonic()
+        await self._turn(op, space, within_s)
+        failures = self._circuit.failures
         try:
-            async with asyncio.timeout(within_s):
+            async with self.clock.limit(within_s):
                 result = await call()
         except TimeoutError:
-            failure = StoreUnavailable("slow", f"no reply to {op} within {within_s * 1000:.0f} ms")
-            self._fail(op, space, failure)
-            raise failure from None
+            raise self._slow(op, space, within_s, failures) from None
         except StoreUnavailable as failure:
-            self._fail(op, space, failure)
+            self.clock.answered()
+            self._fail(op, space, failure, failures)
             raise
+        finally:
+            self._turns.release()
+        self.clock.answered()
         self._circuit.succeed()
         self._metrics.state_seconds.observe(time.monotonic() - began, op)
         return result
@@ -68,11 +79,42 @@ class Guard:
             self._reopening.cancel()
             await asyncio.wait((self._reopening,))
 
-    def _fail(self, op: str, space: AnySpace, failure: StoreUnavailable) -> None:
+    async def _turn(self, op: str, space: AnySpace, within_s: float) -> None:
+        """Waits until the store may be asked. Raises StoreUnavailable."""
+        self._check(op, space)
+        if not self._turns.locked():
+            await self._turns.acquire()
+            return
+        failures = self._circuit.failures
+        try:
+            async with self.clock.limit(within_s, in_line=True):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self._slow(op, space, within_s, failures) from None
+        try:
+            self._check(op, space)
+        except StoreUnavailable:
+            self._turns.release()
+            raise
+
+    def _check(self, op: str, space: AnySpace) -> None:
+        if self._circuit.open:
+            self.count(op, space, "skipped")
+            raise StoreUnavailable("down", "it has failed and is not asked until it answers again")
+
+    def _slow(self, op: str, space: AnySpace, within_s: float, failures: int) -> StoreUnavailable:
+        failure = StoreUnavailable("slow", f"no reply to {op} within {within_s * 1000:.0f} ms")
+        self._fail(op, space, failure, failures)
+        return failure
+
+    def _fail(self, op: str, space: AnySpace, failure: StoreUnavailable, failures: int) -> None:
+        """Counts the failure of an operation that began after so many `failures`."""
         self.count(op, space, failure.reason)
         self._warn(failure)
         # A full store can be read, and the next write may be smaller.
-        if failure.reason != "full" and self._circuit.fail() and (self._reopening is None or self._reopening.done()):
+        if failure.reason == "full" or not self._circuit.fail(failures):
+            return
+        if self._reopening is None or self._reopening.done():
             self._reopening = asyncio.create_task(self._reopen())
 
     def _warn(self, failure: StoreUnavailable) -> None:

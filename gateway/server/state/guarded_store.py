@@ -1,15 +1,16 @@
 """Puts a store of entries behind its guard, with a queue for the writes in the background."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from gateway.server.state.guard import PING_S, Guard
-from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, StoreStats
+from gateway.server.state.guard import PING_S, AnySpace, Guard
+from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, StoreStats, StoreUnavailable
 from gateway.server.state.write_queue import Write, WriteQueue
 from gateway.server.telemetry.metrics import Metrics
+from gateway.settings import StateSettings
 
-# The deadline of an operation that no client waits for. Stored responses, which cannot be done without, have this one
-# or that of the settings, whichever is longer.
+# The least deadline of an operation that no client waits for, and of stored responses, which cannot be done without.
 DEADLINE_S: Final = 0.25
 # Deletions and counts of everything may take longer.
 LONG_S: Final = 10.0
@@ -19,44 +20,49 @@ T = TypeVar("T")
 
 
 class GuardedStore:
-    """See `StateStore`."""
+    """See `StateStore`. An operation has `deadline_s` seconds of the store's time where its caller gives it no other
+    deadline; `clock` measures that time."""
 
-    def __init__(self, store: StateStore, metrics: Metrics) -> None:
+    def __init__(self, store: StateStore, metrics: Metrics, deadline_s: float = DEADLINE_S) -> None:
         self.name = store.name
+        self.at_once = store.at_once
+        self.deadline_s = deadline_s
         self._store = store
         self._metrics = metrics
-        self._guard = Guard(store.name, store.ping, LOSS, metrics)
+        self._guard = Guard(store.name, store.at_once, store.ping, LOSS, metrics)
+        self.clock = self._guard.clock
         self._writes = WriteQueue()
 
     async def get(
-        self, tenant: str, space: Space, keys: Sequence[bytes], within_s: float = DEADLINE_S
+        self, tenant: str, space: Space, keys: Sequence[bytes], within_s: float | None = None
     ) -> list[Entry | None]:
         """See `StateStore`. The reply must come within `within_s` seconds."""
-        found = await self._guard.run("get", space, lambda: self._store.get(tenant, space, keys), within_s)
+        found = await self._run("get", space, lambda: self._store.get(tenant, space, keys), within_s)
         misses = found.count(None)
         self._guard.count("get", space, "miss", by=misses)
         self._guard.count("get", space, "hit", by=len(found) - misses)
         return found
 
-    async def put(self, tenant: str, put: Put, within_s: float = DEADLINE_S) -> bool:
-        """See `StateStore`. The reply must come within `within_s` seconds."""
-        stored = await self._guard.run("put", put.space, lambda: self._store.put(tenant, put), within_s)
-        self._guard.count("put", put.space, "done" if stored else "conflict")
+    async def put(self, tenant: str, *puts: Put, within_s: float | None = None) -> bool:
+        """See `StateStore`; all values are of one space. The reply must come within `within_s` seconds."""
+        space = puts[0].space
+        stored = await self._run("put", space, lambda: self._store.put(tenant, *puts), within_s)
+        self._guard.count("put", space, "done" if stored else "conflict")
         return stored
 
     async def extend(
-        self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float, within_s: float = DEADLINE_S
+        self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float, within_s: float | None = None
     ) -> None:
         """See `StateStore`. The reply must come within `within_s` seconds."""
-        await self._guard.run("extend", space, lambda: self._store.extend(tenant, space, keys, ttl_s), within_s)
+        await self._run("extend", space, lambda: self._store.extend(tenant, space, keys, ttl_s), within_s)
         self._guard.count("extend", space, "done")
 
     async def delete(self, tenant: str, space: Space, keys: Sequence[bytes]) -> None:
         """See `StateStore`."""
-        await self._guard.run("delete", space, lambda: self._store.delete(tenant, space, keys), DEADLINE_S)
+        await self._run("delete", space, lambda: self._store.delete(tenant, space, keys))
         self._guard.count("delete", space, "done")
 
-    async def epoch(self, tenant: str, within_s: float = DEADLINE_S) -> bytes:
+    async def epoch(self, tenant: str, within_s: float | None = None) -> bytes:
         """See `StateStore`. The reply must come within `within_s` seconds."""
         return await self._done("epoch", lambda: self._store.epoch(tenant), within_s)
 
@@ -113,12 +119,32 @@ class GuardedStore:
             self._guard.count("write_later", "-", "dropped")
         return added
 
+    async def write_now(self, write: Write, within_s: float) -> StoreUnavailable | None:
+        """Runs a write of this store at once. Returns why it is not confirmed within `within_s` seconds of the store's
+        time; it then goes on in the background, unless it has failed."""
+        task = self._writes.begin(write)
+        try:
+            async with self.clock.limit(within_s):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            return StoreUnavailable("slow", f"no confirmation within {within_s * 1000:.0f} ms")
+
     async def written(self) -> None:
-        """Waits until no write is left that was to be made later."""
+        """Waits until no write is left that was begun or is to be made later."""
         await self._writes.join()
 
-    async def _done(self, op: str, call: Callable[[], Awaitable[T]], within_s: float = DEADLINE_S) -> T:
+    async def _done(self, op: str, call: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
         """Runs an operation that has no space."""
-        result = await self._guard.run(op, "-", call, within_s)
+        result = await self._run(op, "-", call, within_s)
         self._guard.count(op, "-", "done")
         return result
+
+    async def _run(
+        self, op: str, space: AnySpace, call: Callable[[], Awaitable[T]], within_s: float | None = None
+    ) -> T:
+        return await self._guard.run(op, space, call, self.deadline_s if within_s is None else within_s)
+
+
+def patience_s(state: StateSettings) -> float:
+    """Returns the deadline of an operation that no client waits for, in seconds."""
+    return max(DEADLINE_S, state.deadline_ms / 1000)

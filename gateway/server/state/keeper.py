@@ -6,7 +6,7 @@ binds it so, the model that made it; where two answers cannot be told apart, nei
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -26,6 +26,8 @@ from gateway.response.own_state import OwnStateFilter
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.kept_states import KeptStates
 from gateway.server.state.request_store import RequestStore
+from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.write_queue import Write
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
@@ -106,20 +108,16 @@ class Kept:
                 pass
         return await self._store.epoch()
 
-    def later(self, write: Callable[[], Awaitable[None]]) -> None:
+    def later(self, write: Write) -> None:
         """Makes a write behind the answer; with too many waiting it is left out."""
-        tenant = self._store.tenant
+        if self._store.store.write_later(lambda: self._ended(write)):
+            self._writing[self._store.tenant] += 1
 
-        async def run() -> None:
-            try:
-                await write()
-            finally:
-                self._writing[tenant] -= 1
-                if not self._writing[tenant]:
-                    del self._writing[tenant]
-
-        if self._store.store.write_later(run):
-            self._writing[tenant] += 1
+    async def now(self, write: Write) -> StoreUnavailable | None:
+        """Makes a write before the end of the answer, which waits for the store no longer than a request. Returns why
+        it is not confirmed."""
+        self._writing[self._store.tenant] += 1
+        return await self._store.store.write_now(lambda: self._ended(write), self._store.deadline_s)
 
     async def epoch(self) -> bytes:
         """Returns the key of the tenant's digests for a write. Raises StoreUnavailable."""
@@ -128,6 +126,16 @@ class Kept:
     def count(self, outcome: str) -> None:
         """Counts a turn or an answer."""
         self._metrics.replays.inc(*self._labels, outcome)
+
+    async def _ended(self, write: Write) -> None:
+        """Makes a write that is counted as running."""
+        tenant = self._store.tenant
+        try:
+            await write()
+        finally:
+            self._writing[tenant] -= 1
+            if not self._writing[tenant]:
+                del self._writing[tenant]
 
 
 class _Put(msgspec.Struct, frozen=True):
@@ -152,11 +160,13 @@ class KeeperPart:
         self._answer = AnswerReader(rule)
         self._before: Turn | None = None
         self._put: list[_Put] = []
+        self._required = False
         self._outcomes: list[Outcome] = []
 
     async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
         """Returns the conversation with the state that it lacks, and what became of the state of each turn."""
         self._before = conversation.turns[-1] if conversation.turns else None
+        self._required = is_required(self._rule, conversation)
         asking = msgspec.structs.replace(conversation, keeps=self._rule, reads=conversation.reads | {"reasoning"})
         reach = turns_in_reach(conversation.turns, self._rule)
         secret = await self._kept.secret() if reach else None
@@ -173,20 +183,30 @@ class KeeperPart:
         self._answer.feed(events)
         return self._shown.feed(events)
 
-    def conclude(self) -> None:
-        """Keeps the state of a whole answer, and lets the state live on that was put in."""
+    async def conclude(self) -> Sequence[Notice]:
+        """Keeps the state of a whole answer, and lets the state live on that was put in. Where the provider refuses a
+        request without its state, the client may send that request to another worker at once: the state is written
+        before the answer ends."""
         if self._put:
             used = [key for put in self._put for key in (*put.anchors, put.variant.state) if key is not None]
             self._kept.later(lambda: self._kept.states.use(used))
         # The answer to a message that the client began is a part of a turn.
         begun = self._before is not None and self._before.role == "assistant"
         if not self._answer.complete or begun or not (state := self._answer.state):
-            return
+            return ()
         data = encode_state(state)
         if len(data) > MOST_ENTRY:
             self._kept.count("oversize")
-        else:
-            self._kept.later(lambda: self._keep(self._answer.turn, state, data))
+            return ()
+
+        async def keep() -> None:
+            await self._keep(self._answer.turn, state, data)
+
+        if not self._required:
+            self._kept.later(keep)
+            return ()
+        failure = await self._kept.now(keep)
+        return () if failure is None else (unconfirmed(self._rule, failure),)
 
     def refuse(self, error: BackendError) -> None:
         """Drops what the provider has refused, so that the next request does not send it again."""
@@ -208,14 +228,13 @@ class KeeperPart:
         states = await self._kept.states.states(
             key for at, choice in choices.items() if recaller.lacks(turns[at]) for key in _state_of(choice)
         )
-        required = is_required(self._rule, conversation)
         outcomes: dict[int, Outcome] = {}
         room = MOST_CHAT
         for at in reversed(reach):
             choice = choices[at]
             state = next((states[key] for key in _state_of(choice) if key in states), None)
             size = 0 if state is None else len(encode_state(state))
-            turn, outcome = recaller.recall(turns[at], choice, state if size <= room else None, required=required)
+            turn, outcome = recaller.recall(turns[at], choice, state if size <= room else None, required=self._required)
             if outcome == "restored" and choice.variant is not None:
                 room -= size
                 self._put.append(_Put(turn.index, choice.anchors, choice.variant))
@@ -247,6 +266,12 @@ class KeeperPart:
 
     def _drop(self, put: _Put) -> None:
         self._kept.later(lambda: self._kept.states.drop(put.anchors, put.variant))
+
+
+def unconfirmed(rule: StateRule, failure: StoreUnavailable) -> Notice:
+    """Returns the notice of an answer that ends before its state is known to be stored."""
+    detail = f"the {kind_of(rule)} of this answer may be missing from a request that follows at once: {failure}"
+    return Notice("state", "failed", "STATE_UNCONFIRMED", detail, level="warning")
 
 
 def _anchors(turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, tuple[bytes, ...]]:

@@ -15,7 +15,7 @@ from gateway.history.kept_state.variants import (
     without_variant,
 )
 from gateway.server.state.request_store import RequestStore
-from gateway.server.state.store import ABSENT, Put, Space
+from gateway.server.state.store import ABSENT, Entry, Put, Space
 
 SPACE: Final[Space] = "ops"
 # So often another worker may come first before a change is given up; the state is then missing, never wrong.
@@ -37,9 +37,7 @@ class KeptStates:
         """Returns what is known of each anchor."""
         keys = [*dict.fromkeys(anchors)]
         entries = await self._read.get(SPACE, keys)
-        return {
-            key: () if entry is None else decode_variants(entry.data) for key, entry in zip(keys, entries, strict=True)
-        }
+        return {key: _variants(entry) for key, entry in zip(keys, entries, strict=True)}
 
     async def states(self, keys: Iterable[bytes]) -> Mapping[bytes, TurnState]:
         """Returns the states that are still there."""
@@ -49,11 +47,17 @@ class KeptStates:
         return {key: state for key, state in read.items() if state is not None}
 
     async def keep(self, anchors: Sequence[bytes], variant: Variant, data: bytes) -> None:
-        """Stores a state, and then where it is."""
+        """Stores a state and where it is, both or neither."""
         assert variant.state is not None, "a new state has a key"
-        await self._store.put(self._tenant, Put(SPACE, variant.state, data, self._ttl_s))
-        for anchor in anchors:
-            await self._change(anchor, lambda variants: with_variant(variants, variant))
+        state = Put(SPACE, variant.state, data, self._ttl_s)
+        for _ in range(_TRIES):
+            entries = await self._store.get(self._tenant, SPACE, anchors)
+            places = [
+                self._changed(anchor, entry, with_variant(_variants(entry), variant))
+                for anchor, entry in zip(anchors, entries, strict=True)
+            ]
+            if await self._store.put(self._tenant, state, *places):
+                return
 
     async def drop(self, anchors: Sequence[bytes], variant: Variant) -> None:
         """Drops a state that its provider has refused, unless another one has taken its place."""
@@ -67,11 +71,15 @@ class KeptStates:
     async def _change(self, anchor: bytes, change: Callable[[Sequence[Variant]], tuple[Variant, ...]]) -> None:
         for _ in range(_TRIES):
             (entry,) = await self._store.get(self._tenant, SPACE, [anchor])
-            before = () if entry is None else decode_variants(entry.data)
+            before = _variants(entry)
             after = change(before)
-            if after == before:
-                await self.use([anchor])
+            if after == before or await self._store.put(self._tenant, self._changed(anchor, entry, after)):
                 return
-            version = ABSENT if entry is None else entry.version
-            if await self._store.put(self._tenant, Put(SPACE, anchor, encode_variants(after), self._ttl_s, version)):
-                return
+
+    def _changed(self, anchor: bytes, entry: Entry | None, variants: Sequence[Variant]) -> Put:
+        version = ABSENT if entry is None else entry.version
+        return Put(SPACE, anchor, encode_variants(variants), self._ttl_s, version)
+
+
+def _variants(entry: Entry | None) -> tuple[Variant, ...]:
+    return () if entry is None else decode_variants(entry.data)

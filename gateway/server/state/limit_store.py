@@ -32,9 +32,12 @@ class LimitStore(Protocol):
 
     The running requests of a process that has ended count no longer: at once where the store can see that, else when
     the process has not stated them for 10 s.
+
+    `at_once` is how many calls it works on at the same time.
     """
 
     name: str
+    at_once: int
 
     async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
         """Counts as many of the wanted requests as the limits allow (`rate_limit.grant`), on top of those that were

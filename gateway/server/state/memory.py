@@ -68,6 +68,7 @@ class MemoryStore:
     entries' overhead."""
 
     name = "memory"
+    at_once = 1
 
     def __init__(
         self,
@@ -93,9 +94,9 @@ class MemoryStore:
         self._expire()
         return [self._read((tenant, space, key)) for key in keys]
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         """See `StateStore`."""
-        return self._put_all(tenant, (put,))
+        return self._put_all(tenant, puts)
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """See `StateStore`."""

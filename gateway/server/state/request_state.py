@@ -42,8 +42,9 @@ class StatePart(Protocol):
         """The backend has refused the request, or its answer has failed."""
         ...
 
-    def conclude(self) -> None:
-        """The answer is complete. What is written now is written in the background."""
+    async def conclude(self) -> Sequence[Notice]:
+        """The answer is complete, and its end is not sent yet. What the next request need not have is written in the
+        background. Returns what the end of the answer has to tell. Waits for the store no longer than `recall`."""
         ...
 
 
@@ -99,10 +100,9 @@ class RequestState:
         for part in self._parts:
             part.refuse(error)
 
-    def conclude(self) -> None:
-        """The answer is complete."""
-        for part in self._parts:
-            part.conclude()
+    async def conclude(self) -> Sequence[Notice]:
+        """The answer is complete. Returns the notices for its end."""
+        return [notice for part in self._parts for notice in await part.conclude()]
 
 
 class StateFeatures:

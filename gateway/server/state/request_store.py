@@ -1,6 +1,5 @@
 """Gives one request its view of the store: under the request's tenant, and within one deadline for all reads."""
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -29,7 +28,7 @@ DOWN: Final = Notice(
 class RequestStore:
     """`store` is for work that outlives the request; `tenant` owns everything that the request reads and writes.
     `failed`: a read has failed, so that what seems to be missing may be there. All reads together may take `deadline_s`
-    seconds."""
+    seconds of the store's time."""
 
     def __init__(self, store: GuardedStore, tenant: str, deadline_s: float) -> None:
         self.store = store
@@ -61,14 +60,15 @@ class RequestStore:
         if self._left_s <= 0:
             self._note(SLOW)
             return None
-        began = time.monotonic()
+        clock = self.store.clock
+        began = clock.now
         try:
             return await read(self._left_s)
         except StoreUnavailable as failure:
             self._note(SLOW if failure.reason == "slow" else DOWN)
             return None
         finally:
-            self._left_s -= time.monotonic() - began
+            self._left_s -= clock.now - began
 
     def _note(self, notice: Notice) -> None:
         self.failed = True

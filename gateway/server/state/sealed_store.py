@@ -25,6 +25,7 @@ class SealedStore:
 
     def __init__(self, store: StateStore, seal: Seal, on_unreadable: OnUnreadable) -> None:
         self.name = store.name
+        self.at_once = store.at_once
         self._store = store
         self._seal = seal
         self._on_unreadable = on_unreadable
@@ -41,9 +42,10 @@ class SealedStore:
             for key, entry in zip(keys, found, strict=True)
         ]
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         """See `StateStore`."""
-        return await self._store.put(tenant, await self._sealed(await self._scope(tenant), put))
+        scope = await self._scope(tenant)
+        return await self._store.put(tenant, *[await self._sealed(scope, put) for put in puts])
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """See `StateStore`."""

@@ -57,7 +57,8 @@ class _Key:
 
 
 class SharedRateLimits:
-    """Joins the counts of this process (`own`) to a store. A request waits for the store for `deadline_s()` seconds."""
+    """Joins the counts of this process (`own`) to a store. A request waits for `deadline_s()` seconds of the store's
+    time."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class SharedRateLimits:
         self._own = own
         self._deadline_s = deadline_s
         self._clock = clock
-        self._guard = Guard(store.name, store.ping, LOSS, metrics)
+        self._guard = Guard(store.name, store.at_once, store.ping, LOSS, metrics)
         self._keys: dict[str, _Key] = {}
         self._repeated = float("-inf")
 
@@ -87,7 +88,7 @@ class SharedRateLimits:
         self._begin(key, shared)
         refused = None
         try:
-            async with asyncio.timeout(self._deadline_s()):
+            async with self._guard.clock.limit(self._deadline_s()):
                 refused = await asking.answer
         except TimeoutError:
             # It is counted by this process alone, until the store answers. It may just have answered.

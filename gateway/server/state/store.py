@@ -81,15 +81,17 @@ class StoreStats(msgspec.Struct, frozen=True):
 class StateStore(Protocol):
     """A store. Every method raises StoreUnavailable and nothing else; a method that raises may have had its effect.
 
-    `name` is for log lines: what the settings say, without a password."""
+    `name` is for log lines: what the settings say, without a password. `at_once` is how many operations it works on at
+    the same time."""
 
     name: str
+    at_once: int
 
     async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
         """Returns the entries in the order of the keys; None for each that is absent or expired."""
 
-    async def put(self, tenant: str, put: Put) -> bool:
-        """Stores a value. Returns False, and stores nothing, when `if_version` does not match."""
+    async def put(self, tenant: str, *puts: Put) -> bool:
+        """Stores all of the values, or none. Returns False when an `if_version` does not match."""
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """Lets the entries that exist live for `ttl_s` seconds from now; their versions stay."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.core.errors import InvalidRequest
 from gateway.server.access.api_keys import DEFAULT_CLIENT
-from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.guarded_store import GuardedStore, patience_s
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.open_store import open_store
 from gateway.server.state.request_store import RequestStore
@@ -34,11 +34,12 @@ class Stores:
             "rsp": int(settings.responses.max_mb * 2**20),
             "ops": int(settings.keeper.max_mb * 2**20),
         }
-        self.shared = GuardedStore(open_store(settings.state, metrics, environ, space_bytes), metrics)
+        waits_s = patience_s(settings.state)
+        self.shared = GuardedStore(open_store(settings.state, metrics, environ, space_bytes), metrics, waits_s)
         self.memory = self.shared
         if self.shared.name != MemoryStore.name:
             memory = MemoryStore(int(settings.state.max_mb * 2**20), on_evict, space_bytes)
-            self.memory = GuardedStore(memory, metrics)
+            self.memory = GuardedStore(memory, metrics, waits_s)
         self._settings = settings
         self._metrics = metrics
         # Of the workers that share a file, one measures it. A server's size is not for us to measure.
@@ -49,6 +50,7 @@ class Stores:
     def change(self, settings: Settings) -> None:
         """Applies other settings of keys, and another deadline, from the next request on."""
         self._settings = settings
+        self.shared.deadline_s = self.memory.deadline_s = patience_s(settings.state)
 
     def of(self, context: RequestContext) -> RequestStore | None:
         """Returns the store of a request; None when nothing may be remembered of it. Raises InvalidRequest 400 for an

@@ -8,9 +8,9 @@ record is written only where there is none.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -37,6 +37,10 @@ from gateway.server.upstream.transport import Transport
 LEASE_S: Final = 30.0
 # The time between two looks at whether a job may go on. Others stop using what was forgotten within 5 s.
 CHECK_S: Final = 2.0
+# The time between two tries to store what was paid for.
+RETRY_S: Final = 0.5
+
+T = TypeVar("T")
 
 
 class JobLimits(msgspec.Struct, frozen=True):
@@ -107,7 +111,8 @@ class SummaryJobs:
         try:
             request = await asyncio.to_thread(prepare_job, task)
         except GatewayError as error:
-            await self._fail(task, candidate, "failed", notices.failed(turns, f"{error.code}: {error.message}"))
+            told = notices.failed(turns, f"{error.code}: {error.message}")
+            await self._fail(lease, task, candidate, "failed", told)
             return
         if not await self._spend(task, request.tokens, limits.tokens_per_day):
             over = notices.over_budget(turns, request.tokens)
@@ -121,18 +126,19 @@ class SummaryJobs:
         try:
             written = await self._held(lease, task, request)
             await self._count(task, written, request.tokens)
-            await self._keep(lease, await asyncio.to_thread(record_of, task, written), task, began)
+            record = await asyncio.to_thread(record_of, task, written)
+            await _while_held(lease, lambda: self._keep(lease, record, task, began))
         except SummaryRejected as error:
-            await self._fail(task, candidate, "rejected", notices.rejected(turns, str(error)))
+            await self._fail(lease, task, candidate, "rejected", notices.rejected(turns, str(error)))
         except LeaseLost:
             self._end(task, "lost", notices.failed(turns, "its lease has ended, or its key was forgotten"))
         except StoreUnavailable as error:
             self._end(task, "failed", notices.failed(turns, str(error)))
         except GatewayError as error:
+            reason = f"{error.code}: {task.writer.backend.redact(error.message)}"
+            await self._fail(lease, task, candidate, "failed", notices.failed(turns, reason))
             if not isinstance(error, BackendTimeout):
                 await self._spend(task, -request.tokens)
-            reason = f"{error.code}: {task.writer.backend.redact(error.message)}"
-            await self._fail(task, candidate, "failed", notices.failed(turns, reason))
 
     async def _begin(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> float | None:
         """Counts an attempt, and returns its time; None where it may not be made. Requests of the conversation may be
@@ -191,7 +197,7 @@ class SummaryJobs:
                 break
         raise LeaseLost
 
-    async def _fail(self, task: SummaryTask, candidate: bytes, outcome: str, notice: Notice) -> None:
+    async def _fail(self, lease: Lease, task: SummaryTask, candidate: bytes, outcome: str, notice: Notice) -> None:
         """Lets the next attempt wait."""
         self._end(task, outcome, notice)
         now = self._clock()
@@ -200,7 +206,7 @@ class SummaryJobs:
             entry = index.find(candidate)
             return index if entry is None else index.with_entry(failed(entry, now))
 
-        await change_index(task.store, task.tenant, task.root, later)
+        await _while_held(lease, lambda: change_index(task.store, task.tenant, task.root, later))
 
     def _end(self, task: SummaryTask, outcome: str, notice: Notice) -> None:
         self._metrics.summaries.inc(task.writer.backend.name, outcome)
@@ -208,6 +214,19 @@ class SummaryJobs:
 
     def _report(self, notice: Notice, task: SummaryTask) -> None:
         self._reporter.report(notice, task.request_id)
+
+
+async def _while_held(lease: Lease, write: Callable[[], Awaitable[T]]) -> T:
+    """Makes a write, again and again while the store fails and the lease may live: a store that is away for a moment
+    costs neither a summary that was paid for nor the pause after a failure. Raises StoreUnavailable."""
+    until = time.monotonic() + lease.ttl_s
+    while True:
+        try:
+            return await write()
+        except StoreUnavailable:
+            if time.monotonic() + RETRY_S >= until:
+                raise
+        await asyncio.sleep(RETRY_S)
 
 
 async def _renewed(store: StateStore, lease: Lease) -> bool:

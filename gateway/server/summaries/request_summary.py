@@ -100,6 +100,7 @@ class RequestSummary:
             self.refused = True
             self._summaries.consider(self)
 
-    def conclude(self) -> None:
+    async def conclude(self) -> Sequence[Notice]:
         """Has a summary considered."""
         self._summaries.consider(self)
+        return ()

@@ -17,21 +17,24 @@ HELLO: Final[tuple[Event, ...]] = (ResponseStart(), TextDelta("Hello."), Finish(
 
 
 class Shelf:
-    """The entries of some responses. `steps` counts the rounds of the last look-up; `now` is the Unix time."""
+    """The entries of some responses. `steps` counts the rounds of the last look-up, and `looked_up` the bytes that it
+    found; `now` is the Unix time."""
 
     def __init__(self) -> None:
         self.entries: dict[str, bytes] = {}
         self.steps = 0
+        self.looked_up = 0
         self.now = 1
         self._answers = 0
 
     def read(self, input: Any = "Hello", **fields: Any) -> ClientRequest:
         """Return a request as the gateway decodes it."""
         document = read_document(json.dumps({"model": "m", "input": input, **fields}).encode())
-        self.steps = 0
+        self.steps = self.looked_up = 0
         while names := DIALECT.missing_entries(document):
             self.steps += 1
             found = {name: self.entries.get(name) for name in names}
+            self.looked_up += sum(len(entry) for entry in found.values() if entry is not None)
             document = msgspec.structs.replace(document, stored={**document.stored, **found})
         return DIALECT.decode(document, RequestHead("/v1/responses"))
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Text, ToolCall, ToolResult
+from gateway.core.conversation import Json, Text, ToolCall, ToolResult
 from gateway.core.errors import InvalidRequest
 from gateway.core.events import (
     Event,
@@ -20,9 +20,12 @@ from gateway.core.events import (
 )
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
+from gateway.dialects.openai_responses.stored_answer import StoredInput, items_entry, record, response_id
+from gateway.dialects.openai_responses.turn_items import Item
 from gateway.history.prepare import prepare
 from tests.dialects.openai_responses.requests import read
 from tests.dialects.openai_responses.stored import DIALECT, Shelf
+from tests.fuzz.counted import count_work, growth
 
 CALLS: Final[tuple[Event, ...]] = (
     ResponseStart(),
@@ -105,15 +108,53 @@ def test_an_unknown_response_is_refused_in_the_words_of_the_api() -> None:
     assert error.message.startswith("Previous response with id 'resp_x' not found.")
 
 
-@pytest.mark.parametrize("lost", ["response:", "input:"])
-def test_a_missing_link_is_an_error_and_never_a_shorter_history(lost: str) -> None:
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_missing_link_is_an_error_and_never_a_shorter_history(lost: int) -> None:
     shelf = Shelf()
     first = shelf.answer("Hello")
     second = shelf.answer("More", previous_response_id=first)
-    del shelf.entries[f"{lost}{first}"]
+    del shelf.entries[items_entry((first, second)[lost])]
     error = refused(shelf, "And?", previous_response_id=second)
     assert (error.status, error.code) == (400, "previous_response_not_found")
     assert "is incomplete" in error.message
+
+
+QUESTIONS: Final = 512
+
+
+def chained(links: int) -> tuple[Shelf, str]:
+    """`QUESTIONS` questions with their answers, in so many responses that repeat their tools. Return the last one."""
+    shelf = Shelf()
+    tools: list[Json] = [
+        {"type": "function", "name": f"tool_{number}", "description": "d" * 200} for number in range(10)
+    ]
+    made = shelf.query("GET", "/v1/responses/{id}", shelf.answer("Hello", tools=tools, instructions="i" * 500))[0]
+    ancestors: tuple[str, ...] = ()
+    said: list[Item] = []
+    for number in range(QUESTIONS):
+        said.append({"role": "user", "content": f"Question {number}: " + "q" * 100})
+        if (number + 1) * links // QUESTIONS == len(ancestors):
+            said += made["output"]
+            continue
+        own = StoredInput(said, ancestors, 0, 1)
+        shelf.entries.update(record(f"{number:024x}", own, {**made, "tools": tools}, 1, 100).entries)
+        ancestors, said = (*ancestors, response_id(f"{number:024x}")), []
+    assert len(ancestors) == links
+    return shelf, ancestors[-1]
+
+
+def test_a_history_costs_what_its_items_cost_however_many_responses_it_consists_of() -> None:
+    """The look-ups, the bytes of the entries, and the calls and the memory that read them are counted."""
+    few, many = (chained(links) for links in (20, 512))
+    read = []
+    for shelf, previous in (few, many):
+        work = count_work(lambda: shelf.read("And?", previous_response_id=previous))  # noqa: B023 (called at once)
+        assert len(shelf.read("And?", previous_response_id=previous).conversation.turns) == 2 * QUESTIONS + 1
+        read.append((shelf.steps, shelf.looked_up, work))
+    (steps, size, small), (more_steps, larger, large) = read
+    assert steps == more_steps == 2
+    assert larger <= 1.5 * size
+    assert growth(small, large) <= 1.5
 
 
 def test_a_record_grows_with_its_own_items_only() -> None:

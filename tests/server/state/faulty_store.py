@@ -21,9 +21,9 @@ class FaultyStore(MemoryStore):
         await self._fail()
         return await super().get(tenant, space, keys)
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         await self._fail()
-        return await super().put(tenant, put)
+        return await super().put(tenant, *puts)
 
     async def ping(self) -> None:
         await self._fail()

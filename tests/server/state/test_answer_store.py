@@ -17,7 +17,7 @@ from gateway.server.state import circuit
 from gateway.server.state.answer_store import AnswerStore, AnswerStores
 from gateway.server.state.guarded_store import DEADLINE_S, GuardedStore
 from gateway.server.state.memory import MemoryStore
-from gateway.server.state.store import Failure, Put, StoreUnavailable
+from gateway.server.state.store import Failure, Put
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
@@ -91,36 +91,31 @@ async def test_an_entry_may_name_further_ones() -> None:
     assert await answers.find(missing) == {"a": b"a", "b": b"b"}
 
 
-@pytest.mark.parametrize("deadline_ms", [20, 10_000])
-async def test_a_slow_store_has_the_time_of_the_settings_where_that_is_longer(deadline_ms: float) -> None:
+@pytest.mark.parametrize(("deadline_ms", "takes_s"), [(20, 60), (10_000, 2 * DEADLINE_S)])
+async def test_a_slow_store_has_the_time_of_the_settings_where_that_is_longer(
+    deadline_ms: float, takes_s: float
+) -> None:
     class Slow(MemoryStore):
-        async def put(self, tenant: str, put: Put) -> bool:
-            await asyncio.sleep(2 * DEADLINE_S)
-            return await super().put(tenant, put)
+        async def put(self, tenant: str, *puts: Put) -> bool:
+            await asyncio.sleep(takes_s)
+            return await super().put(tenant, *puts)
 
     settings = Settings(state=StateSettings(deadline_ms=deadline_ms))
     stores = Stores(settings, Metrics())
-    stores.shared = guarded(Slow(2**20, lambda *_: None))
+    stores.shared = stores.memory = guarded(Slow(2**20, lambda *_: None))
+    stores.change(settings)
     answers = AnswerStores(settings, stores).of(context())
     assert answers is not None
     notices = await stored(answers, record("a"))
     assert [notice.rule for notice in notices] == ["RESPONSE_NOT_STORED"] * (deadline_ms < 1000 * DEADLINE_S)
 
 
-async def test_the_last_entry_is_written_last() -> None:
-    class Broken(MemoryStore):
-        puts = 0
-
-        async def put(self, tenant: str, put: Put) -> bool:
-            self.puts += 1
-            if self.puts == 2:
-                raise StoreUnavailable("down", "in the middle")
-            return await super().put(tenant, put)
-
-    answers = AnswerStore(guarded(Broken(2**20, lambda *_: None)), "-", 60)
-    (notice,) = await stored(answers, record("input", "response"))
+async def test_an_answer_is_stored_whole_or_not_at_all() -> None:
+    answers = AnswerStore(guarded(MemoryStore(2**20, lambda *_: None)), "-", 60)
+    large = AnswerRecord((("input", b"i"), ("response", b"r" * 2**20)), (), 2**20, 1)
+    (notice,) = await stored(answers, large)
     assert (notice.rule, notice.action, notice.level) == ("RESPONSE_NOT_STORED", "failed", "warning")
-    assert await found(answers, "response") == {"response": None}
+    assert await found(answers, "input", "response") == {"input": None, "response": None}
 
 
 async def test_what_is_renewed_lives_on() -> None:
@@ -232,6 +227,17 @@ async def test_an_answer_is_sent_while_the_store_fails(
     while (again := await respond(gateway, previous_response_id=first["id"])).status_code == 503:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     assert again.status_code == 200
+
+
+async def test_a_request_that_continues_a_history_asks_the_store_three_times(gateway: RunningGateway) -> None:
+    """For the response before it, for the items of all others, and to store its own answer."""
+    store = FaultyStore()
+    use(gateway, store)
+    previous = None
+    for length in range(6):
+        asked = store.asked
+        previous = (await respond(gateway, previous_response_id=previous)).json()["id"]
+        assert store.asked - asked == 1 + min(length, 2)
 
 
 async def test_the_settings_of_a_model_decide(gateway: RunningGateway) -> None:

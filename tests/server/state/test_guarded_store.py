@@ -1,7 +1,8 @@
 """A failing store costs each request at most its deadline, and after three failures nothing at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.request_store import DOWN, SLOW, RequestStore
-from gateway.server.state.store import Failure, Put, StoreUnavailable
+from gateway.server.state.store import Entry, Failure, Put, Space, StoreUnavailable
 from gateway.server.state.write_queue import MOST
 from gateway.server.telemetry.metrics import Metrics
 from tests.server.state.faulty_store import FaultyStore
@@ -98,7 +99,7 @@ async def test_a_full_store_is_still_read(guarded: Guarded, caplog: pytest.LogCa
 
 async def test_the_pauses_double_up_to_half_a_minute() -> None:
     circuit = Guarded().store._guard._circuit
-    assert [circuit.fail() for _ in range(5)] == [False, False, True, False, False]
+    assert [circuit.fail(circuit.failures) for _ in range(5)] == [False, False, True, False, False]
     assert [circuit.next_pause() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
     circuit.succeed()
     assert (circuit.open, circuit.next_pause()) == (False, 1)
@@ -132,6 +133,93 @@ async def test_every_operation_has_a_deadline() -> None:
         with pytest.raises(StoreUnavailable) as raised:
             await call(store)
         assert raised.value.reason == "slow"
+
+
+class Paced(MemoryStore):
+    """Answers each read after so many passes of the loop, and after a time."""
+
+    def __init__(self, passes: int = 0, seconds: float = 0.0) -> None:
+        super().__init__(2**20, lambda *_: None)
+        self._passes = passes
+        self._seconds = seconds
+
+    async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
+        for _ in range(self._passes):
+            await asyncio.sleep(0)
+        await asyncio.sleep(self._seconds)
+        return await super().get(tenant, space, keys)
+
+
+async def test_the_lag_of_the_gateway_is_no_time_of_the_store() -> None:
+    """Each pass of the loop takes more than the deadline."""
+
+    async def be_busy() -> None:
+        while True:
+            time.sleep(0.03)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    store = GuardedStore(Paced(passes=5), Metrics())
+    busy = asyncio.create_task(be_busy())
+    request = RequestStore(store, "a", 0.02)
+    for _ in range(3):
+        assert await request.get("ops", [b"k"]) == [None]
+    assert request.take_notices() == []
+    busy.cancel()
+
+
+async def test_a_silent_store_is_found_by_a_busy_gateway(guarded: Guarded) -> None:
+    async def be_busy() -> None:
+        while True:
+            time.sleep(0.005)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    busy = asyncio.create_task(be_busy())
+    guarded.faulty.fault = "slow"
+    await guarded.fail(3)
+    asked = guarded.faulty.asked
+    await guarded.fail(1)
+    assert guarded.faulty.asked == asked
+    busy.cancel()
+
+
+async def test_the_wait_for_a_turn_is_no_time_of_the_store() -> None:
+    """All of them together take many times the deadline of each."""
+    store = GuardedStore(Paced(seconds=0.002), Metrics())
+    found = await asyncio.gather(*(store.get("a", "ops", [b"k"], within_s=0.02) for _ in range(100)))
+    assert found == [[None]] * 100
+
+
+async def test_an_operation_behind_a_silent_one_waits_for_its_own_deadline(guarded: Guarded) -> None:
+    guarded.faulty.fault = "slow"
+    first = asyncio.create_task(guarded.store.get("a", "ops", [b"k"], within_s=60))
+    await asyncio.sleep(0)
+    await guarded.fail(1)
+    assert guarded.faulty.asked == 1 and not first.done()
+    first.cancel()
+    guarded.faulty.fault = None
+    assert await guarded.store.get("a", "ops", [b"k"]) == [None], "its turn is free again"
+
+
+@pytest.mark.parametrize("at_once", [1, 16, 50])
+async def test_what_fails_together_has_failed_once(guarded: Guarded, at_once: int) -> None:
+    guarded.faulty.at_once = at_once
+    store = GuardedStore(guarded.faulty, guarded.metrics)
+    for burst in range(2):
+        guarded.faulty.fault = "slow"
+        failed = await asyncio.gather(
+            *(store.get("a", "ops", [b"k"], within_s=0.02) for _ in range(50)), return_exceptions=True
+        )
+        assert all(isinstance(one, StoreUnavailable) and one.reason == "slow" for one in failed), burst
+    guarded.faulty.fault = None
+    assert await store.get("a", "ops", [b"k"]) == [None]
+    assert ("ops", "get", "skipped") not in guarded.counted()
+
+
+async def test_those_in_line_are_refused_with_the_store(guarded: Guarded) -> None:
+    guarded.faulty.fault = "down"
+    failed = await asyncio.gather(*(guarded.store.get("a", "ops", [b"k"]) for _ in range(50)), return_exceptions=True)
+    assert all(isinstance(one, StoreUnavailable) for one in failed)
+    assert (guarded.faulty.asked, guarded.counted()["ops", "get", "skipped"]) == (3, 47)
 
 
 async def test_the_end_of_a_request_is_no_failure_of_the_store(guarded: Guarded) -> None:

@@ -51,8 +51,9 @@ class Memory:
     def refuse(self, error: BackendError) -> None:
         self.done.append(f"refuse {error.status}")
 
-    def conclude(self) -> None:
+    async def conclude(self) -> Sequence[Notice]:
         self.done.append("conclude")
+        return ()
 
 
 async def well(connection: Connection) -> None:

@@ -45,6 +45,7 @@ class ScriptedLimits:
     """A store in memory. While `gate` is not set, calls hang; while `fails`, they fail; `calls` names them."""
 
     name = "scripted"
+    at_once = 1
 
     def __init__(self, counts: Counts, holder: str) -> None:
         self.counts = counts

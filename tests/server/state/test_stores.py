@@ -65,6 +65,13 @@ def test_a_reload_changes_keys_and_deadline() -> None:
     assert found is not None and found._left_s == 0.007
 
 
+def test_work_in_the_background_waits_as_long_as_a_request_and_250_ms_at_least() -> None:
+    stores = Stores(Settings(state=StateSettings(deadline_ms=900)), Metrics())
+    assert stores.shared.deadline_s == 0.9
+    stores.change(Settings(state=StateSettings(deadline_ms=7)))
+    assert stores.shared.deadline_s == 0.25
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_what_the_stores_hold_is_measured(tmp_path: Path, kind: str) -> None:
     state = StateSettings(store="memory" if kind == "memory" else f"sqlite:{tmp_path / 'state.db'}")
@@ -73,7 +80,7 @@ async def test_what_the_stores_hold_is_measured(tmp_path: Path, kind: str) -> No
     for key in ("here", "all"):
         found = stores.of(context(key))
         assert found is not None
-        await found.store.put(found.tenant, Put("ops", b"k", b"x" * 1000, 60), PATIENCE_S)
+        await found.store.put(found.tenant, Put("ops", b"k", b"x" * 1000, 60), within_s=PATIENCE_S)
     await stores._measure()
     gauges = {one.labels: one.value for one in metrics.snapshot().gauges if one.name == "gateway_state_bytes"}
     assert list(gauges) == [("ops",)] and 2000 <= gauges["ops",] <= 4000
@@ -89,10 +96,10 @@ async def test_what_must_stay_in_memory_never_reaches_the_file(tmp_path: Path) -
     stores = Stores(Settings(keys=KEYS, state=StateSettings(store=f"sqlite:{path}")), Metrics())
     found = stores.of(context("here"))
     assert found is not None and found.store is not stores.shared
-    await found.store.put(found.tenant, Put("ops", b"k", b"x", 60), PATIENCE_S)
+    await found.store.put(found.tenant, Put("ops", b"k", b"x", 60), within_s=PATIENCE_S)
     assert not path.exists()
     shared = stores.of(context("all"))
     assert shared is not None
-    await shared.store.put(shared.tenant, Put("ops", b"k", b"x", 60), PATIENCE_S)
+    await shared.store.put(shared.tenant, Put("ops", b"k", b"x", 60), within_s=PATIENCE_S)
     assert path.exists()
     await stores.aclose()

@@ -327,6 +327,50 @@ class FlakyStore(LongLeases):
         return await super().renew(lease)
 
 
+class AwayStore(OtherStore):
+    """A store that fails as long as `away` says, once the model has answered."""
+
+    def __init__(self, store: StateStore, model: ScriptedModel, away: int) -> None:
+        super().__init__(store)
+        self.model = model
+        self.away = away
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "put", "commit", "renew") and self.model.summarised and self.away > 0:
+            self.away -= 1
+            return self._fail
+        return super().__getattr__(name)
+
+    async def _fail(self, *_: object, **__: object) -> None:
+        raise StoreUnavailable("down", "as the test wants")
+
+
+@pytest.mark.parametrize("answer", ["a summary", "Error: overloaded"])
+async def test_a_store_that_is_away_costs_neither_a_paid_summary_nor_the_pause_after_a_failure(
+    pair: Pair, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.summaries.jobs.RETRY_S", 0.01)
+    async with workers_on(pair[0]) as workers:
+        if answer != "a summary":
+            workers.model.summarise = lambda _: answer
+        away = AwayStore(pair[1], workers.model, 20)
+        await workers.run(workers.worker(), on=cast(StateStore, away))
+        await workers.run(workers.worker())
+        assert (away.away, len(workers.model.summarised)) == (0, 1)
+        assert (await workers.summarised() == {workers.candidate}) is (answer == "a summary")
+
+
+async def test_a_paid_summary_is_given_up_with_its_lease(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gateway.server.summaries.jobs.RETRY_S", 0.01)
+    async with workers_on(pair[0]) as workers:
+        away = AwayStore(cast(StateStore, LongLeases(pair[1])), workers.model, 1_000_000)
+        async with asyncio.timeout(PATIENCE_S):
+            await workers.run(workers.worker(LEASE_S), on=cast(StateStore, away))
+        assert rules_told(caplog)[-1] == "SUMMARY_FAILED" and await workers.summarised() == set()
+
+
 @pytest.mark.parametrize(("counted", "made"), [(1, True), (7, True), (8, False)])
 async def test_requests_that_are_counted_at_the_start_of_a_job_do_not_prevent_it(
     counted: int, made: bool, pair: Pair

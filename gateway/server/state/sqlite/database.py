@@ -16,6 +16,8 @@ from gateway.server.state.store import StoreUnavailable
 
 # How long the thread waits for other processes.
 PATIENCE_S: Final = 0.2
+# There is one thread: what does not wait for it is done at once.
+AT_ONCE: Final = 1
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._near = SqliteFile(path, 0, max_bytes)
         self._far = SqliteFile(path, PATIENCE_S, max_bytes)
-        self._thread = ThreadPoolExecutor(1, "state")
+        self._thread = ThreadPoolExecutor(AT_ONCE, "state")
 
     async def read(self, work: Callable[[sqlite3.Connection], T], large: bool = False) -> T:
         """Returns what `work` reads in one transaction. Raises StoreUnavailable."""

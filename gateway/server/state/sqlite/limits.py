@@ -14,7 +14,7 @@ from typing import Final
 from gateway.server.access.rate_limit import MINUTE, Grant, KeyUsage, charge, grant
 from gateway.server.process.process_identity import is_alive
 from gateway.server.state.limit_store import NONE_ALONE, Alone
-from gateway.server.state.sqlite.database import SqliteDatabase
+from gateway.server.state.sqlite.database import AT_ONCE, SqliteDatabase
 from gateway.server.state.store import StoreUnavailable
 from gateway.settings import KeySettings
 
@@ -28,6 +28,7 @@ class SqliteLimits:
 
     def __init__(self, path: Path, holder: str, max_bytes: int = MAX_BYTES) -> None:
         self.name = f"sqlite:{path}"
+        self.at_once = AT_ONCE
         self._holder = holder
         self._database = SqliteDatabase(path, max_bytes)
         # By key, how many requests the last answer has confirmed; above all numbers of earlier objects of this process.

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from gateway.server.process.process_identity import is_alive
 from gateway.server.state.sqlite import entries
-from gateway.server.state.sqlite.database import SqliteDatabase
+from gateway.server.state.sqlite.database import AT_ONCE, SqliteDatabase
 from gateway.server.state.sqlite.tables import next_number
 from gateway.server.state.store import (
     EPOCH_BYTES,
@@ -40,6 +40,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, holder: str, max_bytes: int, on_evict: OnEvict) -> None:
         self.name = f"sqlite:{path}"
+        self.at_once = AT_ONCE
         self._holder = holder
         self._max_bytes = max_bytes
         self._on_evict = on_evict
@@ -61,9 +62,9 @@ class SqliteStore:
             await self._write(lambda run: None)
         return [found.get(key) for key in keys]
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         """See `StateStore`."""
-        return await self._put_all(tenant, (put,))
+        return await self._put_all(tenant, puts)
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """See `StateStore`."""

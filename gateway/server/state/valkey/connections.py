@@ -32,7 +32,7 @@ from gateway.server.state.store import Failure, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.scripts.script import Script
 
-# An exchange uses a connection for a trip to the server and back; callers beyond these wait for their turn.
+# An exchange uses a connection for a trip to the server and back. The guard of a store lets no more callers come.
 CONNECTIONS: Final = 16
 # The last resort against a silent server: callers have deadlines of their own.
 SILENT_S: Final = 5.0
@@ -59,8 +59,6 @@ class Connections:
 
     def __init__(self, address: ServerAddress) -> None:
         self._pool = ConnectionPool(**_options(address))
-        # Released without a wait, unlike a place in the library's blocking pool: a second cancellation loses nothing.
-        self._turns = asyncio.Semaphore(CONNECTIONS)
         self._prefix = secrets.token_bytes(6)
         self._numbers = count()
 
@@ -97,18 +95,17 @@ class Connections:
         await self._pool.disconnect()
 
     async def _exchange(self, token: bytes, *command: Argument) -> list[Reply]:
-        async with self._turns:
-            connection = await self._pool.get_connection("EVALSHA")
-            try:
-                await connection.send_command(*command)
-                return _checked(await connection.read_response(), token)
-            except ResponseError:
-                raise
-            except BaseException:  # a cancelled exchange, too: its reply may still come
-                await connection.disconnect(nowait=True)
-                raise
-            finally:
-                await self._pool.release(connection)
+        connection = await self._pool.get_connection("EVALSHA")
+        try:
+            await connection.send_command(*command)
+            return _checked(await connection.read_response(), token)
+        except ResponseError:
+            raise
+        except BaseException:  # a cancelled exchange, too: its reply may still come
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await self._pool.release(connection)
 
 
 def _options(address: ServerAddress) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from gateway.server.access.rate_limit import Grant, LimitName
 from gateway.server.state.limit_store import NONE_ALONE, Alone
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
-from gateway.server.state.valkey.connections import Connections
+from gateway.server.state.valkey.connections import CONNECTIONS, Connections
 from gateway.server.state.valkey.names import counted_name, rate_name, running_name
 from gateway.server.state.valkey.scripts.limits import ADMIT, COUNT
 from gateway.settings import KeySettings
@@ -33,6 +33,7 @@ class ValkeyLimits:
 
     def __init__(self, address: ServerAddress, alive_s: float = ALIVE_S) -> None:
         self.name = str(address)
+        self.at_once = CONNECTIONS
         self._connections = Connections(address)
         self._alive = round(alive_s * _MICROS)
         # Process ids of several machines may be equal.

@@ -1,6 +1,7 @@
 """Derives the names of all that a gateway keeps on a server. They hold digests only: no tenant, no key of an entry."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -36,9 +37,10 @@ class Epoch(msgspec.Struct, frozen=True):
         """What the names of all that belongs to the epoch begin with."""
         return base(self.label)
 
-    def name(self, space: Space, key: bytes) -> bytes:
-        """Returns the name of an entry."""
-        return b"%b%b:%b" % (self.base, space.encode(), self._digest(key))
+    def names(self, space: Space, keys: Iterable[bytes]) -> list[bytes]:
+        """Returns the names of entries, in the order of their keys."""
+        start = b"%b%b:" % (self.base, space.encode())
+        return [start + self._digest(key) for key in keys]
 
     def lease(self, name: str) -> bytes:
         """Returns the name of a lease."""

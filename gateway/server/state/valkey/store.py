@@ -23,7 +23,7 @@ from gateway.server.state.store import (
     Usage,
 )
 from gateway.server.state.valkey.address import ServerAddress
-from gateway.server.state.valkey.connections import Argument, Connections, Reply
+from gateway.server.state.valkey.connections import CONNECTIONS, Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
 from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
 from gateway.server.state.valkey.scripts.entries import DELETE, EXTEND, GET, PUT, STATS
@@ -49,6 +49,7 @@ class ValkeyStore:
 
     def __init__(self, address: ServerAddress, on_evict: OnEvict) -> None:
         self.name = str(address)
+        self.at_once = CONNECTIONS
         self._connections = Connections(address)
         self._epochs = Epochs(self._connections)
         self._on_evict = on_evict
@@ -56,14 +57,14 @@ class ValkeyStore:
 
     async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
         """See `StateStore`."""
-        found = await self._epochs.run(tenant, lambda epoch: (GET, [epoch.name(space, key) for key in keys], ())) or []
+        found = await self._epochs.run(tenant, lambda epoch: (GET, epoch.names(space, keys), ())) or []
         if len(found) != len(keys):
             raise StoreUnavailable("invalid", f"{len(found)} values for {len(keys)} keys")
         return [_entry(value) for value in found]
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         """See `StateStore`."""
-        return await self._put_all(tenant, (put,), None)
+        return await self._put_all(tenant, puts, None)
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """See `StateStore`."""
@@ -138,7 +139,7 @@ class ValkeyStore:
 
         def call(epoch: Epoch) -> tuple[Script, Sequence[bytes], Sequence[Argument]]:
             held = (b"", b"") if lease is None else (epoch.lease(lease.name), b"%d" % lease.token)
-            names = [epoch.name(put.space, put.key) for put in puts]
+            names = [name for put in puts for name in epoch.names(put.space, (put.key,))]
             values = [part for put in puts for part in (_condition(put), _milliseconds(put.ttl_s), put.data)]
             keys = [LABELS_KEY, index_name(epoch.base), sizes_name(epoch.base), held[0], *names]
             return PUT, keys, (epoch.base, most, held[1], *values)
@@ -184,8 +185,11 @@ class ValkeyStore:
         return facts
 
 
+_VERSION: Final = re.compile(rb"(\d{1,18}):")
+
+
 def _listed(epoch: Epoch, space: Space, keys: Sequence[bytes]) -> list[bytes]:
-    return [index_name(epoch.base), sizes_name(epoch.base), *(epoch.name(space, key) for key in keys)]
+    return [index_name(epoch.base), sizes_name(epoch.base), *epoch.names(space, keys)]
 
 
 def _condition(put: Put) -> bytes:
@@ -200,7 +204,7 @@ def _entry(value: Reply) -> Entry | None:
     """Returns an entry; None for a value that no gateway has written."""
     if not isinstance(value, bytes):
         return None
-    found = re.match(rb"(\d{1,18}):", value)
+    found = _VERSION.match(value)
     return None if found is None else Entry(value[found.end() :], int(found[1]))
 
 

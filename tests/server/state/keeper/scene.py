@@ -71,11 +71,11 @@ class Scene:
         self.gateway = gateway
 
     async def ask(
-        self, *messages: Message, model: str = "m", headers: Mapping[str, str] | None = None
+        self, *messages: Message, model: str = "m", headers: Mapping[str, str] | None = None, stream: bool = False
     ) -> httpx.Response:
         return await self.gateway.client.post(
             "/v1/chat/completions",
-            json={"model": model, "messages": [*messages]},
+            json={"model": model, "messages": [*messages], "stream": stream},
             headers={"x-dragoman-explain": "1", **(headers or {})},
         )
 

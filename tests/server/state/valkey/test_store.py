@@ -17,10 +17,12 @@ import valkey.asyncio
 
 from bench.load_test.gateway_process import free_ports
 from bench.load_test.store_servers import PROGRAMS, Server, server
+from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.store import ABSENT, SPACES, EvictionReason, Put, Space, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress, read_address
 from gateway.server.state.valkey.connections import CONNECTIONS
 from gateway.server.state.valkey.store import ValkeyStore
+from gateway.server.telemetry.metrics import Metrics
 
 LONG: Final = 60.0
 
@@ -200,7 +202,8 @@ async def test_a_server_that_lost_everything_is_used_again(running: Server, stor
 
 
 async def test_many_calls_share_few_connections(running: Server, store: ValkeyStore) -> None:
-    await asyncio.gather(*(store.put("a", put(b"x", key=b"%d" % number)) for number in range(500)))
+    guarded = GuardedStore(store, Metrics(), LONG)
+    await asyncio.gather(*(guarded.put("a", put(b"x", key=b"%d" % number)) for number in range(500)))
     async with client(running) as seen:
         assert len([one for one in await seen.client_list() if one["name"] == "dragoman"]) <= CONNECTIONS
 
