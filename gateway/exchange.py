@@ -26,7 +26,7 @@ from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.history.system_reminders import keep_in_place
-from gateway.response.object_arguments import ObjectArgumentsCheck
+from gateway.response.argument_check import ArgumentCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.state_labels import STATEFUL, label_fields, with_label
@@ -122,7 +122,7 @@ class Exchange:
         self._label = label
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
-        self._arguments: ObjectArgumentsCheck | None = None
+        self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
@@ -187,13 +187,13 @@ class Exchange:
             return self._emit(error.take_events(), error)
         if not events:
             return events
-        holds = (self._unwrapper is not None and self._unwrapper.held) or (
-            self._arguments is not None and self._arguments.open
-        )
+        holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
         if self._label is not None and PassthroughFields in map(type, events):
             label_fields(events, self._label)
+        if self._arguments is not None and self._arguments.open:
+            events = self._arguments.feed(events)
         self._decoded += len(events)
         if self.uncounted:
             self._unsized += events
@@ -254,19 +254,20 @@ class Exchange:
         # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in map(type, events):
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
-            if functions := self.conversation.object_arguments:
-                self._arguments = ObjectArgumentsCheck(functions)
+            passes_text = self._policy.repair == "off"
+            self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text)
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)
         except BackendError as error:
-            # Events that the decoder attached to its own fault precede that fault.
-            error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
-            events, fault = error.take_events(), error
+            events, fault = _replaced(fault, error), error
         if self._renamed:
             events = self.profiled.identifiers.restore(events)
-        if self._arguments is not None:
-            events = self._arguments.feed(events)
+        try:
+            if self._arguments is not None:
+                events = self._arguments.feed(events)
+        except BackendError as error:
+            events, fault = _replaced(fault, error), error
         events = self._filter(events, fault)
         if self.uncounted:
             self._unsized += events
@@ -310,3 +311,10 @@ class Exchange:
         if reported in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
         return reported
+
+
+def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
+    """Returns the events before an error which is reported instead of a fault. Events that the decoder attached to its
+    own fault precede that fault, so that they may bring the other one."""
+    error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
+    return error.take_events()
