@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
@@ -54,6 +55,7 @@ class Exchange:
 
     `summary` stands for the oldest turns of the conversation; None: all are sent. `label` is that of the backend's
     opaque state (`gateway.core.provider_state`); None: all state passes as it is, for an adapter without a backend.
+    `window` is the context of the model in tokens; None: unknown.
 
     Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
     call `close`.
@@ -70,6 +72,7 @@ class Exchange:
         policy: Policy,
         summary: Substitution | None = None,
         label: str | None = None,
+        window: int | None = None,
     ) -> None:
         capabilities = adapter.capabilities
         noticed = check_capabilities(conversation, capabilities)
@@ -99,6 +102,9 @@ class Exchange:
         # A backend that receives every field receives every part.
         if not passes:
             self.conversation, kept = keep_to(self.conversation, capabilities, policy)
+        if window is not None:
+            self.conversation, lowered = with_room(self.conversation, window)
+            kept += lowered
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             # A backend of the client's dialect receives the fields as the client wrote them.
@@ -120,6 +126,7 @@ class Exchange:
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
         self._policy = policy
         self._label = label
+        self._window = window
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
         self._arguments: ArgumentCheck | None = None
@@ -159,13 +166,17 @@ class Exchange:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
             error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
-            raise explained(error, self.conversation)
+            raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):
             try:
                 cast(HeadDecoder, self._decoder).head(headers)
             except BackendError as error:
-                raise explained(error, self.conversation) from error.__cause__
+                raise self._explained(error) from error.__cause__
+
+    def _explained(self, error: BackendError) -> BackendError:
+        with_counts(error, self.conversation, self._window)
+        return explained(error, self.conversation)
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
         content_type = headers.get("content-type", "")
@@ -275,6 +286,7 @@ class Exchange:
             return events
         if not self.finished:
             fault.keep(events)
+            with_counts(fault, self.conversation, self._window)
             fault.param = client_param(fault.param, self.conversation)
             raise fault
         # A complete response stays complete.
