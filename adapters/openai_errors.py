@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, public_text, status_error
-from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendRejected
+from gateway.core.backend_status import public_text, reported_error, status_error
+from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
 
-# Servers of the same API that have another code for a prompt that is too long, or none: the type of llama.cpp, and the
-# words of vLLM.
-_TOO_LONG_TYPE: Final = "exceed_context_size_error"
-_TOO_LONG_WORDS: Final = "maximum context length is"
+_MOST_DETAILS: Final = 8
 # Maps what providers write as `code` or `type` of an error inside a 200 to the status that it stands for.
 _MEANT: Final[Mapping[str, int]] = {
     "rate_limit_exceeded": 429,
@@ -23,9 +21,25 @@ _MEANT: Final[Mapping[str, int]] = {
     "server_is_overloaded": 503,
     "slow_down": 503,
     CONTEXT_LENGTH_EXCEEDED: 400,
-    _TOO_LONG_TYPE: 400,
     "content_policy_violation": 400,
     "invalid_prompt": 400,
+}
+# The status that each code of MiniMax stands for (its API reference, "Error codes"); any other one is a failure of its
+# own.
+_MINIMAX: Final[Mapping[int, int]] = {
+    1001: 504,
+    1002: 429,
+    1004: 401,
+    1008: 402,
+    1026: 400,
+    1027: 400,
+    1039: 429,
+    1041: 429,
+    1042: 400,
+    2013: 400,
+    2045: 429,
+    2049: 401,
+    2056: 429,
 }
 
 
@@ -37,9 +51,9 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     fields = _find(document)
-    error = status_error(status, headers, message=message_of(fields), code=_code_of(fields, status))
-    if error.status == status < 500:
-        error.param = public_text(param) if (param := _text(fields.get("param"))) else None
+    error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
+    if error.status == status < 500 and (param := _text(fields.get("param"))):
+        error.param = public_text(param)
     return error
 
 
@@ -49,18 +63,15 @@ def reported_failure(failure: Json) -> BackendError:
     fields = failure if isinstance(failure, dict) else {"message": failure}
     code, kind = fields.get("code"), _text(fields.get("type"))
     status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
-    if status is not None and 400 <= status <= 599:
-        return status_error(status, {}, message=message_of(fields), code=_code_of(fields, status) or kind)
-    error = BackendRejected("The backend reported an error in its response.")
-    error.words = message_of(fields) or ""
-    return error
+    return reported_error(status, message=message_of(fields), code=_text(code) or kind, fields=fields)
 
 
-def _code_of(fields: Mapping[str, Json], status: int) -> str | None:
-    """Return the code of an error object: for a prompt that is longer than the model's context OpenAI's own, whichever
-    server says it."""
-    too_long = fields.get("type") == _TOO_LONG_TYPE or _TOO_LONG_WORDS in (message_of(fields) or "")
-    return CONTEXT_LENGTH_EXCEEDED if too_long and 400 <= status < 500 else _text(fields.get("code"))
+def minimax_failure(said: Json) -> BackendError | None:
+    """Decode the `base_resp` of a response of MiniMax, whose errors have status 200. Return None for a success."""
+    status = said.get("status_code") if isinstance(said, dict) else None
+    if not isinstance(said, dict) or not isinstance(status, int) or status == 0:
+        return None
+    return reported_error(_MINIMAX.get(status, 502), message=message_of(said))
 
 
 def _find(document: Json) -> dict[str, Json]:
@@ -69,15 +80,36 @@ def _find(document: Json) -> dict[str, Json]:
         document = document[0]
     if not isinstance(document, dict):
         return {}
-    error = document.get("error")
+    error = document.get("error") or document.get("base_resp")
     if isinstance(error, dict):
         return error
     return {**document, "message": error} if isinstance(error, str) else document
 
 
-def message_of(fields: Mapping[str, Json]) -> str | None:
-    """Return the message of an error object."""
-    return _text(fields.get("message")) or _text(fields.get("detail"))
+def message_of(fields: JsonObject) -> str | None:
+    """Return the message of an error object: of a list of details what each says, and of which field."""
+    for value in (fields.get("message"), fields.get("detail"), fields.get("status_msg")):
+        if words := _words(value):
+            return words
+    return None
+
+
+def _words(value: Json) -> str:
+    """Return a text, or the texts of details as FastAPI and pydantic write them: `{"loc", "msg"}`, several of them in a
+    list, or that list in an object `{"detail"}`."""
+    match value:
+        case str():
+            return value
+        case {"detail": detail}:
+            return _words(detail)
+        case {"msg": str(said), "loc": [*place]}:
+            return f"{'.'.join(map(str, place))}: {said}"
+        case {"msg": str(said)} | {"message": str(said)}:
+            return said
+        case [*details]:
+            return "; ".join(filter(None, map(_words, details[:_MOST_DETAILS])))
+        case _:
+            return ""
 
 
 def _text(value: Json) -> str | None:

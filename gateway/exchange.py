@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
@@ -26,7 +27,7 @@ from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.history.system_reminders import keep_in_place
-from gateway.response.object_arguments import ObjectArgumentsCheck
+from gateway.response.argument_check import ArgumentCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.state_labels import STATEFUL, label_fields, with_label
@@ -54,6 +55,7 @@ class Exchange:
 
     `summary` stands for the oldest turns of the conversation; None: all are sent. `label` is that of the backend's
     opaque state (`gateway.core.provider_state`); None: all state passes as it is, for an adapter without a backend.
+    `window` is the context of the model in tokens; None: unknown.
 
     Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
     call `close`.
@@ -70,6 +72,7 @@ class Exchange:
         policy: Policy,
         summary: Substitution | None = None,
         label: str | None = None,
+        window: int | None = None,
     ) -> None:
         capabilities = adapter.capabilities
         noticed = check_capabilities(conversation, capabilities)
@@ -99,6 +102,9 @@ class Exchange:
         # A backend that receives every field receives every part.
         if not passes:
             self.conversation, kept = keep_to(self.conversation, capabilities, policy)
+        if window is not None:
+            self.conversation, lowered = with_room(self.conversation, window)
+            kept += lowered
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             # A backend of the client's dialect receives the fields as the client wrote them.
@@ -120,9 +126,10 @@ class Exchange:
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
         self._policy = policy
         self._label = label
+        self._window = window
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
-        self._arguments: ObjectArgumentsCheck | None = None
+        self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
@@ -159,13 +166,17 @@ class Exchange:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
             error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
-            raise explained(error, self.conversation)
+            raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):
             try:
                 cast(HeadDecoder, self._decoder).head(headers)
             except BackendError as error:
-                raise explained(error, self.conversation) from error.__cause__
+                raise self._explained(error) from error.__cause__
+
+    def _explained(self, error: BackendError) -> BackendError:
+        with_counts(error, self.conversation, self._window)
+        return explained(error, self.conversation)
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
         content_type = headers.get("content-type", "")
@@ -187,13 +198,13 @@ class Exchange:
             return self._emit(error.take_events(), error)
         if not events:
             return events
-        holds = (self._unwrapper is not None and self._unwrapper.held) or (
-            self._arguments is not None and self._arguments.open
-        )
+        holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
         if self._label is not None and PassthroughFields in map(type, events):
             label_fields(events, self._label)
+        if self._arguments is not None and self._arguments.open:
+            events = self._arguments.feed(events)
         self._decoded += len(events)
         if self.uncounted:
             self._unsized += events
@@ -254,19 +265,20 @@ class Exchange:
         # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in map(type, events):
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
-            if functions := self.conversation.object_arguments:
-                self._arguments = ObjectArgumentsCheck(functions)
+            passes_text = self._policy.repair == "off"
+            self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text)
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)
         except BackendError as error:
-            # Events that the decoder attached to its own fault precede that fault.
-            error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
-            events, fault = error.take_events(), error
+            events, fault = _replaced(fault, error), error
         if self._renamed:
             events = self.profiled.identifiers.restore(events)
-        if self._arguments is not None:
-            events = self._arguments.feed(events)
+        try:
+            if self._arguments is not None:
+                events = self._arguments.feed(events)
+        except BackendError as error:
+            events, fault = _replaced(fault, error), error
         events = self._filter(events, fault)
         if self.uncounted:
             self._unsized += events
@@ -274,6 +286,7 @@ class Exchange:
             return events
         if not self.finished:
             fault.keep(events)
+            with_counts(fault, self.conversation, self._window)
             fault.param = client_param(fault.param, self.conversation)
             raise fault
         # A complete response stays complete.
@@ -310,3 +323,10 @@ class Exchange:
         if reported in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
         return reported
+
+
+def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
+    """Returns the events before an error which is reported instead of a fault. Events that the decoder attached to its
+    own fault precede that fault, so that they may bring the other one."""
+    error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
+    return error.take_events()

@@ -6,9 +6,10 @@ Source: Anthropic, API reference, errors.
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, status_error
+from adapters.openai_errors import message_of
+from gateway.core.backend_status import reported_error, status_error
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendRejected
+from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
 
 # The status that each type of error stands for, also inside a 200.
@@ -24,8 +25,6 @@ _STATUSES: Final[Mapping[str, int]] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# The API has no code for a prompt that does not fit; its message begins so.
-_TOO_LONG: Final = ("prompt is too long", "input length and `max_tokens` exceed context limit")
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -36,20 +35,15 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     error = _error_of(document)
-    return status_error(status, headers, message=_message_of(error), code=_code_of(error))
+    return status_error(status, headers, message=message_of(error), code=_code_of(error), fields=error)
 
 
 def reported_failure(event: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that its type stands for, else 502."""
     error = _error_of(event)
-    message = _message_of(error)
     kind = error.get("type")
     status = _STATUSES.get(kind) if isinstance(kind, str) else None
-    if status is not None:
-        return status_error(status, {}, message=message, code=_code_of(error))
-    failure = BackendRejected("The backend reported an error in its response.")
-    failure.words = message or ""
-    return failure
+    return reported_error(status, message=message_of(error), code=_code_of(error), fields=error)
 
 
 def _error_of(document: Json) -> Mapping[str, Json]:
@@ -62,14 +56,7 @@ def _error_of(document: Json) -> Mapping[str, Json]:
     return {"message": error} if isinstance(error, str) else document
 
 
-def _message_of(error: Mapping[str, Json]) -> str | None:
-    message = error.get("message")
-    return message if isinstance(message, str) and message else None
-
-
 def _code_of(error: Mapping[str, Json]) -> str | None:
-    """Return the code. Only other servers of this API send one; of its own errors the message tells them apart."""
-    if (message := _message_of(error)) is not None and message.startswith(_TOO_LONG):
-        return CONTEXT_LENGTH_EXCEEDED
+    """Return the code. Only other servers of this API send one."""
     code = error.get("code")
     return code if isinstance(code, str) and code else None

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, status_error
+from gateway.core.backend_status import reported_error, status_error
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.errors import BackendError, BackendRejected
+from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
 
 # A wrong key is a 400 of this reason.
 KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
 _UNAUTHORIZED: Final = 401
-_TOO_LONG: Final = "maximum number of tokens"
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -33,9 +32,7 @@ def reported_failure(said: Json) -> BackendError:
     status = fields.get("code")
     if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
         return _failure(status, {}, fields)
-    error = BackendRejected("The backend reported an error in its response.")
-    error.words = _text(fields.get("message")) or ""
-    return error
+    return reported_error(None, message=_text(fields.get("message")), fields=fields)
 
 
 def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> BackendError:
@@ -48,8 +45,7 @@ def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> Backe
         if isinstance(delay, str) and "retry-after" not in headers:
             known = {**headers, "retry-after": delay.removesuffix("s")}
     # The API's own code is the status; other servers write a word.
-    code = CONTEXT_LENGTH_EXCEEDED if message and status == 400 and _TOO_LONG in message else _text(said.get("code"))
-    return status_error(status, known, message=message, code=code)
+    return status_error(status, known, message=message, code=_text(said.get("code")), fields=said)
 
 
 def _details(said: JsonObject) -> Iterator[JsonObject]:

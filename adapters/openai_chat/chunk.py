@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from adapters.call_tracker import CallTracker
-from adapters.openai_chat.failure import message_of, reported_failure
+from adapters.openai_chat.failure import message_of, minimax_failure, reported_failure
 from adapters.openai_chat.finish import decode_finish
 from adapters.token_count import token_count
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -92,6 +92,8 @@ class ChunkReader:
         events: list[Event] = []
         choices = chunk.get("choices")
         if choices is None:
+            if failure := minimax_failure(chunk.get("base_resp")):
+                raise failure
             if not isinstance(chunk.get("usage"), dict):
                 self.words = message_of(chunk) or self.words
                 self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is not a chunk of a response")

@@ -25,7 +25,7 @@ from gateway.core.conversation import (
     Turn,
     item_of,
 )
-from gateway.core.errors import Unsupported
+from gateway.core.errors import IMAGE_REFUSED, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -107,7 +107,9 @@ class _Parts:
             return part
         if self._policy.images == "refuse":
             param = template.format(turn=self._index, item=item, part=inner)
-            raise Unsupported(f"{param} is not supported: this model's backend {lack}.", param=param)
+            raise Unsupported(
+                f"{param} is not supported: this model's backend {lack}.", param=param, extra={"rule": IMAGE_REFUSED}
+            )
         kind = "image" if isinstance(part, Image) else _kind(part)
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))

@@ -77,7 +77,9 @@ def _try(options: argparse.Namespace) -> int:
     if routed.adapter is None:
         raise SettingsError(f"{options.file}: there is no model, and so no backend to try")
     try:
-        exchange = Exchange(routed.adapter, routed.conversation, routed.policy, label=routed.label)
+        exchange = Exchange(
+            routed.adapter, routed.conversation, routed.policy, label=routed.label, window=routed.window
+        )
     except GatewayError as error:
         print(f"refused, nothing would be sent: {error.message}")
         return 1

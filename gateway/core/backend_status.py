@@ -4,28 +4,40 @@ A status that reports the client's own mistake is kept. The client cannot correc
 error is a 502 that says so and asks for no retry. The gateway itself retries none of these.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
+from gateway.core.context_length import (
+    CONTEXT_LENGTH_EXCEEDED,
+    OutputLimit,
+    OutputOverflow,
+    Overflow,
+    TooLong,
+    read_too_long,
+)
+from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
 from gateway.core.notices import Notice
 from gateway.core.secrets import redact_keys
 
 MAX_MESSAGE: Final = 300
 
-# For an overloaded backend that sends no delay; clients back off for a shorter time without a `retry-after` header.
+# For an overloaded backend that sends no delay.
 SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
 NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
-# The code of a prompt that is longer than the model's context, which each wire says in its own way.
-CONTEXT_LENGTH_EXCEEDED: Final = "context_length_exceeded"
 # These codes mean the same for every backend; any other code counts as the backend's own text.
 KNOWN_CODES: Final = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "rate_limit_exceeded", CONTEXT_LENGTH_EXCEEDED}
 )
+# The statuses with which providers say that a request is too long.
+_TELL_LENGTH: Final = frozenset({400, 413, 422})
+# These statuses ask for a later request.
+_BUSY: Final = frozenset({429, 503})
 # An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -113,14 +125,72 @@ _ELSE: Final[Mapping[int, _Fault]] = {
 
 
 def status_error(
-    status: int, headers: Mapping[str, str], *, message: str | None = None, code: str | None = None
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    message: str | None = None,
+    code: str | None = None,
+    fields: JsonObject = EMPTY,
 ) -> BackendError:
     """Returns the error for a response with this status, for the caller to raise. Header names are lower case.
 
-    `message` and `code` are what the adapter found in the body. The message is passed on, cut and without secrets, only
-    where the client can act on it; a failure of the backend itself gets a fixed sentence. `retry-after` and
-    `retry-after-ms` are kept when they are well formed; an overloaded backend without them gets one second.
+    `message` and `code` are what the adapter found in the body, `fields` those of the error object. The message is
+    passed on, cut and without secrets, only where the client can act on it; a failure of the backend itself gets a
+    fixed sentence. A prompt that is too long is a 400 `context_length_exceeded` in words that every client knows.
+
+    `retry-after` and `retry-after-ms` are kept when they are well formed; where a retry may succeed, a 429 and a 503
+    have a `retry-after` of whole seconds, at least one: Codex gives up at once without it.
     """
+    too_long = read_too_long(message or "", code, fields) if status in _TELL_LENGTH else None
+    if too_long is None:
+        return _status_error(status, headers, message, code)
+    return _too_long_error(too_long, message, f"; it said: {public_text(message)}" if message else "")
+
+
+def reported_error(
+    status: int | None, *, message: str | None = None, code: str | None = None, fields: JsonObject = EMPTY
+) -> BackendError:
+    """Returns the error for one inside a response with status 200. It gets the status that it stands for, if that is
+    one of an error; otherwise 502, or 400 for a prompt that is too long."""
+    tells = status is None or status in _TELL_LENGTH
+    too_long = read_too_long(message or "", code, fields) if tells else None
+    if too_long is not None:
+        # The client may have begun to read: the log alone has the backend's words.
+        return _too_long_error(too_long, message, " inside its response")
+    if status is not None and 400 <= status <= 599:
+        return _status_error(status, {}, message, code)
+    error = BackendRejected("The backend reported an error in its response.")
+    error.words = message or ""
+    return error
+
+
+def _too_long_error(too_long: TooLong, message: str | None, told: str) -> BackendError:
+    """Returns the error for a request that is too long, in the words on which clients shorten it. The notice of it ends
+    as `told` says."""
+    error: BackendError
+    match too_long:
+        case Overflow():
+            error = _rejected(too_long.sentence, CONTEXT_LENGTH_EXCEEDED, "messages")
+        case OutputOverflow():
+            error = _rejected(too_long.sentence, "invalid_value", "max_tokens")
+        case OutputLimit():
+            error = _status_error(400, {}, message, None)
+            error.param = "max_tokens"
+        case _ as never:
+            assert_never(never)
+    rule = "CONTEXT_OVERFLOW" if isinstance(too_long, Overflow) else "MAX_TOKENS_REFUSED"
+    detail = f"the backend refused the length of the request{told}"
+    error.notices = (Notice("backend", "failed", rule, detail, level="error"),)
+    error.too_long = too_long
+    error.words = message or ""
+    return error
+
+
+def _rejected(sentence: str, code: str, param: str) -> BackendRejected:
+    return BackendRejected(sentence, status=400, kind="invalid_request", code=code, param=param)
+
+
+def _status_error(status: int, headers: Mapping[str, str], message: str | None, code: str | None) -> BackendError:
     fault = FAULTS.get(status) or _ELSE.get(status // 100) or _ELSE[5]
     quoted = public_text(message) if message and fault.quotes else ""
     kept = code if code and fault.keeps_code and _CODE.fullmatch(code) else fault.code
@@ -130,7 +200,7 @@ def status_error(
         status=fault.status,
         kind=fault.kind,
         code=kept,
-        headers={**(_patience(headers) or (SOON if fault.status == 503 else {})), **(NO_RETRY if final else {})},
+        headers={**_patience(headers), **NO_RETRY} if final else _delay(fault.status, _patience(headers)),
         notices=_credential_notice(status) if fault is _CREDENTIAL else (),
     )
     error.words = message or ""
@@ -150,6 +220,7 @@ def redact_error(error: BackendError, redact: Callable[[str], str]) -> None:
     error.code = error.code and redact(error.code)
     error.param = error.param and redact(error.param)
     error.words = redact(public_text(error.words))
+    error.notices = tuple([msgspec.structs.replace(notice, detail=redact(notice.detail)) for notice in error.notices])
 
 
 def public_text(text: str) -> str:
@@ -175,6 +246,19 @@ def _patience(headers: Mapping[str, str]) -> dict[str, str]:
         if _SECONDS.fullmatch(value) or (name == "retry-after" and _is_http_date(value)):
             kept[name] = value
     return kept
+
+
+def _delay(status: int, patience: dict[str, str]) -> dict[str, str]:
+    """Returns the delay of an error after which a retry may succeed: for a backend that is busy in whole seconds, too,
+    and at least one."""
+    if status not in _BUSY:
+        return patience
+    seconds = patience.get("retry-after")
+    if seconds is None:
+        seconds = str(float(patience.get("retry-after-ms", "0")) / 1000)
+    elif not _SECONDS.fullmatch(seconds):
+        return patience
+    return patience | {"retry-after": str(max(1, math.ceil(float(seconds))))}
 
 
 def _is_http_date(value: str) -> bool:

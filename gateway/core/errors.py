@@ -19,8 +19,9 @@ Any other exception is a bug: 500 `internal_error`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from gateway.core.context_length import TooLong
 from gateway.core.conversation import JsonObject
 from gateway.core.events import Event
 from gateway.core.notices import Notice
@@ -28,6 +29,10 @@ from gateway.core.notices import Notice
 # Whose fault an error is: the client's, that of a limit, the gateway's or the backend's. The status says what happened
 # (401 a wrong key, 404 an unknown model, 503 overload, 504 a timeout): a dialect derives its own names from both.
 Kind: TypeAlias = Literal["invalid_request", "rate_limit", "server", "upstream"]
+
+
+# The rule of an error about an image or a file that the backend does not take or cannot read.
+IMAGE_REFUSED: Final = "IMAGE_REFUSED"
 
 
 class OwnWords(NamedTuple):
@@ -80,6 +85,11 @@ class GatewayError(Exception):
         self.extra: JsonObject = extra or {}
         self.notices = tuple(notices)
 
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may succeed if it is sent again."""
+        return (self.status == 429 or self.status >= 500) and self.headers.get("x-should-retry") != "false"
+
     def text(self, *, in_stream: bool = False) -> ErrorText:
         """Returns what a client may read; `in_stream`: inside a response whose status is 200."""
         if in_stream and self.own_words is not None:
@@ -104,8 +114,11 @@ class Unsupported(InvalidRequest):
 class BackendError(GatewayError):
     """The backend failed: an HTTP status before the first byte of the response, an in-band error frame after it.
 
-    `events` are those decoded from the same bytes before the fault; a streaming client receives them. `words` are the
-    backend's own text about its failure, as it wrote it: for the operator's log, never for the client.
+    `events` are those decoded from the same bytes before the fault. A streaming client receives them if its response
+    has begun; before that the fault becomes a status, on which clients recover better, and the events are dropped.
+    `opens`: they begin the response, so that its client sees as much of it however the bytes are cut. `words` are the
+    backend's own text about its failure, as it wrote it: for the operator's log, never for the client. `too_long`: what
+    the backend says about the length of the request, for dialects whose clients look for numbers.
     """
 
     status = 502
@@ -113,6 +126,8 @@ class BackendError(GatewayError):
     code = "upstream_error"
     events: tuple[Event, ...] = ()
     words = ""
+    opens = False
+    too_long: TooLong | None = None
 
     def keep(self, events: Iterable[Event]) -> None:
         """Puts these events before the kept ones, as they preceded the fault. Moves notices among them to `notices`."""
@@ -141,6 +156,11 @@ class BackendTimeout(BackendError):
 
     status = 504
     code = "upstream_timeout"
+
+    @property
+    def transient(self) -> bool:
+        """True: the header keeps SDKs from repeating at once what is expensive, which is not the client's last word."""
+        return True
 
 
 class BackendProtocolError(BackendError):

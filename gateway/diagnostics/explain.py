@@ -34,9 +34,11 @@ def explain(
     dialect: Dialect | None = None,
     summary: Substitution | None = None,
     label: str | None = None,
+    window: int | None = None,
 ) -> Explanation:
     """Runs every stage of a request except sending. Without an adapter it ends before the encoding. `dialect` is
-    that of the client, None: the default one. `summary` and `label` are those of the exchange."""
+    that of the client, None: the default one. `summary`, `label` and
+    `window` are those of the exchange."""
     dialect = dialect or load_dialect()
     explanation = Explanation(
         model=conversation.model,
@@ -48,7 +50,7 @@ def explain(
     try:
         prepared = prepare(conversation, policy, summary)
         explanation = _with_preparation(explanation, prepared, dialect)
-        return _with_encoding(explanation, conversation, prepared, policy, adapter, summary, label)
+        return _with_encoding(explanation, conversation, prepared, policy, adapter, summary, label, window)
     except GatewayError as error:
         notices = (*explanation.diagnostics, *error.notices)
         encoded = dialect.encode_error(error)
@@ -91,10 +93,11 @@ def _with_encoding(
     adapter: Adapter | None,
     summary: Substitution | None,
     label: str | None,
+    window: int | None,
 ) -> Explanation:
     if adapter is None:
         return _with_preview(explanation, conversation, prepared, policy)
-    exchange = Exchange(adapter, conversation, policy, summary, label)
+    exchange = Exchange(adapter, conversation, policy, summary, label, window)
     encoded = encoded_request(exchange, adapter, policy)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text

@@ -53,7 +53,7 @@ def explain_routed(
     """Explains a request of this dialect whose backend is known. `noticed` reports what was put into it before,
     `summary` stands for a part of it, and `state` is what is remembered of it."""
     conversation, policy, label = routed.conversation, routed.policy, routed.label
-    explanation = explain(conversation, policy, routed.adapter, routed.backend, dialect, summary, label)
+    explanation = explain(conversation, policy, routed.adapter, routed.backend, dialect, summary, label, routed.window)
     explanation = msgspec.structs.replace(explanation, model=routed.model, state=state)
     return with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
 

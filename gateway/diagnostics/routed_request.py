@@ -17,7 +17,8 @@ from gateway.settings.model_names import ModelNames
 
 class RoutedRequest(msgspec.Struct, frozen=True):
     """A request with the backend that its model names: None for both where the settings have no models. `model` is the
-    client's name of it, and `label` that of the backend's opaque state."""
+    client's name of it, `label` that of the backend's opaque state, and `window` the context of the model in tokens, if
+    it is known."""
 
     model: str
     conversation: Conversation
@@ -25,6 +26,7 @@ class RoutedRequest(msgspec.Struct, frozen=True):
     adapter: Adapter | None = None
     backend: str | None = None
     label: str | None = None
+    window: int | None = None
 
 
 def route_document(
@@ -66,7 +68,7 @@ def route_document(
     sent = msgspec.structs.replace(conversation, model=route.name or model)
     policy = _overridden(acting.policy, given, settings.profiles)
     label = settings.backends[route.backend].state_label
-    return RoutedRequest(conversation.model, sent, policy, adapter, route.backend, label)
+    return RoutedRequest(conversation.model, sent, policy, adapter, route.backend, label, route.context_length)
 
 
 def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:

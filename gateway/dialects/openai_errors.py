@@ -37,11 +37,24 @@ def encode_error(error: GatewayError) -> ErrorAnswer:
 
 
 def encode_error_frame(error: GatewayError) -> bytes:
-    """Returns the last event of a stream that failed after its start. No `[DONE]` follows: it would report success."""
-    return b"data: " + msgspec.json.encode(error_object(error, in_stream=True)) + b"\n\n"
+    """Returns the last event of a stream that failed after its start. No `[DONE]` follows: it would report success.
+
+    Clients have no status by which to tell a failure that may pass: opencode, pi, cline and Continue look for words and
+    the type `server_error`, and end the turn without them, where they would have gone on after a cut connection.
+    """
+    body = _fields(error, in_stream=True)
+    if error.transient:
+        kind = "rate limit" if error.status == 429 else "server error"
+        body["message"] = f"Provider returned error {error.status} ({kind}): {body['message']}"
+        body["type"] = "rate_limit_error" if error.status == 429 else "server_error"
+    return b"data: " + msgspec.json.encode({"error": body}) + b"\n\n"
 
 
-def error_object(error: GatewayError, *, in_stream: bool = False) -> dict[str, Json]:
-    """Returns `{"error": {"message", "type", "param", "code", ...}}`. `in_stream`: for a frame inside a stream."""
+def error_object(error: GatewayError) -> dict[str, Json]:
+    """Returns `{"error": {"message", "type", "param", "code", ...}}`."""
+    return {"error": _fields(error)}
+
+
+def _fields(error: GatewayError, *, in_stream: bool = False) -> dict[str, Json]:
     message, code, param = error.text(in_stream=in_stream)
-    return {"error": {"message": message, "type": f"{error.kind}_error", "param": param, "code": code, **error.extra}}
+    return {"message": message, "type": f"{error.kind}_error", "param": param, "code": code, **error.extra}

@@ -1,5 +1,7 @@
-"""Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid; and encodes a value."""
+"""Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid; encodes a value; and
+finds the end of the first one in a text that comes in pieces."""
 
+import re
 from codecs import BOM_UTF8
 from typing import Final, TypeAlias
 
@@ -13,6 +15,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 MAX_DEPTH: Final = 64
 _FEW: Final = 4096
 _CONTAINERS: Final = (dict, list)
+# What matters for the end of a value: whole strings, and brackets, as many as stand together.
+_MARKS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[{]++|[\]}]++', re.DOTALL)
 
 
 class NotJson(ValueError):
@@ -86,3 +90,47 @@ def _deeper(document: Json, max_depth: int) -> bool:
 def encode_json(value: Json) -> str:
     """Returns the value as JSON text, without spaces, its keys in their order."""
     return msgspec.json.encode(value).decode()
+
+
+class FirstValue:
+    """Finds where the first object or array of a text ends, by its brackets alone: what stands between them may be
+    anything. A text that begins with another value has no such end."""
+
+    __slots__ = ("_begun", "_depth", "_has_end", "over")
+
+    def __init__(self) -> None:
+        self.over = False
+        self._has_end: bool | None = None
+        self._depth = 0
+        # How a string begins that the last piece leaves open: with a quote, and a backslash before its character.
+        self._begun = ""
+
+    def feed(self, piece: str) -> int:
+        """Returns how many characters of the next piece belong to the value, which is `over` where it ends in this
+        piece. Until then, all of them do."""
+        if self._has_end is None and (rest := piece.lstrip()):
+            self._has_end = rest[0] in "{["
+        if not self._has_end:
+            return len(piece)
+        begun, self._begun = self._begun, ""
+        text = begun + piece
+        for found in _MARKS.finditer(text):
+            mark = found[0]
+            if mark[0] == '"':
+                if not found[1]:
+                    self._begun = '"' if found.end() == len(text) else '"\\'
+            elif mark[0] in "[{":
+                self._depth += len(mark)
+            elif len(mark) < self._depth:
+                self._depth -= len(mark)
+            else:
+                self.over = True
+                return found.start() + self._depth - len(begun)
+        return len(piece)
+
+
+def first_value(text: str) -> str:
+    """Returns a text without what follows its first object or array, if more than white space does."""
+    value = FirstValue()
+    end = value.feed(text)
+    return text[:end] if text[end:].strip() else text

@@ -7,6 +7,7 @@ from gateway.framing.json_text import NotJson, decode_json
 
 # The key that holds arguments which are no object.
 AS_TEXT: Final = "arguments"
+_ANY_DEPTH: Final = 1 << 20
 
 
 def is_custom(call: ToolCall) -> bool:
@@ -18,6 +19,15 @@ def as_object(text: str) -> dict[str, Json]:
     """Returns arguments as an object, for backends that refuse text. Wraps other text in an object, invents none."""
     value = read_object(text)
     return {AS_TEXT: text} if value is None else value
+
+
+def is_json(text: str) -> bool:
+    """Returns whether arguments are one JSON value of any type and depth."""
+    try:
+        decode_json(text.encode(), _ANY_DEPTH)
+    except NotJson:
+        return False
+    return True
 
 
 def is_truncated(text: str) -> bool:

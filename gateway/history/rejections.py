@@ -1,4 +1,4 @@
-"""Maps a provider's error text about a refused history to a rule code, a place and the likely fix.
+"""Maps a provider's error text about a refused history or request field to a rule code, a place and the likely fix.
 
 The texts are those that providers send; a changed text needs one new line here and one in its test.
 """
@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Conversation, Turn
-from gateway.core.errors import BackendError
+from gateway.core.errors import IMAGE_REFUSED, BackendError
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
 
@@ -36,6 +36,13 @@ _UNCHANGED: Final = (
     "Send the provider's state of an answer back unchanged, in its order, and to the model that wrote it, or leave all "
     "of it out."
 )
+
+_OMIT: Final = "Omit the field for this model, or use the profile for this provider."
+_SAMPLING: Final = "Omit temperature, top_p and the penalties for this model, or use the profile for this provider."
+_ROLES: Final = "Use the profile for this provider; it sends each message in a role that the provider accepts."
+_CHOICE: Final = "Send no tool_choice but auto or none, or switch thinking off."
+_TOOL_EFFORT: Final = "Use the Responses API of this provider, or send the tools without reasoning_effort."
+_NO_IMAGE: Final = "Leave the image out, or set `images` to `placeholder` for this model."
 
 # The first match wins, so specific patterns stand before general ones.
 _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -90,7 +97,15 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "ROLE_UNKNOWN",
         "Use the profile for this provider; it sends messages of the developer as those of the system.",
     ),
+    (
+        r"(?i:unexpected (?:message )?role|unknown role|invalid role|incorrect role information|use a valid role"
+        r"|roles? (?:is|are) not supported|roles are supported|role.?'? does not support|role must be one of"
+        r"|role.{0,40}(?:Input should be|expected one of))",
+        "ROLE_UNKNOWN",
+        _ROLES,
+    ),
     (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Do not send reasoning back."),
+    (r"reasoning_content\W+Extra inputs are not permitted", "REASONING_REFUSED", "Do not send reasoning back."),
     (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
     (r"reasoning_content.? in the thinking mode must be passed back", "REASONING_MISSING", _ECHO),
     (r"Expected .?thinking.? or .?redacted_thinking", "REASONING_MISSING", _ECHO),
@@ -141,7 +156,49 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "CONTENT_TYPE",
         "Send content as non-empty text.",
     ),
+    (
+        r"(?i:image (?:exceeds|dimensions exceed)|(?:process|decode|load|read) (?:the )?(?:input )?image"
+        r"|(?:valid|invalid|unsupported|corrupt\w*) (?:base64 )?image|image (?:data|input|inputs|url)? ?(?:is|are) "
+        r"(?:invalid|not (?:valid|supported))|support (?:for )?(?:image|vision|multimodal|pdf)"
+        r"|unknown variant .?image_url|image_url.{0,60}(?:only|not) supported|not a multimodal model"
+        r"|At most 0 image|accept images?\b|pdf pages|too much media)",
+        "IMAGE_REFUSED",
+        _NO_IMAGE,
+    ),
+    (
+        r"(?i:tools? (?:with|and) .?reasoning_effort.? (?:is|are) not supported)",
+        "EFFORT_REFUSED",
+        _TOOL_EFFORT,
+    ),
+    (
+        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)"
+        r"|not support.{0,40}tool_choice|thinking.{0,40}tool_choice|tool choice.{0,60}not support)",
+        "TOOL_CHOICE_REFUSED",
+        _CHOICE,
+    ),
+    (
+        r"(?i:(?:temperature|top_p|top_k|presence.?penalty|frequency.?penalty)\b.{0,80}(?:not support|unsupported"
+        r"|cannot both|only (?:be set|the default)|only \S+ is allowed|deprecated|out of range|should be in)"
+        r"|not support.{0,30}(?:temperature|top_p|presence.?penalty|frequency.?penalty)"
+        r"|invalid (?:temperature|top_p))",
+        "SAMPLING_REFUSED",
+        _SAMPLING,
+    ),
+    (
+        r"(?i:unsupported (?:parameter|value)|unknown (?:parameter|field|name)|unrecognized (?:request argument|key)"
+        r"|extra (?:inputs|fields) (?:are )?not permitted|property '[^']*' is unsupported|argument not supported"
+        r"|does not support (?:the )?parameter|parameter is (?:only allowed|not supported)|parameter .{0,60}"
+        r"(?:not supported|does not support|is restricted)|additional properties are not allowed|cannot find field)",
+        "PARAM_REFUSED",
+        _OMIT,
+    ),
 )
+# These are about a field of the request, the others about its history.
+_OF_REQUEST: Final = frozenset(
+    {"EFFORT_REFUSED", "IMAGE_REFUSED", "PARAM_REFUSED", "SAMPLING_REFUSED", "TOOL_CHOICE_REFUSED"}
+)
+# A provider that finds no model for an image answers 404, which clients read as another fault.
+_IMAGE_STATUSES: Final = frozenset({404, 422})
 _TABLE: Final = tuple((re.compile(text, re.DOTALL), rule, advice) for text, rule, advice in _TEXTS)
 _INDEX: Final = re.compile(r"messages?(?:\.\[|\[|\.| at index |\s+index\s+)(\d+)")
 _FIELD: Final = re.compile(r"[.\[]")
@@ -164,7 +221,8 @@ def explained(error: BackendError, sent: Conversation) -> BackendError:
 
     `sent` is the conversation as it was sent; its client knows the places by its own paths.
     """
-    found = classify_rejection(error.message, error.param, sent.turns) if 400 <= error.status < 500 else None
+    refused = 400 <= error.status < 500 and error.too_long is None
+    found = classify_rejection(error.message, error.param, sent.turns) if refused else None
     error.param = client_param(error.param, sent)
     if found is not None:
         error.extra = {
@@ -174,11 +232,14 @@ def explained(error: BackendError, sent: Conversation) -> BackendError:
             "tool_call_id": found.tool_call_id,
             "advice": sent.paths.worded(found.advice),
         }
+        if found.rule == IMAGE_REFUSED and error.status in _IMAGE_STATUSES:
+            error.status, error.code = 400, "invalid_value"
+        of_request = found.rule in _OF_REQUEST
         notice = Notice(
             "backend",
             "failed",
-            "HISTORY_REFUSED",
-            f"the backend refused the history: {found.rule}",
+            "REQUEST_REFUSED" if of_request else "HISTORY_REFUSED",
+            f"the backend refused the {'request' if of_request else 'history'}: {found.rule}",
             found.index,
             found.tool_call_id,
             "error",

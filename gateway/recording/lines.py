@@ -97,6 +97,7 @@ class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     max_event: int = 4 * 2**20
     state: bool = False
     label: str = ""
+    context_length: int | None = None
     unknown: Fields = EMPTY
 
 

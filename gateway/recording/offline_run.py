@@ -142,7 +142,8 @@ class _Run:
             return
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
-        self._exchange = Exchange(adapter, conversation, policy, label=route.label or None)
+        window = route.context_length
+        self._exchange = Exchange(adapter, conversation, policy, label=route.label or None, window=window)
         self._notices += self._exchange.notices
         self._answer = OfflineAnswer(self._dialect, request, self._head(), self._exchange.notices)
 
@@ -196,7 +197,7 @@ class _Run:
             return exchange.close(trailers or {}) if data is None else exchange.feed(data)
         except BackendError as error:
             rescued = error.take_events()
-            if answer.begun:
+            if answer.begun or (error.opens and rescued):
                 self._send(answer, rescued)
             elif rescued:
                 self._keep(rescued)

@@ -40,8 +40,8 @@ def _ours(names: str) -> tuple[str, ...]:
 
 
 _VALUES: Final = (
-    "core.conversation core.field_paths core.events core.notices core.errors core.policy core.provider_state"
-    " core.state_rule"
+    "core.context_length core.conversation core.field_paths core.events core.notices core.errors core.policy"
+    " core.provider_state core.state_rule"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -57,21 +57,26 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.notices"),
     ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
-    ImportRule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
+    ImportRule("gateway.core.context_length", _ours("core.conversation")),
+    ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
-    ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors core.secrets")),
+    ImportRule(
+        "gateway.core.backend_status",
+        _ours("core.context_length core.conversation core.notices core.errors core.secrets"),
+    ),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(
-        "gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")
+        "gateway.capabilities",
+        _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing response.usage_estimate"),
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
     ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
-    ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
-    ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript")),
+    ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript framing")),
     ImportRule(
         "gateway.dialects",
         _ours(

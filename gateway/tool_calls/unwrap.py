@@ -6,6 +6,7 @@ from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Level, Notice
 from gateway.core.policy import Policy, WrapperTool
+from gateway.framing.json_text import first_value
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 
 # The limit on the held characters of one response. The arguments of a real call are far shorter.
@@ -78,8 +79,9 @@ class Unwrapper:
             shown.extend(held.as_it_came())
 
     def _release(self, held: "_Held", end: ToolCallEnd, shown: list[Event]) -> None:
-        start, text = held.start, "".join(held.parts)
-        self._room += len(text)
+        start, written = held.start, "".join(held.parts)
+        self._room += len(written)
+        text = first_value(written)
         wrapper_tools = self._policy.wrapper_tools
         try:
             opened = unwrap_arguments(text, wrapper_tools.get(start.name, WrapperTool()), wrapper_tools, self._declared)
@@ -87,6 +89,9 @@ class Unwrapper:
             self._fail(held, str(error), shown)
             shown.extend([*held.as_it_came(), end])
             return
+        if text != written:
+            detail = f"something follows the JSON value in the arguments of {start.name}"
+            shown.append(_notice("dropped", "ARGUMENTS_EXTENDED", detail, start.id, "warning"))
         detail = f"[MCP Gateway] Transformed {start.name} -> {opened.name}"
         shown.append(_notice("changed", "ENVELOPE_OPENED", detail, start.id, "info"))
         if opened.unused:

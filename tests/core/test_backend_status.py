@@ -74,7 +74,10 @@ def test_a_code_is_kept_where_the_status_is_the_callers(status: int, code: str, 
     ("headers", "kept"),
     [
         ({"retry-after": "20"}, {"retry-after": "20"}),
-        ({"retry-after": "0.5", "retry-after-ms": "500"}, {"retry-after": "0.5", "retry-after-ms": "500"}),
+        ({"retry-after": "0"}, {"retry-after": "1"}),
+        ({"retry-after": "0.5", "retry-after-ms": "500"}, {"retry-after": "1", "retry-after-ms": "500"}),
+        ({"retry-after-ms": "2001"}, {"retry-after": "3", "retry-after-ms": "2001"}),
+        ({"retry-after-ms": "0.5"}, {"retry-after": "1", "retry-after-ms": "0.5"}),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}),
         ({"retry-after-ms": "Wed, 21 Oct 2026 07:28:00 GMT"}, {}),
         ({"retry-after": "soon"}, {}),
@@ -89,8 +92,14 @@ def test_a_code_is_kept_where_the_status_is_the_callers(status: int, code: str, 
 )
 @pytest.mark.parametrize("status", [429, 503])
 def test_well_formed_patience_is_kept(status: int, headers: Mapping[str, str], kept: Mapping[str, str]) -> None:
-    # Who is overloaded and says nothing sound means soon.
-    assert status_error(status, headers).headers == (kept or ({"retry-after": "1"} if status == 503 else {}))
+    # Who is busy and says nothing sound means soon.
+    assert status_error(status, headers).headers == (kept or {"retry-after": "1"})
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_hard_limit_reached"])
+def test_a_quota_that_is_used_up_has_no_delay_of_its_own(code: str) -> None:
+    assert status_error(429, {}, code=code).headers == {"x-should-retry": "false"}
+    assert status_error(402, {}).headers == {"x-should-retry": "false"}
 
 
 @pytest.mark.parametrize(

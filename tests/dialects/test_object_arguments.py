@@ -15,7 +15,7 @@ from gateway.registry import load_dialect
 from tests.scripted import ScriptedAdapter
 
 HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", lambda: 1_700_000_000, diagnostics=True)
-WRITTEN: Final = "no object"
+WRITTEN: Final = "[1, 2]"
 PATHS: Final = {"gemini": "/v1beta/models/m:generateContent"}
 
 

@@ -187,6 +187,68 @@ TEXTS = [
         "tool calls and results.",
         "ROLE_ORDER",
     ),
+    # Roles.
+    (
+        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as '
+        "an input message role.",
+        "ROLE_UNKNOWN",
+    ),
+    ("messages.0.role: Input should be 'user' or 'assistant'", "ROLE_UNKNOWN"),
+    ("Unsupported value: 'messages[0].role' does not support 'system' with this model.", "ROLE_UNKNOWN"),
+    ("Please use a valid role: user, model.", "ROLE_UNKNOWN"),
+    ("Only user and assistant roles are supported!", "ROLE_UNKNOWN"),
+    ("Unexpected message role.", "ROLE_UNKNOWN"),
+    ("Incorrect role information", "ROLE_UNKNOWN"),
+    ("unknown role: tool", "ROLE_UNKNOWN"),
+    # Fields of the request.
+    (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "PARAM_REFUSED",
+    ),
+    ("Unknown parameter: 'prompt_cache_key'.", "PARAM_REFUSED"),
+    ("Unrecognized request argument supplied: verbosity", "PARAM_REFUSED"),
+    ("The 'metadata' parameter is only allowed when 'store' is enabled.", "PARAM_REFUSED"),
+    ("context_management: Extra inputs are not permitted", "PARAM_REFUSED"),
+    ("body.parallel_tool_calls: Extra inputs are not permitted", "PARAM_REFUSED"),
+    ("property 'prompt_cache_key' is unsupported", "PARAM_REFUSED"),
+    ('Invalid JSON payload received. Unknown name "store": Cannot find field.', "PARAM_REFUSED"),
+    ("Argument not supported on this model: stop", "PARAM_REFUSED"),
+    ("body.messages.1.assistant.reasoning_content: Extra inputs are not permitted", "REASONING_REFUSED"),
+    (
+        "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
+        "supported.",
+        "SAMPLING_REFUSED",
+    ),
+    ("`temperature` and `top_p` cannot both be specified for this model.", "SAMPLING_REFUSED"),
+    ("`temperature` may only be set to 1 when thinking is enabled.", "SAMPLING_REFUSED"),
+    ("invalid temperature: only 1 is allowed for this model", "SAMPLING_REFUSED"),
+    ("Model grok-4 does not support parameter presencePenalty.", "SAMPLING_REFUSED"),
+    ("Thinking may not be enabled when tool_choice forces tool use.", "TOOL_CHOICE_REFUSED"),
+    ("deepseek-reasoner does not support this tool_choice", "TOOL_CHOICE_REFUSED"),
+    ("tool_choice 'required' is incompatible with thinking enabled", "TOOL_CHOICE_REFUSED"),
+    (
+        "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required "
+        "or object in thinking mode",
+        "TOOL_CHOICE_REFUSED",
+    ),
+    ("'tool_choice' is only allowed when 'tools' are specified.", "TOOL_CHOICE_REFUSED"),
+    (
+        "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use "
+        "/v1/responses instead.",
+        "EFFORT_REFUSED",
+    ),
+    # Images.
+    ("Could not process image", "IMAGE_REFUSED"),
+    ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6789012 bytes > 5242880", "IMAGE_REFUSED"),
+    ("The image data you provided does not represent a valid image.", "IMAGE_REFUSED"),
+    ("Unable to process input image. Please retry or report in the help forum.", "IMAGE_REFUSED"),
+    ("unknown variant `image_url`, expected `text`", "IMAGE_REFUSED"),
+    ("No endpoints found that support image input", "IMAGE_REFUSED"),
+    ("At most 0 image(s) may be provided in one prompt.", "IMAGE_REFUSED"),
+    ("local-model is not a multimodal model", "IMAGE_REFUSED"),
+    ("image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "IMAGE_REFUSED"),
+    ("Invalid content type. image_url is only supported by certain models.", "IMAGE_REFUSED"),
+    ("This model does not support image input.", "IMAGE_REFUSED"),
 ]
 
 

@@ -57,6 +57,13 @@ def _cut_mid_event(answer: Answer, options: Options) -> Response:
     return _played(*_STREAM.begun(answer, options), frame(finish_chunk(answer))[:25], Cut("end"))
 
 
+def _cut_call(answer: Answer, options: Options) -> Response:
+    function: Json = {"name": "write_file", "arguments": '{"path":"a.py","content":"def'}
+    call: Json = {"index": 0, "id": "call_cut", "type": "function", "function": function}
+    cut = frame(chunk(answer, {"tool_calls": [call]}))
+    return _played(*_frames(answer), cut, frame(chunk(answer, {}, "tool_calls")), DONE)
+
+
 def _bad_shape(answer: Answer, options: Options) -> Response:
     return _STREAM.around(answer, options, b'data: ["not", "a", "chunk"]\n\n')
 
@@ -104,6 +111,7 @@ FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
     "error_first": DemoFault("200 whose first event is an error", _error_first, "error_event"),
     "error_frame": DemoFault("an error object in the stream: after=3 chunks", _error_frame, "error_event"),
     "cut_mid_event": DemoFault("a well-formed end inside an event: after=3", _cut_mid_event, "truncated"),
+    "cut_call": DemoFault("a call whose arguments break off, finished as complete", _cut_call, "lost_call"),
     "bad_shape": DemoFault("a chunk of JSON with the wrong shape: after=3", _bad_shape, "malformed"),
     "bad_utf8": DemoFault("a chunk with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
     "no_finish": DemoFault("[DONE] without a finish_reason", _no_finish, "no_finish"),

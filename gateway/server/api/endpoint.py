@@ -12,7 +12,6 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
-from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
@@ -41,6 +40,7 @@ from gateway.server.upstream.deadlines import (
     total_timeout,
 )
 from gateway.server.upstream.timeout_header import timeout_header
+from gateway.settings import ModelSettings
 
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
 # takes up to twelve microseconds.
@@ -126,9 +126,11 @@ class GenerateEndpoint:
             conversation = await state.recall(conversation)
         summary = None if state is None else state.summary
         if large:
-            exchange = await asyncio.to_thread(_prepared, backend, conversation, route.policy, summary)
+            exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
         else:
-            exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label)
+            exchange = Exchange(
+                backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length
+            )
         if state is not None:
             exchange.notices[:0] = state.notices
         keeps: AnswerStore | None = None
@@ -257,9 +259,11 @@ async def _decoded_with_stored(
     return dialect.decode(document, head)
 
 
-def _prepared(backend: Backend, conversation: Conversation, policy: Policy, summary: Substitution | None) -> Exchange:
+def _prepared(
+    backend: Backend, conversation: Conversation, route: ModelSettings, summary: Substitution | None
+) -> Exchange:
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
-    exchange = Exchange(backend.adapter, conversation, policy, summary, backend.state_label)
+    exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
     if exchange.uncounted:
         exchange.size_prompt()
     return exchange

@@ -67,7 +67,7 @@ async def relay(
                 trailers = answer.trailers
                 events = await _in_thread(deadlines, exchange.close, trailers) if large else exchange.close(trailers)
         except BackendError as error:
-            await writer.rescue(error.take_events())
+            await writer.rescue(error.take_events(), opens=error.opens)
             raise
         if over or (exchange.done and not answer.keeps):
             if not exchange.finished:

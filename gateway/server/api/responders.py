@@ -44,8 +44,9 @@ class Responder(Protocol):
         """Accepts the last events."""
         ...
 
-    async def rescue(self, events: Sequence[Event]) -> None:
-        """Accepts the events that precede a fault in the same read: they are sent if the response has begun."""
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
+        """Accepts the events that precede a fault in the same read: they are sent if the response has begun, or if they
+        may begin it (`opens`)."""
         ...
 
 
@@ -95,7 +96,7 @@ class WholeResponder(_Response):
         async for part in _parts(events):
             self._collect(part)
 
-    async def rescue(self, events: Sequence[Event]) -> None:
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
@@ -189,8 +190,8 @@ class StreamResponder(_Response):
             payload = b""
         await self._response.end(payload)
 
-    async def rescue(self, events: Sequence[Event]) -> None:
-        if events and self._response.status:
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
+        if events and (opens or self._response.status):
             await self.send(events)
 
     async def _end_keep_alive(self, keep_alive: asyncio.Task[None]) -> None:
@@ -236,8 +237,8 @@ class StateResponder:
         notices = await self._state.conclude()
         await self._responder.finish([*notices, *events] if notices else events)
 
-    async def rescue(self, events: Sequence[Event]) -> None:
-        await self._responder.rescue(self._state.record(events))
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
+        await self._responder.rescue(self._state.record(events), opens=opens)
 
 
 def _feed(encoder: StreamEncoder, events: Sequence[Event]) -> None:

@@ -282,6 +282,7 @@ class Capture(msgspec.Struct, array_like=True):
             backend.max_event,
             self._state,
             backend.state_label,
+            route.context_length,
         )
 
     def _sent_line(self, x: int) -> SentLine | None:

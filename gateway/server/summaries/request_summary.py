@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED
+from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event, UsageReport

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters import openai_errors
-from adapters.anthropic_messages import failure as anthropic_failure
-from adapters.gemini import failure as gemini_failure
 from adapters.warp.decode import error_body as warp_error_body
+from gateway.core.context_length import read_too_long
 from gateway.recording.lines import BytesLine, RedactionLevel, data_of
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded, differences, outcome_of
@@ -20,6 +18,7 @@ from gateway.recording.redact.redact import redact
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words
 from gateway.recording.remake import remade
+from tests.core.test_context_length import SAID
 from tests.recording.redact.canaries import CANARIES, core_of
 from tests.recording.samples import golden_recordings, goldens, interaction_of, names
 
@@ -222,9 +221,6 @@ def test_a_reason_of_one_word_stays_and_a_sentence_does_not(reason: str) -> None
 @pytest.mark.parametrize(
     "words",
     [
-        openai_errors._TOO_LONG_WORDS,
-        gemini_failure._TOO_LONG,
-        *anthropic_failure._TOO_LONG,
         *warp_error_body._NO_QUOTA_WORDS,
         "exceed_context_size context window context_length context size `inputs` tokens inputs must have less",
         "larger than max, message too large",
@@ -233,3 +229,10 @@ def test_a_reason_of_one_word_stays_and_a_sentence_does_not(reason: str) -> None
 @pytest.mark.parametrize("level", ["shape", "full"])
 def test_the_words_by_which_a_refusal_is_told_stay(words: str, level: RedactionLevel) -> None:
     assert Words(level, SEED).text(words) == words
+
+
+@pytest.mark.parametrize("level", ["shape", "full"])
+@pytest.mark.parametrize("name", SAID)
+def test_a_request_that_is_too_long_is_known_in_a_redacted_error_too(name: str, level: RedactionLevel) -> None:
+    message, _ = SAID[name]
+    assert read_too_long(Words(level, SEED).text(message), None, {}) is not None
