@@ -62,13 +62,25 @@ def _list() -> int:
 
 
 def _target(options: argparse.Namespace, environ: Mapping[str, str]) -> "Target":
-    from gateway.connect.target import settings_target
+    from gateway.connect.target import address_of, settings_target
     from gateway.settings import Settings, load_settings, override_server
 
     known = options.settings.exists()
     settings = load_settings(options.settings) if known else Settings()
     settings = override_server(settings, None, environ.get("DRAGOMAN_PORT") or None)
-    return settings_target(settings, options.model, options.url, environ, known)
+    running = () if known else _running_models(address_of(settings, options.url))
+    return settings_target(settings, options.model, options.url, environ, known, running)
+
+
+def _running_models(address: str) -> tuple[str, ...]:
+    """Returns the models that a gateway at this address lists, such as `dragoman demo`; none where no gateway is."""
+    import asyncio
+
+    from gateway.discovery.identify import identify
+    from gateway.discovery.server_kinds import DRAGOMAN
+
+    server = asyncio.run(identify(address))
+    return server.models if server is not None and server.kind is DRAGOMAN else ()
 
 
 def _print(client: "Client", target: "Target") -> int:
