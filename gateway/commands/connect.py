@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from gateway.connect.client import Client, ClientFile
     from gateway.connect.target import Target
 
+# What `--undo` has done with a file, as it is printed.
+_UNDONE: Final = {
+    "restored": "restored",
+    "removed": "removed, since there was none before",
+    "taken out": "it was changed since; what was added is taken out, and what is new stays",
+}
 HELP: Final = "print or write the configuration of a client"
 
 
@@ -18,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
     parser.add_argument("client", metavar="CLIENT", nargs="?", help="the client; without one, all are listed")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="write the client's files; a copy of each is kept")
-    action.add_argument("--undo", action="store_true", help="restore the files as they were before the last --write")
+    action.add_argument(
+        "--undo",
+        action="store_true",
+        help="restore the files as they were before the last --write, or take out what it added",
+    )
     parser.add_argument("--model", help="the model to begin with (default the first of the settings)")
     parser.add_argument("--url", help="the address of the gateway (default that of the settings)")
     parser.add_argument(
@@ -118,7 +128,7 @@ def _undo(client: "Client") -> int:
 
     for file in _written_files(client):
         path = locate(file, os.environ)
-        print(f"{_shown(path)}: {'restored' if undo(path) else 'removed, since there was none before'}.")
+        print(f"{_shown(path)}: {_UNDONE[undo(path)]}.")
     return 0
 
 
