@@ -1,9 +1,11 @@
 """The gateway behind stock uvicorn, with uvicorn's own protocols: real processes, and what it then still promises."""
 
 import asyncio
+import gzip
 import json
 import re
 import signal
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -89,6 +91,11 @@ async def answers(base_url: str) -> list[tuple[int, str, bytes]]:
         assert response.headers["x-request-id"] == "mine"
         return response.status_code, response.headers["content-type"], VARYING.sub(b"", response.content)
 
+    async def packed(coding: str, body: bytes) -> tuple[int, str, bytes]:
+        headers = {"content-type": "application/json", "content-encoding": coding, "x-request-id": "mine"}
+        response = await client.post(chat, content=body, headers=headers)
+        return response.status_code, response.headers["content-type"], VARYING.sub(b"", response.content)
+
     def said(word: str, **fields: Json) -> Json:
         return {**hello(), "messages": [{"role": "user", "content": word}], **fields}
 
@@ -105,6 +112,11 @@ async def answers(base_url: str) -> list[tuple[int, str, bytes]]:
             await one("GET", "/v1/models"),
             await one("GET", "/nowhere"),
             await one("GET", "/readyz"),
+            await packed("gzip", gzip.compress(json.dumps(said("whole")).encode())),
+            await packed("deflate", zlib.compress(json.dumps(said("large " * 30_000)).encode())),
+            await packed("gzip", gzip.compress(b" " * (8 << 20))),
+            await packed("gzip", gzip.compress(b"{}")[:-1]),
+            await packed("br", b"x"),
         ]
 
 
@@ -114,13 +126,14 @@ async def test_every_kind_of_answer_is_the_one_of_our_own_server(tmp_path: Path,
         settings = settings_for(backend.base_url, max_body_mb=1)
         async with running_gateway(settings) as ours:
             expected = await answers(ours.base_url)
-        assert [status for status, _, _ in expected] == [200, 200, 429, 200, 200, 413, 404, 200, 404, 200]
+        plain, compressed = [200, 200, 429, 200, 200, 413, 404, 200, 404, 200], [200, 200, 413, 400, 415]
+        assert [status for status, _, _ in expected] == plain + compressed
         async with uvicorn_running(tmp_path, settings, "--http", protocol) as stock:
             await stock.wait_ready()
             assert await answers(stock.base_url) == expected
             stock.process.send_signal(signal.SIGTERM)
             await stock.ended()
-    assert stock.log.count("status=200 code=-") == 5
+    assert stock.log.count("status=200 code=-") == 7
     assert "Traceback" not in stock.log and "without completing" not in stock.log
 
 

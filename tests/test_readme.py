@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.core.policy import Policy
+from gateway.demo.settings import DEMO_SETTINGS
+from gateway.server.upstream.backends import Backends
+from gateway.settings import read_settings
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -120,3 +123,17 @@ def test_the_backend_shown_can_be_read() -> None:
 
     (shown,) = blocks("json")
     assert set(parse_settings(shown).models) == {"agent", "*"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/settings.md"])
+def test_the_adapters_with_limits_of_the_top_level_are_named(page: str) -> None:
+    settings = read_settings(DEMO_SETTINGS)
+    backends = Backends(settings)
+    policies = {settings.backends[name].adapter: backends.route(name)[0].policy for name in settings.models}
+    limited = {
+        name for name, policy in policies.items() if (policy.max_tool_results, policy.max_history_messages) == (10, 50)
+    }
+    assert limited == {"text", "warp", "proto"} and len(policies) == 7
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    (sentence,) = re.findall(r"[^.|]*at the top level apply to backends[^;]*;", text)
+    assert set(re.findall(r"`(\w+)`", sentence)) - {"max_tool_results", "max_history_messages"} == limited

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.paths import ROOT
 
@@ -127,3 +129,27 @@ def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:
         file.write_text(line + "\n")
         with pytest.raises(subprocess.CalledProcessError):
             _bill(str(file))
+
+
+def test_the_workflow_tests_every_python_that_the_package_claims() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    jobs = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
+    (alone,) = (
+        step["with"]["python-version"] for step in jobs["run"]["steps"] if "with" in step and "python" in str(step)
+    )
+    assert claimed == sorted([alone, *jobs["pythons"]["strategy"]["matrix"]["python"]])
+    assert project["requires-python"] == f">={claimed[0]}"
+
+
+def test_the_commands_of_the_workflow_work() -> None:
+    """Those that Windows and macOS run after the installation."""
+    steps = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["systems"]["steps"]
+    commands = [step["run"] for step in steps if "run" in step and "pip install" not in step["run"]]
+    assert len(commands) == 2
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        ran = subprocess.run(
+            [Path(sys.executable).parent / program, *arguments], cwd=ROOT, capture_output=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr

@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from gateway.connect.client import Client, ClientFile
     from gateway.connect.target import Target
 
+# What `--undo` has done with a file, as it is printed.
+_UNDONE: Final = {
+    "restored": "restored",
+    "removed": "removed, since there was none before",
+    "taken out": "it was changed since; what was added is taken out, and what is new stays",
+}
 HELP: Final = "print or write the configuration of a client"
 
 
@@ -18,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
     parser.add_argument("client", metavar="CLIENT", nargs="?", help="the client; without one, all are listed")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="write the client's files; a copy of each is kept")
-    action.add_argument("--undo", action="store_true", help="restore the files as they were before the last --write")
+    action.add_argument(
+        "--undo",
+        action="store_true",
+        help="restore the files as they were before the last --write, or take out what it added",
+    )
     parser.add_argument("--model", help="the model to begin with (default the first of the settings)")
     parser.add_argument("--url", help="the address of the gateway (default that of the settings)")
     parser.add_argument(
@@ -62,13 +72,25 @@ def _list() -> int:
 
 
 def _target(options: argparse.Namespace, environ: Mapping[str, str]) -> "Target":
-    from gateway.connect.target import settings_target
+    from gateway.connect.target import address_of, settings_target
     from gateway.settings import Settings, load_settings, override_server
 
     known = options.settings.exists()
     settings = load_settings(options.settings) if known else Settings()
     settings = override_server(settings, None, environ.get("DRAGOMAN_PORT") or None)
-    return settings_target(settings, options.model, options.url, environ, known)
+    running = () if known else _running_models(address_of(settings, options.url))
+    return settings_target(settings, options.model, options.url, environ, known, running)
+
+
+def _running_models(address: str) -> tuple[str, ...]:
+    """Returns the models that a gateway at this address lists, such as `dragoman demo`; none where no gateway is."""
+    import asyncio
+
+    from gateway.discovery.identify import identify
+    from gateway.discovery.server_kinds import DRAGOMAN
+
+    server = asyncio.run(identify(address))
+    return server.models if server is not None and server.kind is DRAGOMAN else ()
 
 
 def _print(client: "Client", target: "Target") -> int:
@@ -106,7 +128,7 @@ def _undo(client: "Client") -> int:
 
     for file in _written_files(client):
         path = locate(file, os.environ)
-        print(f"{_shown(path)}: {'restored' if undo(path) else 'removed, since there was none before'}.")
+        print(f"{_shown(path)}: {_UNDONE[undo(path)]}.")
     return 0
 
 

@@ -138,7 +138,7 @@ def _read_answer(file: str) -> bytes:
     try:
         return bytes.fromhex(data.decode("ascii", "replace"))
     except ValueError as error:
-        raise InvalidRequest(f"{file}: it is not text of hexadecimal digits: {error}") from error
+        raise InvalidRequest(f"{file}: it is not text of pairs of hexadecimal digits") from error
 
 
 def _trailers(written: list[str]) -> dict[str, str]:

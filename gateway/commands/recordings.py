@@ -145,7 +145,8 @@ def _judge(command: str) -> "Judge":
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InvalidRequest(f"--until {_COMMAND}{command}: {error}") from error
+        reason = "it is no command: a quotation mark is not closed, or nothing follows a backslash"
+        raise InvalidRequest(f"--until {_COMMAND}{command}: {reason}") from error
     if not words:
         raise InvalidRequest(f"--until {_COMMAND}: the command is missing.")
     return judge

@@ -2,6 +2,8 @@
 
 Texts may hold `{url}` (the gateway's address, without a path), `{model}`, `{each_model}` and `{key}` (a word of a shell
 that gives the client's key). An entry of a list or an object with `{each_model}` stands once for every model.
+`{context_length}` and `{max_output}` are sizes of the model in tokens, numbers where they are written
+`{context_length:d}`; a value of an object that has one is left out where it is not known.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """Changes a file of a client, keeps what it was, and restores that.
 
-The copy of what a file was stands beside it, and its name has the digest of what was written: a file that somebody has
-changed since is not restored, and changes are undone one after the other. `.none` at its end: there was no file.
+Copies stand beside it: `.bak` is what the file was (`.none`: there was no file), `.new` what was written. Their names
+have the digest of what was written: a file that nobody has changed since is restored, from another one what was written
+is taken out. Changes are undone one after the other.
 """
 
 import hashlib
@@ -12,13 +13,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from gateway.connect.client import ClientFile
-from gateway.connect.formats import FORMATS, plain
-from gateway.connect.merge import merge
+from gateway.connect.formats import FORMATS, Format, plain
+from gateway.connect.merge import merge, take_out
 from gateway.connect.target import Target
 from gateway.core.errors import SettingsError
 
@@ -90,11 +91,7 @@ def _merged(path: Path, before: bytes | None, file: ClientFile, target: Target) 
         written = form.write(tree, text)
     if plain(form.read(written)) != plain(tree):
         raise SettingsError("it is written in a way that cannot be kept")
-    newline = "\r\n" if before is not None and b"\r\n" in before else "\n"
-    try:
-        return Change(path, before, written.replace("\n", newline).encode(), replaced)
-    except UnicodeEncodeError as error:
-        raise SettingsError("it has characters that UTF-8 does not have") from error
+    return Change(path, before, _encode(written, before or b""), replaced)
 
 
 def _read(path: Path) -> bytes | None:
@@ -104,6 +101,14 @@ def _read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _encode(text: str, before: bytes) -> bytes:
+    """Returns the bytes of a text, with the line ends of what was there before."""
+    try:
+        return text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode()
+    except UnicodeEncodeError as error:
+        raise SettingsError("it has characters that UTF-8 does not have") from error
 
 
 def _decode(data: bytes) -> str:
@@ -120,42 +125,95 @@ def apply(change: Change) -> Path | None:
         return None
     # Where it is a link, what it leads to is changed.
     path = change.path.resolve()
-    backup = _backup(path, change.after, existed=change.before is not None)
+    stem = _stem(path, change.after)
+    backup = stem.with_suffix(".none" if change.before is None else ".bak")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # An older copy under this name is of the same text: undoing leads to what was before both.
         if not backup.exists():
             _write(backup, change.before or b"", path)
+        _write(stem.with_suffix(".new"), change.after, path)
         _write(path, change.after, path)
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
     return backup
 
 
-def undo(path: Path) -> bool:
-    """Restores what a file was before the latest change. Returns False where there was no file, which is removed.
-    Raises SettingsError where nothing is to be undone, or where somebody has changed the file since."""
+Undone: TypeAlias = Literal["restored", "removed", "taken out"]
+
+
+def undo(path: Path) -> Undone:
+    """Restores what a file was before the latest change, or removes it where there was none. From a file that somebody
+    has changed since, it takes out what was written. Raises SettingsError where nothing is to be undone, or where the
+    changed file cannot be read."""
     path = path.resolve()
     data = _read(path)
-    backup, none = (_backup(path, data or b"", existed) for existed in (True, False))
-    if data is None or not (backup.exists() or none.exists()):
-        copies = sorted(each.name for each in path.parent.glob(f"{path.name}.dragoman-*.bak"))
-        since = f" It was changed since; copy back by hand what you need of {', '.join(copies)}." if copies else ""
-        raise SettingsError(f"{path}: there is nothing to undo.{since}")
+    exact = _stem(path, data or b"")
     try:
-        if backup.exists():
-            os.replace(backup, path)
-            return True
-        path.unlink()
-        none.unlink()
+        if data is not None and (exact.with_suffix(".bak").exists() or exact.with_suffix(".none").exists()):
+            return _restore(path, exact)
+        latest = max(path.parent.glob(f"{path.name}.dragoman-*.new"), key=_time, default=None)
+        if data is not None and latest is not None:
+            return _take_out(path, data, latest)
     except OSError as error:
         raise SettingsError(f"{path}: cannot be restored: {error.strerror}") from error
-    return False
+    raise SettingsError(f"{path}: there is nothing to undo.{_copies(path, 'It was changed since; ')}")
 
 
-def _backup(path: Path, written: bytes, existed: bool) -> Path:
+def _restore(path: Path, stem: Path) -> Undone:
+    stem.with_suffix(".new").unlink(missing_ok=True)
+    backup, none = stem.with_suffix(".bak"), stem.with_suffix(".none")
+    if backup.exists():
+        os.replace(backup, path)
+        return "restored"
+    path.unlink()
+    none.unlink()
+    return "removed"
+
+
+def _take_out(path: Path, data: bytes, new: Path) -> Undone:
+    backup, none = new.with_suffix(".bak"), new.with_suffix(".none")
+    before = backup.read_bytes() if backup.exists() else b""
+    form = FORMATS[path.suffix]
+    try:
+        text = _decode(data)
+        tree = form.read(text)
+        written = plain(form.read(_decode(new.read_bytes())))
+        if not isinstance(tree, dict if isinstance(written, dict) else list):
+            raise SettingsError("it has another form than what was written")
+        take_out(tree, written, plain(_tree(form, before)))
+        after = _encode(form.write(tree, text), data)
+    except (SettingsError, RecursionError) as error:
+        reason = error.message if isinstance(error, SettingsError) else "it is nested too deep"
+        raise SettingsError(f"{path}: {reason}. Nothing was changed.{_copies(path)}") from error
+    if tree or backup.exists():
+        _write(path, after, path)
+    else:
+        path.unlink()
+    for copy in (new, backup, none):
+        copy.unlink(missing_ok=True)
+    return "taken out" if path.exists() else "removed"
+
+
+def _tree(form: Format, data: bytes) -> Any:
+    """Returns the content of a file, an empty object where it has none. (Any: JSON.)"""
+    text = _decode(data)
+    return (form.read(text) if text.strip() else None) or {}
+
+
+def _copies(path: Path, why: str = "") -> str:
+    copies = sorted(each.name for each in path.parent.glob(f"{path.name}.dragoman-*.bak"))
+    return f" {why}copy back by hand what you need of {', '.join(copies)}." if copies else ""
+
+
+def _time(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
+def _stem(path: Path, written: bytes) -> Path:
+    """Returns the path of the copies for a file with this content; a suffix is to be put in the place of its own."""
     digest = hashlib.sha256(written).hexdigest()[:12]
-    return path.with_name(f"{path.name}.dragoman-{digest}.{'bak' if existed else 'none'}")
+    return path.with_name(f"{path.name}.dragoman-{digest}.bak")
 
 
 def _write(path: Path, data: bytes, like: Path) -> None:

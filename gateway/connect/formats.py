@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.errors import SettingsError
+from gateway.settings.decode import json_mistake
 
 # The first list below a key, and how far both are indented.
 _FIRST_LIST: Final = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n( *)- ", re.M)
@@ -27,7 +28,7 @@ def _read_json(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         comment = " (comments cannot be kept)" if "//" in text or "/*" in text else ""
-        raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}{comment}") from error
+        raise SettingsError(f"{json_mistake(error)}{comment}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

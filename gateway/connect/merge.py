@@ -1,8 +1,9 @@
-"""Adds what a client needs to what its file already holds."""
+"""Adds what a client needs to what its file already holds, and takes it out again."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
+from gateway.connect.formats import plain
 from gateway.core.errors import SettingsError
 
 # What tells the entries of a list apart, the first one that both have.
@@ -37,10 +38,54 @@ def _add(existing: Any, item: Any, path: str) -> Iterator[str]:
     for place, found in enumerate(existing):
         if found == item:
             return
-        if isinstance(item, dict) and isinstance(found, dict) and _are_same(found, item):
+        if _are_both_same(found, item):
             yield from merge(found, item, f"{path}[{place}]")
             return
     existing.append(item)
+
+
+def take_out(existing: Any, after: Any, before: Any) -> None:
+    """Changes the existing object or list so that what `merge` changed in it, from `before` to `after`, is as before.
+    What somebody has added or changed since stays. (Any: JSON, `existing` in the containers of a library.)"""
+    if isinstance(after, dict) and isinstance(existing, dict):
+        for key, value in after.items():
+            if key in existing and not (key in before and before[key] == value):
+                _take_out_value(existing, key, value, before)
+    elif isinstance(after, list) and isinstance(existing, list):
+        for item in after:
+            if item not in before:
+                _take_out_item(existing, item, before)
+
+
+def _take_out_value(existing: Any, key: str, value: Any, before: Any) -> None:
+    found, old = existing[key], before.get(key)
+    if isinstance(found, dict | list):
+        # What was there before stays in its place, with its comments.
+        same = isinstance(old, type(value))
+        take_out(found, value, old if same else type(value)())
+        if same or found:
+            return
+    elif found != value:
+        return
+    if key in before:
+        existing[key] = old
+    else:
+        del existing[key]
+
+
+def _take_out_item(existing: Any, item: Any, before: Any) -> None:
+    old = next((one for one in before if _are_both_same(one, item)), None)
+    for place, found in enumerate(existing):
+        if old is None and plain(found) == item:
+            del existing[place]
+            return
+        if _are_both_same(found, item):
+            take_out(found, item, old or {})
+            return
+
+
+def _are_both_same(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict) and _are_same(one, other)
 
 
 def _are_same(one: Any, other: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,22 +21,29 @@ SOME_KEY: Final = "KEY"
 SOME_MODEL: Final = "MODEL"
 _WORD: Final = re.compile(r"[\w./:@+=-]+", re.ASCII)
 _ADDRESS: Final = re.compile(r"[\w.:/~%\[\]-]+", re.ASCII)
-_PLACEHOLDER: Final = re.compile(r"\{(url|model|each_model|key)\}")
+_PLACEHOLDER: Final = re.compile(r"\{(url|model|each_model|key|context_length|max_output)\}")
 _EACH: Final = "{each_model}"
+# A whole text of this form becomes a number.
+_NUMBER: Final = re.compile(r"\{(context_length|max_output):d\}")
+_SIZE: Final = re.compile(r"\{(context_length|max_output)(:d)?\}")
+# What Claude Code takes for a model that it does not know.
+_MOST_OUTPUT: Final = 32_000
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The gateway that a client shall ask: its address without a path, the model to begin with and all of them, and a
-    word of a shell that gives the key."""
+    """The gateway that a client shall ask: its address without a path, the model to begin with and all of them, a word
+    of a shell that gives the key, and the context lengths that are known, in tokens by model."""
 
     url: str
     model: str
     models: tuple[str, ...]
     key: str = ANY_KEY
+    context_lengths: Mapping[str, int] = {}
 
     def fill(self, text: str, model: str | None = None) -> str:
         """Returns a text with this gateway in the places of its placeholders."""
         values = {"url": self.url, "model": self.model, "each_model": model or self.model, "key": self.key}
+        values |= {name: str(size) for name, size in self._sizes(model).items()}
         return _PLACEHOLDER.sub(lambda found: values[found[1]], text)
 
     def fill_commands(self, text: str) -> str:
@@ -45,10 +52,11 @@ class Target(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, model=model).fill(text)
 
     def fill_tree(self, tree: Any, model: str | None = None) -> Any:
-        """Returns JSON with this gateway in its texts and names; an entry for each model stands once for each of them.
-        (Any: JSON.)"""
+        """Returns JSON with this gateway in its texts and names; an entry for each model stands once for each of them,
+        and one with a size that is not known is left out. (Any: JSON.)"""
         if isinstance(tree, str):
-            return self.fill(tree, model)
+            number = _NUMBER.fullmatch(tree)
+            return self._sizes(model)[number[1]] if number else self.fill(tree, model)
         if isinstance(tree, list):
             return [self.fill_tree(item, one or model) for item in tree for one in self._models_of(item)]
         if isinstance(tree, dict):
@@ -56,8 +64,17 @@ class Target(msgspec.Struct, frozen=True):
                 self.fill(key, one or model): self.fill_tree(value, one or model)
                 for key, value in tree.items()
                 for one in self._models_of(key)
+                if self._sizes(one or model) or not _names_a_size(value)
             }
         return tree
+
+    def _sizes(self, model: str | None) -> dict[str, int]:
+        """Returns the values of the placeholders for the sizes of a model, None: the first one. Empty: not known."""
+        length = self.context_lengths.get(model or self.model)
+        if length is None:
+            return {}
+        # No setting says how long an answer may be; a client keeps its length free in the context.
+        return {"context_length": length, "max_output": max(min(length // 4, _MOST_OUTPUT), 1)}
 
     def _models_of(self, tree: Any) -> tuple[str | None, ...]:
         return self.models if _names_each_model(tree) else (None,)
@@ -70,28 +87,47 @@ def _names_each_model(tree: Any) -> bool:
     return isinstance(tree, str) and _EACH in tree
 
 
+def _names_a_size(tree: Any) -> bool:
+    return isinstance(tree, str) and _SIZE.search(tree) is not None
+
+
 def settings_target(
-    settings: Settings, model: str | None, url: str | None, environ: Mapping[str, str], known: bool = True
+    settings: Settings,
+    model: str | None,
+    url: str | None,
+    environ: Mapping[str, str],
+    known: bool = True,
+    running: Sequence[str] = (),
 ) -> Target:
     """Returns what the settings say, with a model and an address instead of theirs where they are given.
 
-    `known` false: there is no settings file, so that any model may exist. Raises SettingsError."""
-    listed = exact_names(settings.models)
-    if model is not None and known and ModelNames(settings.models).find(model) is None:
+    `known` false: there is no settings file, so that any model may exist; `running` are those that a gateway lists at
+    the address. Raises SettingsError."""
+    listed = exact_names(settings.models) or running
+    names = ModelNames(settings.models)
+    if model is not None and known and names.find(model) is None:
         raise SettingsError(f"there is no model {model!r}{nearest(model, settings.models)}")
     first = model or next(iter(listed), None)
     if first is None:
         raise SettingsError(
             "the settings name no model by its whole name: choose one with --model"
             if known
-            else "there is no settings file: create one with 'dragoman init', or give --model and --url"
+            else "there is no settings file, and no gateway that lists its models: create a file with 'dragoman init', "
+            "start 'dragoman demo', or give --model and --url"
         )
     models = tuple(dict.fromkeys((first, *listed)))
     for name in models:
         if not name.isprintable():
             raise SettingsError(f"the model {name!r} has characters that the files of clients cannot hold")
-    address = local_url(settings.server.host, settings.server.port) if url is None else read_address(url)
-    return Target(address, first, models, _key_word(settings.server, environ))
+    entries = ((name, names.find(name)) for name in models)
+    lengths = {name: entry.context_length for name, entry in entries if entry and entry.context_length is not None}
+    return Target(address_of(settings, url), first, models, _key_word(settings.server, environ), lengths)
+
+
+def address_of(settings: Settings, url: str | None) -> str:
+    """Returns the address of the gateway without a path: that of the settings, or the one that a person gave instead.
+    Raises SettingsError."""
+    return local_url(settings.server.host, settings.server.port) if url is None else read_address(url)
 
 
 def key_reference(server: ServerSettings, environ: Mapping[str, str]) -> str:

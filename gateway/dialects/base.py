@@ -139,13 +139,23 @@ class ClientRequest(msgspec.Struct, frozen=True):
     to_store: msgspec.Struct | None = None
 
 
+class AnswerTimes(msgspec.Struct, frozen=True):
+    """How long each part of an answer took, in nanoseconds: from the head of the client's request until the backend was
+    asked, from then until its first event, and from then on."""
+
+    prepare: int = 0
+    wait: int = 0
+    answer: int = 0
+
+
 class AnswerHead(msgspec.Struct, frozen=True):
     """The facts of an answer that are in no event.
 
     `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids; a client cannot guess those of
     another's stored answer. `created` is the Unix time in whole seconds, and `clock` returns the present one. `model`
     is the name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is that of the
-    response's headers. `stored`: the answer will be stored if it gets complete.
+    response's headers. `stored`: the answer will be stored if it gets complete. `times` returns how long its parts took
+    so far.
     """
 
     unique: str
@@ -155,6 +165,7 @@ class AnswerHead(msgspec.Struct, frozen=True):
     diagnostics: bool = False
     request_id: str = ""
     stored: bool = False
+    times: Callable[[], AnswerTimes] = AnswerTimes
 
 
 class StreamEncoder(Protocol):

@@ -9,6 +9,7 @@ import msgspec
 from gateway.core.conversation import EMPTY
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.dialects.base import AnswerTimes
 
 FORMAT: Final = 1
 MAX_LINE: Final = 16 * 2**20
@@ -160,13 +161,14 @@ class CloseLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of the answer that no event tells: `unique` and `created` as in `AnswerHead`, and every time that its
-    clock was asked for. `stored`: it was to be stored."""
+    clock was asked for. `stored`: it was to be stored. `times` is how long its parts took, where it says that."""
 
     x: int
     unique: str
     created: int
     clock: tuple[int, ...] = ()
     stored: bool = False
+    times: AnswerTimes | None = None
     unknown: Fields = EMPTY
 
 

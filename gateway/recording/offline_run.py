@@ -18,7 +18,7 @@ from gateway.core.errors import BackendError, BackendTruncated, GatewayError, Ow
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
+from gateway.dialects.base import AnswerHead, AnswerTimes, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.validate import validate
@@ -150,11 +150,18 @@ class _Run:
     def _head(self) -> AnswerHead:
         model = "" if self._conversation is None else self._conversation.model
         facts = self._interaction.answer or AnswerLine(self._interaction.x, "0" * 24, 0)
-        times = iter(facts.clock)
-        clock = partial(next, times, facts.created)
+        clock = partial(next, iter(facts.clock), facts.created)
         request_id = self._interaction.request.id
+        times = facts.times or AnswerTimes()
         return AnswerHead(
-            facts.unique, facts.created, model, clock, self._interaction.explains, request_id, facts.stored
+            facts.unique,
+            facts.created,
+            model,
+            clock,
+            self._interaction.explains,
+            request_id,
+            facts.stored,
+            lambda: times,
         )
 
     def _relay(self, exchange: Exchange, answer: "OfflineAnswer") -> None:

@@ -133,7 +133,10 @@ def check_pattern(pattern: str, where: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise SettingsError(f"{where}: {pattern!r} is not a regular expression: {error}") from error
+        place = f" from character {error.pos + 1} on" if error.pos is not None else ""
+        raise SettingsError(f"{where}: {pattern!r} cannot be read as a regular expression{place}") from error
+    except OverflowError as error:
+        raise SettingsError(f"{where}: {pattern!r} has a repetition that is too large") from error
 
 
 def read_object(raw: Json, where: str) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead
+from gateway.dialects.base import AnswerHead, AnswerTimes
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
@@ -25,6 +25,7 @@ from gateway.testing.golden import Golden, Scenario
 UNIQUE: Final = "golden"
 CREATED: Final = 1_700_000_000
 COMPLETED: Final = 1_700_000_002
+TIMES: Final = AnswerTimes(5_000_000, 400_000_000, 1_500_000_000)
 
 
 class ScenarioResult(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
         body = dialect.encode_error(error).body
         return ScenarioResult(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
     describe = adapter.describe(exchange.request.body)
-    head = AnswerHead(UNIQUE, CREATED, request.conversation.model, lambda: COMPLETED)
+    head = AnswerHead(UNIQUE, CREATED, request.conversation.model, lambda: COMPLETED, times=lambda: TIMES)
     encoder = dialect.stream_encoder(request, head)
     events: list[Event] = []
     stream = b""

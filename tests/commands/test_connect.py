@@ -1,5 +1,6 @@
 """`dragoman connect`: what it prints and writes, and its exit status."""
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.connect.client import client_names
+from gateway.testing.gateway import gateway_command
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +97,32 @@ def test_a_new_file_is_removed_again(home: Path, capsys: pytest.CaptureFixture[s
     assert list((home / ".codex").iterdir()) == []
 
 
-def test_without_settings_a_model_and_an_address_do(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("given", ["the settings", "the option"])
+def test_without_settings_a_running_gateway_is_asked(
+    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("settings.json").unlink()
+
+    async def beside_demo() -> tuple[int, str]:
+        async with gateway_command(Path(), None, "demo", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            if given == "the settings":
+                monkeypatch.setenv("DRAGOMAN_PORT", gateway.base_url.rpartition(":")[2])
+            arguments = ["codex"] if given == "the settings" else ["codex", "--url", gateway.base_url]
+            return await asyncio.to_thread(run, *arguments), gateway.base_url
+
+    status, base_url = asyncio.run(beside_demo())
+    said = capsys.readouterr()
+    assert status == 0, said.err
+    assert f'base_url = "{base_url}/v1"' in said.out and 'model = "demo-agent"' in said.out
+
+
+def test_without_settings_a_model_and_an_address_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("settings.json").unlink()
+    # Nothing listens there.
+    monkeypatch.setenv("DRAGOMAN_PORT", "1")
     assert run("codex") == 2
     assert "dragoman init" in capsys.readouterr().err
     assert run("codex", "--model", "x", "--url", "https://gw.example/v1") == 0

@@ -132,7 +132,7 @@ def test_a_request_that_is_refused_is_a_finding(folder: Path, capsys: pytest.Cap
     [
         (["try", "nowhere.json"], "nowhere.json: there is no such file"),
         (["try", "talk.json", "--request", "nowhere.json"], "nowhere.json: cannot be read"),
-        (["try", "talk.json", "--answer", "odd.hex"], "odd.hex: it is not text of hexadecimal digits"),
+        (["try", "talk.json", "--answer", "odd.hex"], "odd.hex: it is not text of pairs of hexadecimal digits\n"),
         (["try", "wrong.json"], "unknown setting 'backends.wrong.carier'; did you mean 'carrier'?"),
         (["try", "none.json"], "none.json: there is no model, and so no backend to try"),
     ],

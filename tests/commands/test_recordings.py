@@ -318,7 +318,7 @@ def test_a_command_decides_what_a_smaller_recording_shows(tmp_path: Path, capsys
     capsys.readouterr()
     for wrong, said in (
         ("command:", "the command is missing"),
-        ("command:'", "No closing quotation"),
+        ("command:'", "command:': it is no command: a quotation mark is not closed, or nothing follows a backslash"),
         (f"command:{tmp_path / 'none'}", "cannot be run: No such file or directory"),
         (f"command:{sys.executable} -c 'raise SystemExit(1)'", "No request of the recording shows command:"),
     ):

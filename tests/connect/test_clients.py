@@ -15,6 +15,7 @@ from tests.paths import ROOT
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 TARGET: Final = Target("http://127.0.0.1:8000", "demo-agent", ("demo-agent", "demo-chat"))
+KNOWN: Final = {"url", "model", "each_model", "key", "context_length", "max_output"}
 # Clients of these add the version of the API to the address themselves.
 WITHOUT_VERSION: Final = ("anthropic_messages", "gemini", "ollama")
 
@@ -47,7 +48,7 @@ def test_the_address_has_the_path_of_the_clients_dialect(name: str) -> None:
 @pytest.mark.parametrize("name", client_names())
 def test_every_placeholder_is_known_and_no_key_is_a_literal(name: str) -> None:
     text = (ROOT / "gateway" / "connect" / "clients" / f"{name}.toml").read_text(encoding="utf-8")
-    assert set(re.findall(r"(?<![$\w{])\{(\w+)\}", text)) <= {"url", "model", "each_model", "key"}
+    assert set(re.findall(r"(?<![$\w{])\{(\w+)(?::d)?\}", text)) <= KNOWN
     for key, value in _leaves(tomllib.loads(text)):
         if re.fullmatch(r"api_?key", key, re.I):
             assert re.fullmatch(r"\$\{\{ secrets\.DRAGOMAN_KEY }}|\$?\{?(env:)?DRAGOMAN_KEY}?", value), (key, value)

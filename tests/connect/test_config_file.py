@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from gateway.connect.client import ClientFile, load_client
 from gateway.connect.config_file import apply, locate, plan_change, undo
 from gateway.connect.formats import FORMATS, plain
-from gateway.connect.merge import merge
+from gateway.connect.merge import merge, take_out
 from gateway.connect.target import Target
 from gateway.core.errors import SettingsError
 
@@ -83,7 +83,7 @@ def test_what_is_already_there_is_not_written_again(tmp_path: Path) -> None:
     written(path, CODEX)
     stamp = path.stat().st_mtime_ns
     assert apply(plan_change(path, CODEX, TARGET)) is None
-    assert path.stat().st_mtime_ns == stamp and len(list(tmp_path.iterdir())) == 2
+    assert path.stat().st_mtime_ns == stamp and len(list(tmp_path.iterdir())) == 3
 
 
 def test_changes_are_undone_one_after_the_other(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_changes_are_undone_one_after_the_other(tmp_path: Path) -> None:
     written(path, CODEX)
     first = path.read_bytes()
     written(path, CODEX, Target("http://gw", "other", ("other",)))
-    assert undo(path) and path.read_bytes() == first
-    assert not undo(path)
+    assert undo(path) == "restored" and path.read_bytes() == first
+    assert undo(path) == "removed"
     assert list(path.parent.iterdir()) == []
     with pytest.raises(SettingsError, match="there is nothing to undo"):
         undo(path)
@@ -104,7 +104,7 @@ def test_an_empty_file_is_restored_as_one(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(b"")
     written(path, file)
-    assert undo(path) and path.read_bytes() == b""
+    assert undo(path) == "restored" and path.read_bytes() == b""
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -119,7 +119,7 @@ def test_the_comments_of_a_sample_file_stay_above_what_is_added(text: str, tmp_p
     assert [entry["name"] for entry in YAML(typ="safe").load(found)["models"]] == ["demo-agent", "demo-chat"]
     assert ("\r\n" in text) == ("\r\n" in found)
     assert apply(plan_change(path, CONTINUE, TARGET)) is None
-    assert undo(path) and path.read_bytes() == before
+    assert undo(path) == "restored" and path.read_bytes() == before
 
 
 def test_a_key_without_a_value_gets_one(tmp_path: Path) -> None:
@@ -129,10 +129,97 @@ def test_a_key_without_a_value_gets_one(tmp_path: Path) -> None:
     assert len(YAML(typ="safe").load(path.read_text())["models"]) == 2
 
 
-def test_a_file_that_was_changed_since_is_not_restored(tmp_path: Path) -> None:
+def rewritten(path: Path, **more: Any) -> None:
+    """What a client does with its JSON file: it reads it, adds keys of its own and writes it in its own form."""
+    path.write_text(json.dumps({**more, **json.loads(path.read_text())}, indent=4), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("client", "added"),
+    [
+        ("opencode", {"$schema": "https://opencode.ai/config.json"}),
+        ("qwen-code", {"$version": 3, "ide": {"hasSeenNudge": True}}),
+        ("claude-code", {"$schema": "x"}),
+    ],
+)
+@pytest.mark.parametrize(
+    "before",
+    [
+        None,
+        "",
+        "{}",
+        '{"theme": "dark", "provider": {"other": {"name": "x"}}, "model": "mine"}',
+        '{"env": {"MINE": "1"}, "model": {"name": "mine", "size": 3}, "modelProviders": {"openai": [{"id": "mine"}]}}',
+    ],
+)
+def test_what_was_added_is_taken_out_of_a_file_that_the_client_has_rewritten(
+    client: str, added: dict[str, Any], before: str | None, tmp_path: Path
+) -> None:
+    (file,) = load_client(client).files
+    path = tmp_path / file.name
+    if before is not None:
+        path.write_text(before)
+    try:
+        written(path, file)
+    except SettingsError:
+        pytest.skip("the file does not fit this client")
+    rewritten(path, **added)
+    assert undo(path) == "taken out"
+    assert json.loads(path.read_text()) == {**json.loads(before or "{}"), **added}
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(SettingsError, match="there is nothing to undo"):
+        undo(path)
+
+
+def test_a_new_file_from_which_everything_is_taken_out_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    written(path, OPENCODE)
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    assert undo(path) == "removed" and list(tmp_path.iterdir()) == []
+
+
+def test_what_a_person_has_changed_since_stays(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(CONFIG)
     written(path, CODEX)
+    text = path.read_text().replace('model = "demo-agent"', 'model = "newer" # chosen since')
+    path.write_text(text + "\n[notes]\nmine = 1\n")
+    assert undo(path) == "taken out"
+    found = path.read_text()
+    assert tomllib.loads(found) == {**tomllib.loads(CONFIG), "model": "newer", "notes": {"mine": 1}}
+    assert "# chosen since" in found and "# keep" in found and "# mine" in found
+
+
+def test_a_rewritten_file_is_brought_back_change_by_change(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text('{"theme": "dark"}')
+    written(path, OPENCODE)
+    written(path, OPENCODE, Target("http://gw", "other", ("other",)))
+    rewritten(path, **{"$schema": "x"})
+    assert undo(path) == "taken out"
+    assert json.loads(path.read_text())["provider"]["dragoman"]["options"]["baseURL"] == "http://127.0.0.1:8000/v1"
+    assert undo(path) == "taken out"
+    assert json.loads(path.read_text()) == {"theme": "dark", "$schema": "x"}
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1} // x', "[]", "3"])
+def test_a_file_that_can_no_longer_be_read_stays(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text('{"theme": "dark"}')
+    written(path, OPENCODE)
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"opencode\.json: .*copy back .* opencode\.json\.dragoman-\w{12}\.bak"):
+        undo(path)
+    assert path.read_text() == text
+
+
+def test_a_file_of_an_older_version_that_was_changed_since_is_not_restored(tmp_path: Path) -> None:
+    """It has no copy of what was written."""
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    written(path, CODEX)
+    (new,) = tmp_path.glob("*.new")
+    new.unlink()
     with path.open("a") as file:
         file.write("\n[notes]\nmine = 1\n")
     with pytest.raises(SettingsError, match=r"changed since; copy back .* config\.toml\.dragoman-\w{12}\.bak"):
@@ -149,20 +236,20 @@ def test_mode_links_and_line_ends_stay(tmp_path: Path) -> None:
     written(link, CODEX)
     assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
     assert real.read_bytes().count(b"\n") == real.read_bytes().count(b"\r\n") > 5
-    assert undo(link) and real.read_bytes() == CONFIG.replace("\n", "\r\n").encode()
+    assert undo(link) == "restored" and real.read_bytes() == CONFIG.replace("\n", "\r\n").encode()
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("opencode.json", b'{"a": 1,}', "line 1, column 9"),
-        ("opencode.json", b'{\n  // mine\n  "a": 1\n}', "line 2, column 3.*comments cannot be kept"),
+        ("opencode.json", b'{"a": 1,}', "line 1, column 9: remove the comma before this }"),
+        ("opencode.json", b'{\n  // mine\n  "a": 1\n}', "line 2, column 3: JSON has no comments: remove this one"),
         ("opencode.json", b'{"a": 1, "a": 2}', "set twice"),
         ("opencode.json", b"[]", "the file must be an object; it is a list"),
         ("opencode.json", b'{"provider": []}', "provider must be an object; it is a list"),
         ("opencode.json", b'{"provider": {"dragoman": 3}}', "provider.dragoman must be an object"),
         ("opencode.json", b"\xff\xfe{}", "not UTF-8"),
-        ("opencode.json", b"null", "it is written in a way|Extra data"),
+        ("opencode.json", b"null", "it is written in a way|nothing may follow"),
         ("opencode.json", b'{"a":' + b"[" * 9000 + b"]" * 9000 + b"}", "nested too deep"),
         ("config.toml", b"a = \n", "line 1"),
         ("config.toml", b"model_providers = 3\n", "model_providers must be an object"),
@@ -225,6 +312,21 @@ def test_merging_loses_nothing_and_merging_again_changes_nothing(before: dict[st
     assert list(merge(after, wanted)) == []
     for path in _paths(before):
         assert _at(after, path) == _at(before, path) or ".".join(path) in replaced
+
+
+@given(st.dictionaries(NAMES, TREES, max_size=4), st.sampled_from([".json", ".yaml"]), TREES)
+def test_what_was_merged_is_taken_out_again(before: dict[str, Any], suffix: str, more: Any) -> None:
+    form = FORMATS[suffix]
+    text = form.write(before, "")
+    tree = form.read(text)
+    try:
+        list(merge(tree, TARGET.fill_tree(OPENCODE.content)))
+    except SettingsError:
+        return
+    added = plain(tree)
+    tree["added since"] = more
+    take_out(tree, added, before)
+    assert plain(tree) == {**before, "added since": more}
 
 
 def _paths(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

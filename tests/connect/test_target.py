@@ -1,16 +1,20 @@
 """What the settings say of a gateway to its clients."""
 
+import json
 import shlex
+import tomllib
 
 import pytest
 
 from gateway.connect.client import client_names, load_client
+from gateway.connect.config_file import text_of
 from gateway.connect.instructions import variables
 from gateway.connect.target import Target, read_address, settings_target
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.settings import Settings, read_settings
 
-BACKENDS = {"b": {"adapter": "openai_chat", "base_url": "http://host"}}
+BACKENDS: Json = {"b": {"adapter": "openai_chat", "base_url": "http://host"}}
 
 
 def settings(*models: str, **server: object) -> Settings:
@@ -95,3 +99,34 @@ def test_a_name_that_a_shell_takes_apart_enters_no_command(name: str) -> None:
     target = Target("http://127.0.0.1:8000", "a'; rm -rf $HOME #", ("a'; rm -rf $HOME #",))
     filled = target.fill_commands(load_client(name).commands)
     assert "rm" not in [word for line in filled.splitlines() for word in shlex.split(line)]
+
+
+@pytest.mark.parametrize(
+    ("length", "output"), [(200_000, 32_000), (128_000, 32_000), (60_000, 15_000), (8_192, 2_048), (2, 1)]
+)
+def test_a_known_window_is_passed_on(length: int, output: int) -> None:
+    """Claude Code counts a window of a million tokens for a name that it does not know, and an answer of 32,000: with
+    these two variables it compacts in time. Codex counts 272,000."""
+    entries: dict[str, Json] = {"a": {"backend": "b", "context_length": length}, "other": {"backend": "b"}}
+    target = settings_target(read_settings({"backends": BACKENDS, "models": entries}), None, None, {})
+    (claude,), (codex,) = load_client("claude-code").files, load_client("codex").files
+    env = json.loads(text_of(claude, target))["env"]
+    assert env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == str(length)
+    assert env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == str(output)
+    assert tomllib.loads(text_of(codex, target))["model_context_window"] == length
+
+
+def test_a_window_that_is_not_known_is_not_written() -> None:
+    entries: dict[str, Json] = {"a": {"backend": "b"}, "b": {"backend": "b", "context_length": 9}}
+    target = settings_target(read_settings({"backends": BACKENDS, "models": entries}), None, None, {})
+    for name in ("claude-code", "codex"):
+        (file,) = load_client(name).files
+        text = text_of(file, target)
+        assert "CONTEXT_TOKENS" not in text and "OUTPUT_TOKENS" not in text and "context_window" not in text
+
+
+def test_the_window_of_a_pattern_is_that_of_its_models() -> None:
+    entries: dict[str, Json] = {"gpt-*": {"backend": "b", "context_length": 400_000}}
+    target = settings_target(read_settings({"backends": BACKENDS, "models": entries}), "gpt-x", None, {})
+    (codex,) = load_client("codex").files
+    assert tomllib.loads(text_of(codex, target))["model_context_window"] == 400_000

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -190,4 +191,6 @@ def sizes() -> Iterator[Hostile]:
     yield Hostile("in chunks", head + chunks + b"0\r\n\r\n", *told)
     yield Hostile("in chunks without an end", head + chunks, *told)
     bomb = gzip.compress(b" " * 10_000_000)
-    yield Hostile("a bomb", request(bomb, b"content-encoding: gzip"), (415,), "unsupported_media_type")
+    yield Hostile("a bomb", request(bomb, b"content-encoding: gzip"), *told)
+    yield Hostile("a bomb in deflate", request(zlib.compress(b" " * 10_000_000), b"content-encoding: deflate"), *told)
+    yield Hostile("a bomb of bombs", request(gzip.compress(bomb), b"content-encoding: gzip"), (400,), "invalid_json")

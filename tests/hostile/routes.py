@@ -46,7 +46,8 @@ MEDIA_TYPES: Final = (
     ),
     *(b"application/octet-stream", b"text/json", b"application/json+x", b"text/event-stream"),
 )
-ENCODINGS: Final = (b"gzip", b"br", b"deflate", b"zstd", b"gzip, identity", b"GZIP", b"x-gzip", b"chunked", b"*")
+ENCODINGS: Final = (b"br", b"zstd", b"gzip, identity", b"gzip, gzip", b"chunked", b"*")
+COMPRESSED: Final = (b"gzip", b"deflate", b"GZIP", b"x-gzip")
 
 
 def routes() -> Iterator[Hostile]:
@@ -95,3 +96,6 @@ def media() -> Iterator[Hostile]:
         for encoding in ENCODINGS:
             sent = request(b"{}", b"content-encoding: " + encoding, path=path)
             yield Hostile(f"encoding {encoding!r} {path!r}", sent, (415,), "unsupported_media_type")
+        for encoding in COMPRESSED:
+            sent = request(b"{}", b"content-encoding: " + encoding, path=path)
+            yield Hostile(f"plain as {encoding!r} {path!r}", sent, (400,), "invalid_content_encoding")

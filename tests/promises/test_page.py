@@ -18,7 +18,8 @@ PAGE: Final = ROOT / "docs" / "promises.md"
 
 # The closed list of what else can go wrong: the client's doing, the operator's, the machine's, our own.
 OTHERS: Final = (
-    *("client_leaves", "slow_reader", "body_too_large", "bad_json", "media_type", "bad_key", "unknown_path"),
+    *("client_leaves", "slow_reader", "body_too_large", "bad_json", "media_type", "compressed_body"),
+    *("bad_key", "unknown_path"),
     *(
         "framing_games",
         "slow_head",

@@ -18,7 +18,7 @@ from gateway.recording.remake import remade
 from gateway.recording.route import policy_fields
 from gateway.registry import load_dialect
 from gateway.testing.golden import Golden, read_all
-from gateway.testing.golden_runner import COMPLETED, CREATED
+from gateway.testing.golden_runner import COMPLETED, CREATED, TIMES
 from gateway.testing.replay import cut
 from tests.golden_wires import READERS
 from tests.paths import ROOT
@@ -45,7 +45,7 @@ def interaction_of(golden: Golden, cutting: Sequence[bytes] | None = None, x: in
     inputs = Interaction(
         RequestLine(x, "req_golden", dialect.name, "POST", scenario.target, body=data_of(golden.request)),
         RouteLine(x, "m", "b", scenario.adapter, options=scenario.options, policy=policy_fields(scenario.policy)),
-        answer=AnswerLine(x, "golden", CREATED, (COMPLETED,) * 9),
+        answer=AnswerLine(x, "golden", CREATED, (COMPLETED,) * 9, times=TIMES),
         steps=tuple(steps),
     )
     return remade(inputs, run_offline(inputs))

@@ -43,7 +43,17 @@ def test_a_profile_of_ones_own_starts_from_its_base() -> None:
         ({"profiles": {"x": {"call_id": {"first": "0-9"}}}}, {}, "profiles.x.call_id: [0-9] must be"),
         ({"profiles": {"x": {"call_id": {"longest": 1}}}}, {}, "profiles.x.call_id: longest must be"),
         ({"profiles": {"x": {"tool_names": {"shortest": 65}}}}, {}, "profiles.x.tool_names: shortest must be"),
-        ({"recent_tool_results": {"redact": ["("]}}, {}, "recent_tool_results.redact: '(' is not a regular expression"),
+        (
+            {"recent_tool_results": {"redact": ["("]}},
+            {},
+            "recent_tool_results.redact: '(' cannot be read as a regular expression from character 1 on",
+        ),
+        (
+            {"recent_tool_results": {"redact": ["ab)"]}},
+            {},
+            "'ab)' cannot be read as a regular expression from character 3",
+        ),
+        ({"recent_tool_results": {"redact": ["a{99999999999}"]}}, {}, "has a repetition that is too large"),
         ({"recent_tool_results": {"lookback_count": -1}}, {}, "recent_tool_results.lookback_count must be"),
         ({"loop_guard": {"repeats": 3.0}}, {}, "loop_guard.repeats must be a whole number; it is 3.0"),
         ({"loop_guard": {"action": "shout"}}, {}, "loop_guard.action"),

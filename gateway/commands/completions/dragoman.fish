@@ -100,7 +100,7 @@ complete -c dragoman -n '_shtab_dragoman_using init' -l out -xka "(__fish_comple
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a connect -d 'Print or write the configuration of a client.'
 complete -c dragoman -n '_shtab_dragoman_using connect' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l write -d 'write the client'"'"'s files; a copy of each is kept'
-complete -c dragoman -n '_shtab_dragoman_using connect' -l undo -d 'restore the files as they were before the last --write'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l undo -d 'restore the files as they were before the last --write, or take out what it added'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l model -x -d 'the model to begin with (default the first of the settings)'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l url -x -d 'the address of the gateway (default that of the settings)'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'

@@ -134,7 +134,7 @@ _shtab_dragoman_config_show_defaults_added=0
 _shtab_dragoman_connect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--write[write the client\'s files\; a copy of each is kept]"
-  "--undo[restore the files as they were before the last --write]"
+  "--undo[restore the files as they were before the last --write, or take out what it added]"
   "--model[the model to begin with (default the first of the settings)]:model:"
   "--url[the address of the gateway (default that of the settings)]:url:"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"

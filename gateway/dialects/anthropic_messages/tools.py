@@ -12,13 +12,16 @@ from gateway.dialects.field_types import missing_field
 
 _FIELDS: Final = frozenset({"name", "type", "description", "input_schema", "strict"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# Claude Code sends it only so that Anthropic's servers keep to loading tools later; no model may call it. (Claude Code
+# 2.1.330: its description says so, and `defer_loading` is true.)
+PLACEHOLDER: Final = "DeferredToolPlaceholder"
 _WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read_tools(
     tools: Sequence[MessagesTool], sources: Json, faults: Faults
 ) -> tuple[tuple[ToolSpec, ...], tuple[OtherTool, ...]]:
-    """Returns the functions that the client runs, and the other tools: those that only Anthropic's servers run.
+    """Returns the functions that the client runs, and the other tools: those that only Anthropic's servers know.
 
     `sources` are the tools as the client wrote them. Fault: TOOLS_NAME. Raises InvalidRequest for a function without a
     name.
@@ -31,6 +34,9 @@ def read_tools(
         known = _CUSTOM if kind == "custom" else client_tool(kind)
         if known is None:
             others.append(OtherTool(kind))
+            continue
+        if tool.name == PLACEHOLDER and _is_deferred(source):
+            others.append(OtherTool(PLACEHOLDER))
             continue
         if tool.name is None:
             raise missing_field(f"tools[{position}].name")
@@ -62,6 +68,10 @@ def _spec(name: str, tool: MessagesTool, known: ClientTool, source: Json) -> Too
         tool.strict,
         _rest(source) if isinstance(source, dict) else EMPTY,
     )
+
+
+def _is_deferred(source: Json) -> bool:
+    return isinstance(source, dict) and source.get("defer_loading") is True
 
 
 def _rest(source: JsonObject) -> JsonObject:

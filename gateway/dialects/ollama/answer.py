@@ -78,12 +78,18 @@ class AnswerLine:
 
 
 class AnswerEnd:
-    """The fields of the last line of an answer: why it ended, its tokens, and the gateway's own notes."""
+    """The fields of the last line of an answer: why it ended, its times and tokens, and the gateway's own notes.
+
+    The times are those that the gateway measured. Clients such as strands-agents need them, and Ollama's documentation
+    (docs/api.md) says what they are: `load_duration` is the time before the model reads, `prompt_eval_duration` that
+    before it writes, `eval_duration` that in which it writes; `total_duration` is all, and all are in nanoseconds.
+    """
 
     def __init__(self, echo: JsonObject, head: AnswerHead) -> None:
         self._reason = echo.get("done_reason")
         self._usage: UsageReport | None = None
         self._notices: list[Notice] | None = [] if head.diagnostics else None
+        self._times = head.times
 
     def add(self, event: Finish | UsageReport | Notice) -> None:
         """Takes the facts of an event."""
@@ -99,7 +105,14 @@ class AnswerEnd:
 
     def fields(self) -> JsonObject:
         """Returns the fields. As Ollama does, it leaves out a count of 0, and so an unknown one."""
-        fields: dict[str, Json] = {"done_reason": self._reason}
+        times = self._times()
+        fields: dict[str, Json] = {
+            "done_reason": self._reason,
+            "total_duration": times.prepare + times.wait + times.answer,
+            "load_duration": times.prepare,
+            "prompt_eval_duration": times.wait,
+            "eval_duration": times.answer,
+        }
         if self._usage is not None:
             prompt, completion, _ = token_counts(self._usage)
             counts = {"prompt_eval_count": prompt, "eval_count": completion}

@@ -37,14 +37,19 @@ class OllamaAnswerMessage(Struct, frozen=True):
 
 
 class OllamaAnswer(Struct, frozen=True, kw_only=True):
-    """The fields of every answer: a whole one or the last line with `done: true` also why it ended, and its tokens."""
+    """The fields of every answer: a whole one or the last line with `done: true` also why it ended, its times
+    in nanoseconds, and its tokens."""
 
     model: str
     created_at: str
     done: bool
     done_reason: Literal["stop", "length", "load", "unload"] | UnsetType = UNSET
+    total_duration: int | UnsetType = UNSET
+    load_duration: int | UnsetType = UNSET
     prompt_eval_count: int | UnsetType = UNSET
+    prompt_eval_duration: int | UnsetType = UNSET
     eval_count: int | UnsetType = UNSET
+    eval_duration: int | UnsetType = UNSET
     dragoman: Diagnostics | UnsetType = UNSET
 
 

@@ -1,15 +1,21 @@
 """Checks the head of a request before any byte of its body is read."""
 
 import ipaddress
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
+from gateway.server.upstream.http1.content_coding import CODINGS
 
 Head = Mapping[bytes, bytes]
 
 JSON: Final = b"application/json"
-LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+LOCAL_NAME: Final = "localhost"
+# What nearly every request to a gateway on loopback names; other literals are parsed.
+LOCAL_HOSTS: Final = (LOCAL_NAME, "127.0.0.1", "[::1]")
+# A name or the literal of an address, and a port (RFC 9110, section 7.2).
+_HOST: Final = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
 # Decisions about these headers must not depend on which of two lines a reader uses.
 SINGLE: Final = frozenset(
     {b"content-encoding", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site"}
@@ -19,29 +25,35 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether an address to bind to is reachable from this machine only."""
-    if host == "localhost":
+    """Returns whether a host, `localhost` or the literal of an address, is reachable from this machine only."""
+    if host == LOCAL_NAME:
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    # From Python 3.13 on an IPv4 address in the form of IPv6 counts, too; no client on this machine needs that form.
+    mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+    return address.is_loopback and not mapped
 
 
 class HostFilter:
-    """The Host names that a gateway bound to loopback accepts. Without names, it accepts any.
+    """The Host names that a gateway bound to loopback accepts: `localhost`, these names, and the literals of loopback
+    addresses. With `None` it accepts any.
 
-    A web page may point its own name at 127.0.0.1 (DNS rebinding); the Host header then still shows that name."""
+    A web page may point its own name at 127.0.0.1 (DNS rebinding); the Host header then still shows that name. It
+    cannot point the literal of an address elsewhere."""
 
     def __init__(self, names: Iterable[str] | None) -> None:
-        self._names = None if names is None else frozenset(name.lower().encode() for name in names)
+        self._names = None if names is None else frozenset((*LOCAL_HOSTS, *(name.lower() for name in names)))
 
     def check(self, head: Head) -> None:
-        """Raises InvalidRequest 421 for a Host that is not among the names."""
+        """Raises InvalidRequest 421 for a Host that is not accepted."""
         if self._names is None:
             return
-        host = head.get(b"host", b"").lower()
-        if host.rpartition(b":")[0] not in self._names and host not in self._names:
+        host = head.get(b"host", b"").decode("latin-1").lower()
+        parts = _HOST.fullmatch(host)
+        if host not in self._names and (parts is None or not (parts[1] in self._names or is_loopback(parts[1]))):
             raise InvalidRequest(
                 "This host name is not allowed. To allow it, add it to server.allowed_hosts.",
                 status=421,
@@ -68,10 +80,24 @@ def check_site(head: Head) -> None:
 
 
 def check_media_type(head: Head) -> None:
-    """Raises InvalidRequest 415 unless the body is plain JSON (any web page could post a form)."""
+    """Raises InvalidRequest 415 unless the body is JSON (any web page could post a form), compressed as `CODINGS` says
+    or not at all."""
     media_type = head.get(b"content-type", b"")
     if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
         message = "The content type must be application/json: send the header Content-Type: application/json."
         raise InvalidRequest(message, status=415, code="unsupported_media_type")
-    if b"content-encoding" in head and head[b"content-encoding"].strip().lower() not in (b"", b"identity"):
-        raise InvalidRequest("The body must not be compressed.", status=415, code="unsupported_media_type")
+    coding = content_coding(head)
+    if coding is not None and coding not in CODINGS:
+        raise InvalidRequest(
+            "The body must be compressed with gzip or deflate, or not at all: see its header Content-Encoding.",
+            status=415,
+            code="unsupported_media_type",
+            # RFC 9110, section 15.5.16
+            headers={"accept-encoding": "gzip, deflate"},
+        )
+
+
+def content_coding(head: Head) -> str | None:
+    """Returns how the body is compressed; None: it is not."""
+    coding = head[b"content-encoding"].strip().lower().decode("latin-1") if b"content-encoding" in head else ""
+    return None if coding in ("", "identity") else coding

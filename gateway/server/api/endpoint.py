@@ -182,7 +182,7 @@ class GenerateEndpoint:
     async def _exchange(
         self, context: RequestContext, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder
     ) -> None:
-        now = monotonic()
+        now = context.asked = monotonic()
         deadlines.total_due = now + backend.timeouts.total
         if exchange.conversation.stream:
             deadlines.expect(now + backend.timeouts.first_byte, first_byte_timeout)

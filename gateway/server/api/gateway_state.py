@@ -14,7 +14,7 @@ from gateway.dialects.base import Dialect
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
-from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
+from gateway.server.access.request_checks import HostFilter, is_loopback
 from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.process.fd_limits import last_for_backends
@@ -161,7 +161,7 @@ class GatewayState:
         self.stores.change(settings)
         self.backends = backends
         self.keys = keys
-        self.hosts = HostFilter((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
+        self.hosts = HostFilter(server.allowed_hosts if is_loopback(server.host) else None)
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)

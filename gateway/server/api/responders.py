@@ -76,7 +76,9 @@ class _Response:
         context, stored = self._context, self._answers is not None
         # Whoever knows the id of a stored answer refers to it.
         made = secrets.token_hex(12) if stored else unique()
-        head = AnswerHead(made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored)
+        head = AnswerHead(
+            made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored, context.times
+        )
         return head if context.capture is None else context.capture.answer_head(head)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, Dialect, RequestHead
+from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.recording.heads import request_headers, request_path
 from gateway.recording.lines import (
@@ -176,15 +176,20 @@ class Capture(msgspec.Struct, array_like=True):
             self.kept.add_piece(Piece("client", monotonic(), data, quiet=True))
 
     def answer_head(self, head: AnswerHead) -> AnswerHead:
-        """Takes the facts of the answer. Returns them with a clock that is recorded."""
-        clock = head.clock
+        """Takes the facts of the answer. Returns them with a clock and times that are recorded."""
+        clock, times = head.clock, head.times
 
         def read_clock() -> int:
             self._clock.append(now := clock())
             return now
 
-        self._answer = AnswerLine(0, head.unique, head.created, (), head.stored)
-        return replace(head, clock=read_clock)
+        def read_times() -> AnswerTimes:
+            found = times()
+            self._answer = replace(answer, times=found)
+            return found
+
+        answer = self._answer = AnswerLine(0, head.unique, head.created, (), head.stored)
+        return replace(head, clock=read_clock, times=read_times)
 
     def note(self, notice: Notice) -> None:
         """Takes a notice."""

@@ -19,11 +19,31 @@ _BACKEND_ERROR: Final = (
 )
 
 
+# What an agent causes again with each request is a warning once for a model, and a line at level debug afterwards.
+_ONCE: Final = frozenset({"TOOL_NOT_SENT"})
+# Models whose names the client chooses, and tools: the oldest of more warnings is forgotten.
+MOST_WARNED: Final = 1024
+
+
 class AccessLog(RequestObserver):
     """The log of requests."""
 
+    def __init__(self) -> None:
+        self._warned: dict[tuple[str, str], None] = {}
+
     def notice(self, context: RequestContext, notice: Notice) -> None:
+        if notice.rule in _ONCE and self._is_known(context.model[:SHOWN], notice.detail):
+            notice = msgspec.structs.replace(notice, level="debug")
         log_notice(notice, context.id, context.paths)
+
+    def _is_known(self, model: str, detail: str) -> bool:
+        """Returns whether there was this warning for the model; remembers it."""
+        if (model, detail) in self._warned:
+            return True
+        if len(self._warned) == MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
+        self._warned[model, detail] = None
+        return False
 
     def backend_error(self, context: RequestContext, error: BackendError) -> None:
         """Writes a WARNING, or an ERROR where only the operator can help."""

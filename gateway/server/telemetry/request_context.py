@@ -12,6 +12,7 @@ from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.core.secrets import without_secrets
+from gateway.dialects.base import AnswerTimes
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.inspect.capture import Capture
@@ -108,7 +109,8 @@ class RequestContext:
     is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
-    `started` is the time of its head (monotonic clock), and `capture` keeps its contents, where somebody wants them.
+    `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
+    events (monotonic clock; 0: not yet). `capture` keeps its contents, where somebody wants them.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
     """
@@ -116,6 +118,8 @@ class RequestContext:
     __slots__ = (
         "_concluded",
         "_observers",
+        "answered",
+        "asked",
         "attempt",
         "backend",
         "backend_status",
@@ -179,6 +183,8 @@ class RequestContext:
         self.traceparent = ""
         self.streamed = False
         self.begun = False
+        self.asked = 0.0
+        self.answered = 0.0
         self.waited = 0.0
         self.seconds = 0.0
         self.usage: UsageReport | None = None
@@ -195,6 +201,13 @@ class RequestContext:
     def ms(self) -> float:
         """Milliseconds since the request's head arrived."""
         return _ms(time.monotonic() - self.started)
+
+    def times(self) -> AnswerTimes:
+        """Returns how long each part of the answer has taken so far."""
+        now = time.monotonic()
+        asked = self.asked or now
+        answered = self.answered or now
+        return AnswerTimes(_ns(asked - self.started), _ns(answered - asked), _ns(now - answered))
 
     @property
     def failed(self) -> bool:
@@ -260,7 +273,8 @@ class RequestContext:
         if not self.begun:
             self.begun = True
             self.phase = "stream"
-            seconds = time.monotonic() - self.started
+            self.answered = time.monotonic()
+            seconds = self.answered - self.started
             for first_event in self._observers.first_event:
                 first_event(self, seconds)
 
@@ -323,3 +337,8 @@ def _encoded(name: str) -> bytes:
 def _ms(seconds: float) -> float:
     # With one decimal place. `round` would write the number as text and read it again.
     return int(seconds * 10_000 + 0.5) / 10
+
+
+def _ns(seconds: float) -> int:
+    # An answer that comes in one piece has no later part, but clients divide by its time.
+    return max(int(seconds * 1_000_000_000), 1)

@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from gateway.adapter import Adapter, BackendRequest
 from gateway.core.errors import InvalidRequest, SettingsError
@@ -13,7 +12,7 @@ from gateway.server.access.admission import backend_concurrency
 from gateway.server.upstream.credentials import Credential, credential_for, header_secrets, redact_secrets
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import check_header
-from gateway.server.upstream.http.origin import Url, read_url
+from gateway.server.upstream.http.origin import Url, read_url, split_url
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
@@ -191,7 +190,7 @@ def check_address(where: str, base_url: str) -> None:
     if base_url.startswith(DEMO):
         return _check_demo(where, base_url.removeprefix(DEMO))
     try:
-        parts = urlsplit(base_url)
+        parts = split_url(base_url)
         if "@" in parts.netloc:
             raise ValueError("must not contain a credential; name its variable in api_key_env")
         if parts.query or parts.fragment:

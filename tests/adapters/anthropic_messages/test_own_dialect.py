@@ -6,6 +6,14 @@ from typing import Any, Final
 import pytest
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini import GeminiAdapter, GeminiOptions
+from adapters.openai_chat import OpenAIChatAdapter
+from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.text import TextAdapter
+from adapters.text.options import TextOptions
+from adapters.warp import WarpAdapter
+from adapters.warp.options import WarpOptions
+from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json
 from gateway.core.policy import LoopGuard, Policy
 from gateway.dialects.anthropic_messages.decode import decode_document
@@ -79,6 +87,50 @@ BODY: Final[dict[str, Json]] = {
 
 def test_every_field_and_block_is_sent_as_it_came() -> None:
     assert sent(BODY) == BODY
+
+
+# As Claude Code 2.1.330 sends it beside its other tools.
+PLACEHOLDER: Final[Json] = {
+    "name": "DeferredToolPlaceholder",
+    "description": "Reserved placeholder that keeps deferred tool loading active; never call this tool.",
+    "input_schema": {"type": "object", "properties": {}},
+    "defer_loading": True,
+}
+
+
+def test_the_placeholder_of_deferred_tools_reaches_its_own_api() -> None:
+    body: dict[str, Json] = {**BODY, "tools": [{"name": "f", "input_schema": {"type": "object"}}, PLACEHOLDER]}
+    asked = exchange(body)
+    assert json.loads(asked.request.body) == body
+    assert [notice for notice in asked.notices if notice.rule == "TOOL_NOT_SENT"] == []
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20),
+        GeminiAdapter(GeminiOptions(), 1 << 20),
+        TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20),
+        WarpAdapter(WarpOptions(), 1 << 20),
+    ],
+    ids=lambda adapter: type(adapter).__name__,
+)
+def test_the_placeholder_of_deferred_tools_reaches_no_other_api(adapter: Adapter) -> None:
+    deferred: Json = {"name": "real_one", "input_schema": {"type": "object"}, "defer_loading": True}
+    body: dict[str, Json] = {
+        "model": "m",
+        "max_tokens": 50,
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tools": [PLACEHOLDER, deferred],
+    }
+    asked = Exchange(adapter, conversation(body), Policy())
+    assert b"DeferredToolPlaceholder" not in asked.request.body and b"real_one" in asked.request.body
+    (notice,) = (notice for notice in asked.notices if notice.rule == "TOOL_NOT_SENT")
+    assert "'DeferredToolPlaceholder'" in notice.detail
+    # What only has its name is a tool like others.
+    named: Json = {"name": "DeferredToolPlaceholder", "input_schema": {"type": "object"}}
+    other = Exchange(adapter, conversation({**body, "tools": [named]}), Policy())
+    assert b"DeferredToolPlaceholder" in other.request.body
 
 
 def test_the_betas_are_sent_as_the_header_that_they_were() -> None:

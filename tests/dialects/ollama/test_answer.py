@@ -18,14 +18,22 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.field_paths import FieldPaths
-from gateway.dialects.base import AnswerHead, ListedModels, ModelInfo
+from gateway.dialects.base import AnswerHead, AnswerTimes, ListedModels, ModelInfo
 from gateway.dialects.ollama.answer import CHAT, GENERATE, answer_echo, encode_answer
 from gateway.dialects.ollama.errors import encode_error
 from gateway.dialects.ollama.models import encode_model, encode_models
 from gateway.dialects.ollama.paths import CHAT_PATHS, GENERATE_PATHS
 from gateway.dialects.ollama.stream import NDJSON, OllamaStreamEncoder
 
-HEAD: Final = AnswerHead("0" * 24, 1_700_000_000, "m", lambda: 1_700_000_000)
+HEAD: Final = AnswerHead(
+    "0" * 24, 1_700_000_000, "m", lambda: 1_700_000_000, times=lambda: AnswerTimes(1_000, 20_000, 300_000)
+)
+DURATIONS: Final = {
+    "total_duration": 321_000,
+    "load_duration": 1_000,
+    "prompt_eval_duration": 20_000,
+    "eval_duration": 300_000,
+}
 TIME: Final = "2023-11-14T22:13:20Z"
 OPENING: Final = {"model": "m", "created_at": TIME}
 START: Final = ResponseStart()
@@ -53,6 +61,7 @@ def test_the_lines_of_a_chat() -> None:
             "message": {"role": "assistant", "content": ""},
             "done": True,
             "done_reason": "stop",
+            **DURATIONS,
             "prompt_eval_count": 3,
             "eval_count": 2,
         },
@@ -64,7 +73,7 @@ def test_the_lines_of_an_answer_to_a_prompt() -> None:
     assert lines(events, answer_echo(GENERATE)) == [
         {**OPENING, "response": "", "thinking": "hm", "done": False},
         {**OPENING, "response": "x", "done": False},
-        {**OPENING, "response": "", "done": True, "done_reason": "length"},
+        {**OPENING, "response": "", "done": True, "done_reason": "length", **DURATIONS},
     ]
 
 
@@ -143,7 +152,7 @@ def test_a_keep_alive_is_a_line_without_text() -> None:
 def test_the_empty_answer_says_why_it_is_empty(reason: str) -> None:
     answer = json.loads(encode_answer((), answer_echo(CHAT, reason), HEAD))
     message = {"role": "assistant", "content": ""}
-    assert answer == {**OPENING, "message": message, "done": True, "done_reason": reason}
+    assert answer == {**OPENING, "message": message, "done": True, "done_reason": reason, **DURATIONS}
 
 
 def test_an_error_has_the_text_where_clients_look_and_facts_beside_it() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialects.base import AnswerHead, AnswerTimes, RequestHead
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import TokenCounts
@@ -89,3 +89,12 @@ def test_everything_of_a_request_is_read_again() -> None:
     assert found.texts() == capture.texts()
     failure = found.interaction(502, "", "").end
     assert failure is not None and failure.failure is not None and failure.failure.extra == {"limit": 2**70}
+
+
+def test_the_times_of_an_answer_are_recorded_as_they_were_told() -> None:
+    capture = Capture("req-1", "POST", KeptBytes(2**20))
+    capture.begin(load_dialect(), RequestHead("/api/chat"))
+    head = capture.answer_head(AnswerHead("0" * 24, 7, "m", lambda: 9, times=lambda: AnswerTimes(1, 2, 3)))
+    assert head.times() == AnswerTimes(1, 2, 3)
+    answer = capture.interaction(200, "", "stream").answer
+    assert answer is not None and answer.times == AnswerTimes(1, 2, 3)

@@ -43,6 +43,9 @@ def remove() -> None:
     for place, names in NAMES.items():
         for name in names:
             delattr(place, name)
+    if sys.version_info >= (3, 13):
+        # What os defines where the system has no sched_getaffinity; pools of threads call it.
+        os.process_cpu_count = os.cpu_count
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.server.telemetry import log
-from gateway.server.telemetry.access_log import AccessLog
+from gateway.server.telemetry.access_log import MOST_WARNED, AccessLog
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
 from gateway.server.telemetry.request_context import Observers, RequestContext
@@ -44,6 +44,42 @@ def test_a_line_has_time_level_request_and_text(tmp_path: Path) -> None:
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO req_1 Limiting history messages from 60 to 50", first
     )
     assert second.endswith(" ERROR - alone")
+
+
+def test_a_tool_that_is_not_sent_is_warned_of_once_for_a_model(tmp_path: Path) -> None:
+    """An agent offers the same tools with each of its requests."""
+    observers, file = Observers(AccessLog()), tmp_path / "x.log"
+
+    def note(model: str, tool: str) -> RequestContext:
+        context = RequestContext("POST", "/", "other", {}, observers)
+        context.model = model
+        context.note([Notice("encode", "dropped", "TOOL_NOT_SENT", f"{model} lacks {tool}", level="warning")])
+        return context
+
+    with logging_to(LogSettings(file=str(file))):
+        for model, tool in (("a", "web_search"), ("a", "web_search"), ("a", "mcp"), ("b", "mcp"), ("a", "web_search")):
+            assert note(model, tool).changes == {"encode": 1}
+        # The names of models may be the client's own: memory has a bound.
+        for number in range(MOST_WARNED):
+            note(f"m{number}", "mcp")
+        note("a", "web_search")
+    lines = written(file)
+    assert len(lines) == 3 + MOST_WARNED + 1
+    first, second, third, *_, last = lines
+    assert "WARNING" in first and first.endswith(" encode TOOL_NOT_SENT: a lacks web_search")
+    assert second.endswith("a lacks mcp") and third.endswith("b lacks mcp") and last.endswith("a lacks web_search")
+
+
+def test_a_repeated_warning_is_a_line_at_level_debug(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    context = RequestContext("POST", "/", "other", {}, Observers(AccessLog()))
+    with logging_to(LogSettings(file=str(file), level="debug")):
+        for _ in range(3):
+            context.note([Notice("encode", "dropped", "TOOL_NOT_SENT", "x", level="warning")])
+            context.note([Notice("encode", "dropped", "PART_NOT_SENT", "y", level="warning")])
+    levels = [line.split()[1] for line in written(file) if "TOOL_NOT_SENT" in line]
+    assert levels == ["WARNING", "DEBUG", "DEBUG"]
+    assert sum("WARNING" in line and "PART_NOT_SENT" in line for line in written(file)) == 3
 
 
 def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"base_url": "http://"}, "name a host"),
         ({"base_url": "http://me:secret@x"}, "must not contain a credential"),
         ({"base_url": "http://x/v1?key=secret"}, "must not contain a query or a fragment"),
+        ({"base_url": "http://[::1"}, "base_url must name a host that can be looked up and a port up to 65535"),
+        ({"base_url": "http://[x]"}, "base_url must name a host that can be looked up and a port up to 65535"),
         ({"base_url": "http://x:port"}, "must name a host that can be looked up and a port"),
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),

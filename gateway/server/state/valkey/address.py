@@ -45,8 +45,8 @@ def read_address(url: str, password: str | None = None) -> ServerAddress:
         parts = urlsplit(url)
         port = parts.port
         query = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-    except ValueError as error:
-        raise _wrong(str(error)) from None
+    except ValueError:
+        raise _wrong("its host, port or query cannot be read") from None
     database = parts.path.strip("/")
     if parts.scheme not in PLAIN | ENCRYPTED:
         raise _wrong("its scheme is not one of valkey, valkeys, redis and rediss")

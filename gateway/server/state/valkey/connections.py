@@ -130,10 +130,10 @@ def _options(address: ServerAddress) -> dict[str, Any]:
 def _trust(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError:
+        raise SettingsError(f"state.store: ca_file {ca_file!r} holds no certificates that can be read") from None
     except OSError as error:
-        raise SettingsError(
-            f"state.store: ca_file {ca_file!r} holds no certificates that can be read: {error}"
-        ) from None
+        raise SettingsError(f"state.store: ca_file {ca_file!r} cannot be read: {error.strerror}") from None
 
 
 # Besides the errors of the library, those of its parser for replies that are none: numbers that are no numbers, lines

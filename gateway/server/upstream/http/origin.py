@@ -2,11 +2,12 @@
 
 from string import punctuation
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
 PORTS: Final = {"http": 80, "https": 443}
+_NO_SERVER: Final = "must name a host that can be looked up and a port up to 65535"
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -38,9 +39,17 @@ class Url(msgspec.Struct, frozen=True):
         return f"{self.address.scheme}://{self.address.authority}{self.path}"
 
 
+def split_url(text: str) -> SplitResult:
+    """Returns the parts of the URL. Raises ValueError, whose text never repeats a credential."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        raise ValueError(_NO_SERVER) from None
+
+
 def read_url(text: str) -> Url:
     """Parses the URL. Raises ValueError, whose text never repeats a credential."""
-    split = urlsplit(text)
+    split = split_url(text)
     if split.scheme not in PORTS or not split.hostname:
         raise ValueError("must begin with http:// or https:// and name a host")
     if "@" in split.netloc:
@@ -49,6 +58,6 @@ def read_url(text: str) -> Url:
         port = split.port
         host = split.hostname if ":" in split.hostname else split.hostname.encode("idna").decode("ascii")
     except ValueError:
-        raise ValueError("must name a host that can be looked up and a port up to 65535") from None
+        raise ValueError(_NO_SERVER) from None
     path = quote(f"{split.path or '/'}?{split.query}" if split.query else split.path or "/", safe=punctuation)
     return Url(Origin(host, PORTS[split.scheme] if port is None else port, split.scheme == "https"), path)

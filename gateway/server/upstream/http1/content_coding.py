@@ -1,4 +1,4 @@
-"""Decompresses the bytes of a response body (RFC 9110, section 8.4.1). No IO.
+"""Decompresses the bytes of a body, a backend's response or a client's request (RFC 9110, section 8.4.1). No IO.
 
 It decodes the codings of Python's standard library. The size of the input bounds that of the output, so that a few
 bytes cannot fill the memory, and the pieces of the output are no larger than those of an uncompressed body.
@@ -23,7 +23,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB: Final = zlib.MAX_WBITS
 _RAW: Final = -zlib.MAX_WBITS
 _METHOD: Final = 8
-_CODINGS: Final = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+CODINGS: Final = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
 
 
 class ContentDecoder:
@@ -31,7 +31,7 @@ class ContentDecoder:
 
     def __init__(self, coding: str, most: int) -> None:
         """`most` is the maximum size of the output. Raises KeyError for an unsupported coding."""
-        self._coding = _CODINGS[coding]
+        self._coding = CODINGS[coding]
         self._machine: zlib._Decompress | None = None
         self._rest = memoryview(b"")
         # The decompressor may hold more output than the last call returned.
