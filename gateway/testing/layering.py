@@ -61,6 +61,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
+    ImportRule("gateway.core.tokens", _ours("core.conversation")),
     ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors core.secrets")),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
@@ -69,7 +70,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
-    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
+    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
     ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript")),
     ImportRule(

@@ -14,8 +14,8 @@ import msgspec
 from gateway.core.conversation import Turn
 from gateway.core.events import Reason
 from gateway.core.policy import Labels
+from gateway.core.tokens import estimate_text
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.history.compress.estimate import estimate_text
 from gateway.history.compress.identifiers import shared_identifiers
 from gateway.history.compress.job_request import speaker
 from gateway.history.compress.known_facts import known_of

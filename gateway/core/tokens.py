@@ -2,7 +2,7 @@
 
 A tokenizer splits a text into runs of one kind of character before it looks for known pieces. So the estimate counts
 runs, with one price for each kind; the prices were fitted to the tokenizers `o200k_base` and `cl100k_base`
-(tests/history/compress/token_counts.json). They differ by up to 2.1 between themselves: a `Calibration` follows the
+(tests/core/token_counts.json). They differ by up to 2.1 between themselves: a `Calibration` follows the
 model at hand.
 """
 

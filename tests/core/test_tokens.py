@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolResult, ToolSpec, Turn
-from gateway.history.compress.estimate import (
+from gateway.core.tokens import (
     IMAGE_TOKENS,
     TURN_TOKENS,
     UNCALIBRATED,
@@ -25,7 +25,7 @@ from gateway.testing.strategies import texts
 from tests.history.strategies import calling, result, user
 from tests.paths import ROOT
 
-SAMPLES = json.loads((ROOT / "tests/history/compress/token_counts.json").read_text(encoding="utf-8"))
+SAMPLES = json.loads((ROOT / "tests/core/token_counts.json").read_text(encoding="utf-8"))
 # What agents send most. The two tokenizers agree on these.
 OF_AGENTS = (
     "English",
