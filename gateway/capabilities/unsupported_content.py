@@ -25,6 +25,7 @@ from gateway.core.conversation import (
     Turn,
     item_of,
 )
+from gateway.core.data_url import is_data_url, read_image
 from gateway.core.errors import Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -104,7 +105,7 @@ class _Parts:
     def _part(self, part: Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
         lack = _lack(part, self._turn, self._capabilities)
         if lack is None:
-            return part
+            return self._readable(part, template.format(turn=self._index, item=item, part=inner))
         if self._policy.images == "refuse":
             param = template.format(turn=self._index, item=item, part=inner)
             raise Unsupported(f"{param} is not supported: this model's backend {lack}.", param=param)
@@ -112,6 +113,13 @@ class _Parts:
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
         return Text(f"[{kind}]")
+
+    def _readable(self, part: Image | File, param: str) -> Image | File:
+        """Returns the part with its `data:` URL in the one form that every API reads. Raises InvalidRequest."""
+        if isinstance(part, File) or not is_data_url(part.url):
+            return part
+        url = str(read_image(part.url, param))
+        return part if url == part.url else msgspec.structs.replace(part, url=url)
 
 
 def _lack(part: Image | File, turn: Turn, capabilities: Capabilities) -> str | None:
@@ -124,7 +132,7 @@ def _lack(part: Image | File, turn: Turn, capabilities: Capabilities) -> str | N
                 return "does not accept images"
             if turn.role not in capabilities.image_roles:
                 return f"does not accept images in {turn.role} messages"
-            if not capabilities.remote_images and part.url[:5].lower() != "data:":
+            if not capabilities.remote_images and not is_data_url(part.url):
                 return "cannot fetch an image; send it as a data: URL"
             return None
 

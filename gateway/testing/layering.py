@@ -61,13 +61,15 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
+    ImportRule("gateway.core.data_url", _ours("core.errors")),
     ImportRule("gateway.core.tokens", _ours("core.conversation")),
     ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors core.secrets")),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(
-        "gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")
+        "gateway.capabilities",
+        _ours(f"{_VALUES} core.data_url core.profiles core.json_schema adapter history tool_calls framing"),
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
     ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
@@ -76,8 +78,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.dialects",
         _ours(
-            f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"
-            " response.usage_estimate"
+            f"{_VALUES} core.data_url core.profiles history.rules history.violation_error history.call_arguments"
+            " framing response.usage_estimate"
         ),
     ),
     ImportRule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),

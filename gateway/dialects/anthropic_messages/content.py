@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
+from gateway.core.data_url import data_url
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
@@ -96,7 +97,7 @@ class ContentReader(msgspec.Struct):
     def _image(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...] | None:
         match block.get("source"):
             case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-                return (Image(f"data:{media_type};base64,{data}", _rest(block, "source"), position),)
+                return (Image(data_url(media_type, data), _rest(block, "source"), position),)
             case {"type": "url", "url": str(url)}:
                 return (Image(url, _rest(block, "source"), position),)
             case {"type": "file"}:

@@ -16,6 +16,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.history.call_arguments import as_object
@@ -121,11 +122,11 @@ def _result(block: ToolResult) -> dict[str, Json]:
 
 
 def _image_source(url: str) -> Json:
-    """Returns the source of an image by its URL; a `data:` URL (RFC 2397) holds it in base64."""
-    head, comma, data = url.partition(",")
-    if comma and head[:5].lower() == "data:":
-        return {"type": "base64", "media_type": head[5:].partition(";")[0], "data": data}
-    return {"type": "url", "url": url}
+    """Returns the source of an image by its URL, of a `data:` URL the base64 that it holds."""
+    held = held_data(url)
+    if held is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": held.media_type, "data": held.data}
 
 
 def _fields(extra: JsonObject) -> dict[str, Json]:

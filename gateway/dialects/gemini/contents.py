@@ -15,14 +15,13 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.dialects.gemini.parts import SIGNATURE, STATE_SIGNATURE
 from gateway.history.call_arguments import as_object
 
 _ROLES: Final = {"assistant": "model"}
-_DATA_URL: Final = "data:"
-_BASE64: Final = ";base64"
 NO_NAMES: Final[Mapping[str, str]] = {}
 
 
@@ -73,10 +72,10 @@ def signature(extra: JsonObject) -> dict[str, Json]:
 
 
 def _image(url: str) -> dict[str, Json]:
-    kind, comma, data = url.removeprefix(_DATA_URL).partition(",")
-    if url.startswith(_DATA_URL) and comma:
-        return {"inlineData": {"mimeType": kind.removesuffix(_BASE64), "data": data}}
-    return {"fileData": {"fileUri": url}}
+    held = held_data(url)
+    if held is None:
+        return {"fileData": {"fileUri": url}}
+    return {"inlineData": {"mimeType": held.media_type, "data": held.data}}
 
 
 def _response(result: ToolResult, names: Mapping[str, str]) -> Json:
