@@ -62,7 +62,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
     ImportRule("gateway.core.data_url", _ours("core.errors")),
-    ImportRule("gateway.core.tokens", _ours("core.conversation")),
+    ImportRule("gateway.core.image_size"),
+    ImportRule("gateway.core.tokens", _ours("core.conversation core.data_url core.image_size")),
     ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors core.secrets")),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
@@ -74,15 +75,15 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.framing", _ours("core.errors")),
     ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
-    ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} core.tokens history.call_arguments history.transcript")),
     ImportRule(
         "gateway.dialects",
         _ours(
-            f"{_VALUES} core.data_url core.profiles history.rules history.violation_error history.call_arguments"
-            " framing response.usage_estimate"
+            f"{_VALUES} core.data_url core.profiles core.tokens history.rules history.violation_error"
+            " history.call_arguments framing"
         ),
     ),
-    ImportRule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
+    ImportRule("gateway.exchange", _ours(f"{_VALUES} core.tokens adapter capabilities history response tool_calls")),
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",

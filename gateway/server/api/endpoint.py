@@ -13,12 +13,12 @@ from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.policy import Policy
+from gateway.core.tokens import prompt_size
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.prepare import Substitution
-from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -261,5 +261,5 @@ def _prepared(backend: Backend, conversation: Conversation, policy: Policy, summ
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
     exchange = Exchange(backend.adapter, conversation, policy, summary, backend.state_label)
     if exchange.uncounted:
-        exchange.size_prompt()
+        exchange.count_prompt()
     return exchange
