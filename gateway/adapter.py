@@ -32,10 +32,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend,
       `strict` if that of a tool does, and `is_error` if that of a result does. `extra_content.PROVIDER` is the state of
       one provider.
-    - `tools`, `images` and `files` (any other part than text and images) declare the content of turns; other content
-      never reaches the adapter.
+    - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
+    - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
+      `remote_files`: their URL may differ from `data:`.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
@@ -53,8 +54,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = False
     image_roles: frozenset[Role] = frozenset({"system", "developer", "user", "assistant", "tool"})
     remote_images: bool = True
-    files: bool = False
     system: Literal["anywhere", "first"] = "anywhere"
+    files: frozenset[str] = frozenset()
+    remote_files: bool = False
     text_only: bool = False
     continues_text: bool = False
     native: bool = False

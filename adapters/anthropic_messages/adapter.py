@@ -44,6 +44,8 @@ class AnthropicMessagesAdapter:
             images=True,
             image_roles=_IMAGE_ROLES,
             system="first",
+            files=frozenset({"application/pdf"}),
+            remote_files=True,
             native=True,
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )

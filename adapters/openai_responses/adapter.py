@@ -52,6 +52,8 @@ class OpenAIResponsesAdapter:
         carries=CARRIED,
         images=True,
         image_roles=frozenset({"system", "developer", "user", "tool"}),
+        files=frozenset({"application/pdf"}),
+        remote_files=True,
         native=True,
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )

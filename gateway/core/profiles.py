@@ -55,6 +55,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `arguments`: how `function.arguments` is written: JSON text, or a JSON object (Ollama's own API).
     - `content`: `string` where the provider refuses lists of text parts, for every role; `tool_content` for tool
       messages.
+    - `result_media`: where an image or a file of a tool result is sent: in the result (`keep`), in a message of the
+      user behind all results of the batch (`user`), or not at all (`placeholder`).
+    - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `tool_name`: whether a tool message names its function; `tool_name_field` is the field.
     - `tool_turns`: `text` where the provider lacks the roles of tool use: calls and results become plain turns.
     - `reasoning`: how the reasoning of earlier turns is sent. The two `echo` policies require it on assistant turns
@@ -84,6 +87,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: Literal["string", "object"] = "string"
     content: Literal["parts", "string"] = "parts"
     tool_content: Literal["parts", "string"] = "parts"
+    result_media: Literal["keep", "user", "placeholder"] = "keep"
+    files: tuple[str, ...] | None = None
     tool_name: Literal["keep", "drop", "derive"] = "keep"
     tool_name_field: Literal["name", "tool_name"] = "name"
     tool_turns: Literal["native", "text"] = "native"
@@ -104,6 +109,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: StateRule | None = None
 
 
+_PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
 
 NEUTRAL: Final = Profile()
@@ -117,6 +123,8 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_names=_OPENAI_NAMES,
         tool_name="drop",
         reasoning="drop",
+        result_media="user",
+        files=_PDF,
         max_tools=128,
         choice_fields="drop",
     ),
@@ -172,7 +180,12 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_field="reasoning_content", choice_fields="drop", state=StateRule(reasoning="plain", turns="loop")
     ),
     # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
-    "openrouter": Profile(choice_fields="drop", state=StateRule(fields=("reasoning_details",), turns="all")),
+    "openrouter": Profile(
+        result_media="user",
+        files=_PDF,
+        choice_fields="drop",
+        state=StateRule(fields=("reasoning_details",), turns="all"),
+    ),
     # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
     # must follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
     # response."

@@ -17,6 +17,8 @@ from gateway.framing.json_text import encode_json
 Part: TypeAlias = Text | Image | File
 
 UNNAMED: Final = "unknown"
+# The API has no other type for the bytes of a document.
+PDF: Final = "application/pdf"
 
 
 class ContentReader(msgspec.Struct):
@@ -107,8 +109,12 @@ class ContentReader(msgspec.Struct):
 
     def _document(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...] | None:
         match block.get("source"):
-            case {"type": "base64", "data": str()} | {"type": "url", "url": str()}:
-                return (File("document", block, position),)
+            case {"type": "base64", "data": str(data), **others}:
+                media_type = others.get("media_type")
+                held = data_url(media_type if isinstance(media_type, str) else PDF, data)
+                return (File("document", block, position, held, _title(block)),)
+            case {"type": "url", "url": str(url)}:
+                return (File("document", block, position, url, _title(block)),)
             case {"type": "text", "data": str(data)}:
                 return (_titled(block, data),)
             case {"type": "content", "content": str(data)}:
@@ -208,6 +214,11 @@ IN_ASSISTANT: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_
 _IN_RESULT: Final = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _IN_DOCUMENT: Final = frozenset({"text", "image"})
 _IN_SEARCH_RESULT: Final = frozenset({"text"})
+
+
+def _title(block: JsonObject) -> str:
+    title = block.get("title")
+    return title if isinstance(title, str) else ""
 
 
 def _titled(block: JsonObject, data: str) -> Text:

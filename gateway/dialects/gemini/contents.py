@@ -49,9 +49,9 @@ def encode_block(block: Block, names: Mapping[str, str]) -> Iterator[Json]:
             elif said := signature(block.extra):
                 yield {"text": "", **said}
         case Image():
-            yield _image(block.url)
+            yield _data(block.url)
         case File():
-            yield dict(block.part)
+            yield dict(block.part) or _data(block.url)
         case ToolCall():
             yield {"functionCall": call_object(block.id, block.name, block.arguments), **signature(block.extra)}
         case ToolResult():
@@ -71,7 +71,7 @@ def signature(extra: JsonObject) -> dict[str, Json]:
     return {SIGNATURE: said} if isinstance(said, str) else {}
 
 
-def _image(url: str) -> dict[str, Json]:
+def _data(url: str) -> dict[str, Json]:
     held = held_data(url)
     if held is None:
         return {"fileData": {"fileUri": url}}

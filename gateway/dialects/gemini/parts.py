@@ -80,9 +80,13 @@ def _inline(part: Part, position: int) -> Content | None:
         case {"data": str(data), "mimeType": str(kind)} if kind.startswith("image/"):
             extra = unread(part, frozenset({"inlineData", SIGNATURE}))
             return Image(data_url(kind, data), extra, position)
-        case {"data": str(), "mimeType": str(kind)}:
+        case {"data": str(data), "mimeType": str(kind), **others}:
             major = kind.partition("/")[0]
-            return File("file" if major in ("application", "text") else major, part, position)
+            name = others.get("displayName")
+            named = name if isinstance(name, str) else ""
+            return File(
+                "file" if major in ("application", "text") else major, part, position, data_url(kind, data), named
+            )
         case _:
             return None
 
