@@ -35,6 +35,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
+    - `result_media`: the results of this wire hold images and files, whatever a profile says of tool messages.
     - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
       `remote_files`: their URL may differ from `data:`.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
@@ -55,6 +56,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     image_roles: frozenset[Role] = frozenset({"system", "developer", "user", "assistant", "tool"})
     remote_images: bool = True
     system: Literal["anywhere", "first"] = "anywhere"
+    result_media: bool = False
     files: frozenset[str] = frozenset()
     remote_files: bool = False
     text_only: bool = False

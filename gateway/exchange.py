@@ -94,7 +94,7 @@ class Exchange:
         leads = capabilities.system == "first" and not passes
         if leads or (policy.profile.system == "first" and not capabilities.text_only):
             prepared, in_place = keep_in_place(prepared)
-        self.profiled = apply_profile(prepared, policy.profile)
+        self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
         # A backend that receives every field receives every part.

@@ -44,6 +44,7 @@ class AnthropicMessagesAdapter:
             images=True,
             image_roles=_IMAGE_ROLES,
             system="first",
+            result_media=True,
             files=frozenset({"application/pdf"}),
             remote_files=True,
             native=True,

@@ -56,6 +56,7 @@ class GeminiAdapter:
         image_roles=frozenset({"user", "assistant", "tool"}),
         remote_images=False,
         system="first",
+        result_media=True,
         files=frozenset({"application/pdf", "text/plain"}),
         native=True,
         state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),

@@ -52,6 +52,7 @@ class OpenAIResponsesAdapter:
         carries=CARRIED,
         images=True,
         image_roles=frozenset({"system", "developer", "user", "tool"}),
+        result_media=True,
         files=frozenset({"application/pdf"}),
         remote_files=True,
         native=True,

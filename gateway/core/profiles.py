@@ -136,6 +136,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="placeholder",
         choice_fields="drop",
     ),
     # If the history holds a tool call, its reasoning is required in all later turns.
@@ -149,6 +150,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing="",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="placeholder",
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
@@ -164,6 +166,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing=".",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="user",
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -172,12 +175,16 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_names=_OPENAI_NAMES,
         tool_content="string",
         developer="system",
+        result_media="user",
         choice_fields="drop",
         state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
     ),
     # "Interleaved thinking": the reasoning of the running loop, unmodified and in its order.
     "glm": Profile(
-        reasoning_field="reasoning_content", choice_fields="drop", state=StateRule(reasoning="plain", turns="loop")
+        reasoning_field="reasoning_content",
+        result_media="user",
+        choice_fields="drop",
+        state=StateRule(reasoning="plain", turns="loop"),
     ),
     # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
     "openrouter": Profile(
@@ -198,6 +205,7 @@ PROFILES: Final[dict[str, Profile]] = {
         first_turn="user",
         last_turn="user",
         empty_beside_calls="empty",
+        result_media="user",
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
@@ -239,6 +247,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         max_tools=128,
+        result_media="user",
         choice_fields="drop",
     ),
     "ollama": Profile(
@@ -250,6 +259,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         empty_beside_calls="empty",
+        result_media="user",
         choice_fields="drop",
     ),
     # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
@@ -263,6 +273,7 @@ PROFILES: Final[dict[str, Profile]] = {
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="empty",
+        result_media="user",
         choice_fields="drop",
     ),
     # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
@@ -279,6 +290,7 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="null",
         empty_text="(empty)",
+        result_media="user",
         choice_fields="drop",
     ),
 }

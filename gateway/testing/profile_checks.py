@@ -115,6 +115,19 @@ def _tool_content(sent: Sent, profile: Profile) -> Iterator[str]:
         yield from (f"{message!r} lists texts" for message in results if _is_list_of_texts(message))
 
 
+def _result_media(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.result_media != "keep":
+        results = (message for message in messages_of(sent.body) if message.get("role") in RESULTS)
+        yield from (f"{message!r} holds other parts than text" for message in results if _has_other_parts(message))
+
+
+def _files(sent: Sent, profile: Profile) -> Iterator[str]:
+    """Check the parts that other dialects bring: the client of the wire may write any."""
+    for message in messages_of(sent.body) if profile.files == () else ():
+        if any(part.get("type") == "file" for part in objects(message.get("content"))):
+            yield f"{message!r} holds a file"
+
+
 def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
     """Check the name in tool messages only: a `function` message is bound to its call by its name, so that its name is
     required."""
@@ -278,6 +291,8 @@ DEMANDS: Final[Mapping[str, Demand]] = {
     "arguments": _arguments,
     "content": _content,
     "tool_content": _tool_content,
+    "result_media": _result_media,
+    "files": _files,
     "tool_name": _tool_name,
     "tool_name_field": _tool_name_field,
     "tool_turns": _tool_turns,
