@@ -15,6 +15,7 @@ from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import NO_RULES, ToolRules
 
 # The names of an object's fields by the object's path in an event, such as `choices[].delta`.
 EventFields: TypeAlias = Mapping[str, frozenset[str]]
@@ -42,6 +43,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
+    - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
@@ -62,6 +64,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     text_only: bool = False
     continues_text: bool = False
     native: bool = False
+    tool_rules: ToolRules = NO_RULES
     state: StateRule | None = None
     event_fields: EventFields = {}
 

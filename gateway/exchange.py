@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
@@ -94,6 +95,9 @@ class Exchange:
         leads = capabilities.system == "first" and not passes
         if leads or (policy.profile.system == "first" and not capabilities.text_only):
             prepared, in_place = keep_in_place(prepared)
+        rules = capabilities.tool_rules if policy.profile.tool_rules is None else policy.profile.tool_rules
+        prepared, fitted = fit_tools(prepared, rules)
+        noticed += fitted
         self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
 
 Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
 
@@ -77,6 +78,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `empty_beside_calls`: the content of an assistant message that only calls tools: unchanged, "" or null.
     - `empty_text`: the replacement for blank text where the provider refuses it; None: no replacement.
     - `max_tools`: a request with more tools is refused before anything is sent.
+    - `tool_rules`: what the provider demands of the functions of a request; null: as the adapter's wire says.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
@@ -105,10 +107,16 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     empty_beside_calls: Literal["keep", "empty", "null"] = "keep"
     empty_text: str | None = None
     max_tools: int | None = None
+    tool_rules: ToolRules | None = None
     missing_signature: str | None = None
     state: StateRule | None = None
 
 
+# "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
+# type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+_OPENAI_TOOLS: Final = ToolRules(root="object", nested="complete")
+# "function parameters is empty".
+_WITH_PARAMETERS: Final = ToolRules(parameters="required")
 _PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
 
@@ -126,6 +134,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         files=_PDF,
         max_tools=128,
+        tool_rules=_OPENAI_TOOLS,
         choice_fields="drop",
     ),
     "deepseek": Profile(
@@ -167,6 +176,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="user",
+        tool_rules=ToolRules(root="object"),
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -176,6 +186,7 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_content="string",
         developer="system",
         result_media="user",
+        tool_rules=_WITH_PARAMETERS,
         choice_fields="drop",
         state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
     ),
@@ -206,6 +217,7 @@ PROFILES: Final[dict[str, Profile]] = {
         last_turn="user",
         empty_beside_calls="empty",
         result_media="user",
+        tool_rules=ToolRules(names="unique"),
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
@@ -222,6 +234,7 @@ PROFILES: Final[dict[str, Profile]] = {
         last_turn="user",
         empty_beside_calls="null",
         empty_text="(empty)",
+        tool_rules=ToolRules(root="object", names="unique"),
         choice_fields="drop",
     ),
     # Exactly nine alphanumeric characters, up to the eleventh version of its tokenizer. Its validator accepts a system
@@ -237,6 +250,7 @@ PROFILES: Final[dict[str, Profile]] = {
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="empty",
+        tool_rules=_WITH_PARAMETERS,
         choice_fields="drop",
     ),
     "groq": Profile(

@@ -41,7 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.conversation core.field_paths core.events core.notices core.errors core.policy core.provider_state"
-    " core.state_rule"
+    " core.state_rule core.tool_rules"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -52,10 +52,11 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
     ImportRule("gateway.core.state_rule"),
+    ImportRule("gateway.core.tool_rules"),
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule")),
+    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule core.tool_rules")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
