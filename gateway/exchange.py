@@ -23,6 +23,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.tokens import prompt_tokens
+from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
@@ -95,9 +96,10 @@ class Exchange:
         leads = capabilities.system == "first" and not passes
         if leads or (policy.profile.system == "first" and not capabilities.text_only):
             prepared, in_place = keep_in_place(prepared)
-        rules = capabilities.tool_rules if policy.profile.tool_rules is None else policy.profile.tool_rules
-        prepared, fitted = fit_tools(prepared, rules)
-        noticed += fitted
+        rules = policy.profile.tool_rules or capabilities.tool_rules
+        if prepared.tools and rules != NO_RULES:
+            prepared, fitted = fit_tools(prepared, rules)
+            noticed += fitted
         self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []

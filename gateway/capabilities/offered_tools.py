@@ -9,9 +9,11 @@ from gateway.capabilities.tool_schemas import complete_schema, object_schema
 from gateway.core.conversation import Conversation, Json, JsonObject, Source, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.tool_rules import NO_RULES, ToolRules
+from gateway.core.tool_rules import ToolRules
 
 _EMPTY_OBJECT: Final[JsonObject] = {"type": "object", "properties": {}}
+# The fields with functions; `functions` is deprecated.
+_LISTS: Final = ("tools", "functions")
 # Where the APIs of clients hold the schema of a function, and Gemini's its list of functions.
 _SCHEMA_FIELDS: Final = ("input_schema", "parametersJsonSchema", "parameters")
 _DECLARATIONS: Final = "functionDeclarations"
@@ -24,8 +26,6 @@ def fit_tools(conversation: Conversation, rules: ToolRules) -> tuple[Conversatio
 
     Raises InvalidRequest for two different functions of one name, where the provider refuses that.
     """
-    if rules == NO_RULES or not conversation.tools:
-        return conversation, []
     notices: list[Notice] = []
     tools = _unique(conversation, rules, notices)
     loose = frozenset(_beyond(tools, rules))
@@ -39,9 +39,14 @@ def fit_tools(conversation: Conversation, rules: ToolRules) -> tuple[Conversatio
             f"the provider takes {rules.most_strict} strict tools; {_named(sorted(loose))} is sent without `strict`"
         )
         notices.append(Notice("profile", "changed", "TOOL_NOT_STRICT", detail, level="warning"))
-    if not notices:
+    if not notices and not _chooses(conversation):
         return conversation, []
     return _with(conversation, fitted, rules, loose), notices
+
+
+def _chooses(conversation: Conversation) -> bool:
+    """Returns whether the client's own list has functions that the request does not permit (`allowed_tools`)."""
+    return isinstance(conversation.params.get("tool_choice"), dict)
 
 
 def _unique(conversation: Conversation, rules: ToolRules, notices: list[Notice]) -> tuple[ToolSpec, ...]:
@@ -100,10 +105,10 @@ def _with(
     """Returns the conversation with these functions, and with the client's fields changed in the same way."""
 
     def fitted(fields: JsonObject) -> JsonObject:
-        entries = fields.get("tools")
-        if not isinstance(entries, list):
+        lists = {field: entries for field in _LISTS if isinstance(entries := fields.get(field), list)}
+        if not lists:
             return fields
-        return {**fields, "tools": [*_entries(entries, rules, loose, set())]}
+        return {**fields, **{name: [*_entries(lists[name], rules, loose, set())] for name in lists}}
 
     source = conversation.source
     return msgspec.structs.replace(

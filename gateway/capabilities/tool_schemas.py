@@ -8,10 +8,12 @@ from gateway.core.conversation import Json, JsonObject
 
 # Keywords that hold one schema, a list of schemas, and schemas by name (JSON Schema 2020-12, and `definitions` of older
 # drafts).
-_ONE: Final = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
+_ONE: Final = frozenset(("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"))
+_LISTS: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
+_NAMED: Final = frozenset(("properties", "$defs", "definitions", "patternProperties"))
 _COMBINATORS: Final = ("anyOf", "oneOf", "allOf")
+_NESTING: Final = frozenset({*_ONE, *_LISTS, *_NAMED})
+_LACKS: Final = frozenset({"object", "array"})
 _REFERENCE: Final = ("#/$defs/", "#/definitions/")
 
 
@@ -46,22 +48,57 @@ def object_schema(schema: JsonObject) -> JsonObject:
 
 def complete_schema(schema: JsonObject) -> JsonObject:
     """Returns the schema with `properties` in every object and `items` in every array that lacks them."""
+    return schema if _is_complete(schema) else _with_members(schema)
+
+
+def _is_complete(schema: JsonObject) -> bool:
+    """Returns whether nothing is lacking. Nearly every schema of every request is complete, so that this has to be
+    faster than making another one."""
+    open_schemas = [schema]
+    while open_schemas:
+        found = open_schemas.pop()
+        kind = found.get("type")
+        if (kind in _LACKS if isinstance(kind, str) else kind is not None) and _lacking(found):
+            return False
+        if _NESTING.isdisjoint(found):
+            continue
+        for key, value in found.items():
+            if key in _ONE:
+                inner = value if isinstance(value, list) else [value]
+            elif key in _LISTS:
+                inner = value if isinstance(value, list) else []
+            elif key in _NAMED:
+                inner = [*value.values()] if isinstance(value, dict) else []
+            else:
+                continue
+            open_schemas += [each for each in inner if isinstance(each, dict)]
+    return True
+
+
+def _lacking(schema: JsonObject) -> dict[str, Json]:
+    """Returns the members that a schema itself lacks."""
+    kind = schema.get("type")
+    lacking: dict[str, Json] = {}
+    if "properties" not in schema and _is(kind, "object"):
+        lacking["properties"] = {}
+    if "items" not in schema and "prefixItems" not in schema and _is(kind, "array"):
+        lacking["items"] = {}
+    return lacking
+
+
+def _with_members(schema: JsonObject) -> JsonObject:
     changed: dict[str, Json] = {}
     for key, value in schema.items():
         if (new := _completed(key, value)) is not value:
             changed[key] = new
-    kind = schema.get("type")
-    if "properties" not in schema and _is(kind, "object"):
-        changed["properties"] = {}
-    if "items" not in schema and "prefixItems" not in schema and _is(kind, "array"):
-        changed["items"] = {}
+    changed |= _lacking(schema)
     return {**schema, **changed} if changed else schema
 
 
 def _completed(key: str, value: Json) -> Json:
     if isinstance(value, dict):
         if key in _ONE:
-            return _same(value, complete_schema(value))
+            return _same(value, _with_members(value))
         if key in _NAMED:
             new = {name: _schema(inner) for name, inner in value.items()}
             return value if all(new[name] is value[name] for name in new) else new
@@ -72,7 +109,7 @@ def _completed(key: str, value: Json) -> Json:
 
 
 def _schema(value: Json) -> Json:
-    return _same(value, complete_schema(value)) if isinstance(value, dict) else value
+    return _same(value, _with_members(value)) if isinstance(value, dict) else value
 
 
 def _same(value: dict[str, Json], new: JsonObject) -> Json:

@@ -58,7 +58,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       messages.
     - `result_media`: where an image or a file of a tool result is sent: in the result (`keep`), in a message of the
       user behind all results of the batch (`user`), or not at all (`placeholder`).
-    - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `tool_name`: whether a tool message names its function; `tool_name_field` is the field.
     - `tool_turns`: `text` where the provider lacks the roles of tool use: calls and results become plain turns.
     - `reasoning`: how the reasoning of earlier turns is sent. The two `echo` policies require it on assistant turns
@@ -80,6 +79,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `max_tools`: a request with more tools is refused before anything is sent.
     - `tool_rules`: what the provider demands of the functions of a request; null: as the adapter's wire says.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
+    - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
 
@@ -90,7 +90,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: Literal["parts", "string"] = "parts"
     tool_content: Literal["parts", "string"] = "parts"
     result_media: Literal["keep", "user", "placeholder"] = "keep"
-    files: tuple[str, ...] | None = None
     tool_name: Literal["keep", "drop", "derive"] = "keep"
     tool_name_field: Literal["name", "tool_name"] = "name"
     tool_turns: Literal["native", "text"] = "native"
@@ -109,6 +108,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tools: int | None = None
     tool_rules: ToolRules | None = None
     missing_signature: str | None = None
+    files: tuple[str, ...] | None = None
     state: StateRule | None = None
 
 
