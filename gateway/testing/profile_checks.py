@@ -300,12 +300,11 @@ def _incomplete(schema: JsonObject) -> Iterator[JsonObject]:
         kind == "array" and not {"items", "prefixItems"} & schema.keys()
     ):
         yield schema
-    inner = [*object_of(schema.get("properties")).values(), schema.get("items")]
+    inner = [*objects([*object_of(schema.get("properties")).values(), schema.get("items")])]
     for name in _COMBINATORS:
         inner += objects(schema.get(name))
     for found in inner:
-        if isinstance(found, dict):
-            yield from _incomplete(found)
+        yield from _incomplete(found)
 
 
 def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:
