@@ -97,7 +97,7 @@ class Exchange:
         if leads or (policy.profile.system == "first" and not capabilities.text_only):
             prepared, in_place = keep_in_place(prepared)
         rules = policy.profile.tool_rules or capabilities.tool_rules
-        if prepared.tools and rules != NO_RULES:
+        if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
             prepared, fitted = fit_tools(prepared, rules)
             noticed += fitted
         self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)

@@ -39,14 +39,16 @@ def fit_tools(conversation: Conversation, rules: ToolRules) -> tuple[Conversatio
             f"the provider takes {rules.most_strict} strict tools; {_named(sorted(loose))} is sent without `strict`"
         )
         notices.append(Notice("profile", "changed", "TOOL_NOT_STRICT", detail, level="warning"))
-    if not notices and not _chooses(conversation):
+    if not notices and not _lists_more(conversation):
         return conversation, []
     return _with(conversation, fitted, rules, loose), notices
 
 
-def _chooses(conversation: Conversation) -> bool:
-    """Returns whether the client's own list has functions that the request does not permit (`allowed_tools`)."""
-    return isinstance(conversation.params.get("tool_choice"), dict)
+def _lists_more(conversation: Conversation) -> bool:
+    """Returns whether the client's own lists have tools that are not offered: other types, and functions that
+    `allowed_tools` leaves out."""
+    lists = [entries for field in _LISTS if isinstance(entries := conversation.params.get(field), list)]
+    return sum(map(len, lists)) > len(conversation.tools)
 
 
 def _unique(conversation: Conversation, rules: ToolRules, notices: list[Notice]) -> tuple[ToolSpec, ...]:
