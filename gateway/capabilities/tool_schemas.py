@@ -43,7 +43,8 @@ def object_schema(schema: JsonObject) -> JsonObject:
             )
     rest = {key: value for key, value in schema.items() if key not in (*_COMBINATORS, "type", "properties", "required")}
     demanded: dict[str, Json] = {"required": [*dict.fromkeys(required)]} if required else {}
-    return {"type": "object", **rest, "properties": properties, **demanded}
+    held: dict[str, Json] = {"properties": properties} if properties or "properties" in schema else {}
+    return {"type": "object", **rest, **held, **demanded}
 
 
 def complete_schema(schema: JsonObject) -> JsonObject:

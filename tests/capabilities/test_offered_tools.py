@@ -202,7 +202,7 @@ def test_a_notice_names_a_few_functions_only() -> None:
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"type": ["object", "null"]}, {"type": "object", "properties": {}}),
+        ({"type": ["object", "null"]}, {"type": "object"}),
         ({"properties": {"a": {}}}, {"type": "object", "properties": {"a": {}}}),
         (
             {"allOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}]},
