@@ -15,6 +15,7 @@ from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import NO_RULES, ToolRules
 
 # The names of an object's fields by the object's path in an event, such as `choices[].delta`.
 EventFields: TypeAlias = Mapping[str, frozenset[str]]
@@ -32,14 +33,17 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend,
       `strict` if that of a tool does, and `is_error` if that of a result does. `extra_content.PROVIDER` is the state of
       one provider.
-    - `tools`, `images` and `files` (any other part than text and images) declare the content of turns; other content
-      never reaches the adapter.
+    - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
+    - `result_media`: the results of this wire hold images and files, whatever a profile says of tool messages.
+    - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
+      `remote_files`: their URL may differ from `data:`.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
+    - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
@@ -53,11 +57,14 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = False
     image_roles: frozenset[Role] = frozenset({"system", "developer", "user", "assistant", "tool"})
     remote_images: bool = True
-    files: bool = False
     system: Literal["anywhere", "first"] = "anywhere"
+    result_media: bool = False
+    files: frozenset[str] = frozenset()
+    remote_files: bool = False
     text_only: bool = False
     continues_text: bool = False
     native: bool = False
+    tool_rules: ToolRules = NO_RULES
     state: StateRule | None = None
     event_fields: EventFields = {}
 

@@ -5,6 +5,7 @@ from typing import Final, cast
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.context_window import with_counts, with_room
+from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
@@ -22,6 +23,8 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.tokens import prompt_tokens
+from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
@@ -32,7 +35,7 @@ from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.state_labels import STATEFUL, label_fields, with_label
 from gateway.response.stop_sequences import StopMatcher
-from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
+from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.tool_calls.unwrap import Unwrapper
 
 COMPRESSED: Final = Notice(
@@ -46,8 +49,8 @@ SHOWN_BODY: Final = 4096
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
 _NO_TRAILERS: Final[Mapping[str, str]] = {}
-# A response whose tokens may have to be estimated is measured each time it has grown by this number of events.
-_UNSIZED: Final = 512
+# A response whose tokens may have to be estimated is estimated each time it has grown by this number of events.
+_UNCOUNTED: Final = 512
 
 
 class Exchange:
@@ -96,7 +99,11 @@ class Exchange:
         leads = capabilities.system == "first" and not passes
         if leads or (policy.profile.system == "first" and not capabilities.text_only):
             prepared, in_place = keep_in_place(prepared)
-        self.profiled = apply_profile(prepared, policy.profile)
+        rules = policy.profile.tool_rules or capabilities.tool_rules
+        if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
+            prepared, fitted = fit_tools(prepared, rules)
+            noticed += fitted
+        self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
         # A backend that receives every field receives every part.
@@ -136,10 +143,10 @@ class Exchange:
         filters = (self._guard, self._stop, self._check, self._readable)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
-        self._unsized: list[Event] = []
-        self._size_due = _UNSIZED
-        self._size = 0
-        self._prompt_size: int | None = None
+        self._uncounted: list[Event] = []
+        self._count_due = _UNCOUNTED
+        self._answer_tokens = 0
+        self._prompt_tokens: int | None = None
         self._called = False
         self._decoded = 0
         self._over = False
@@ -207,9 +214,9 @@ class Exchange:
             events = self._arguments.feed(events)
         self._decoded += len(events)
         if self.uncounted:
-            self._unsized += events
-            if self._decoded > self._size_due:
-                self._add_size()
+            self._uncounted += events
+            if self._decoded > self._count_due:
+                self._count_answer()
         return events
 
     def close(self, trailers: Mapping[str, str] = _NO_TRAILERS) -> list[Event]:
@@ -242,20 +249,20 @@ class Exchange:
         """Returns the events after a complete response: nothing unless `uncounted`."""
         if not self.uncounted:
             return ()
-        self._add_size()
-        if self._prompt_size is None:
-            self.size_prompt()
-        return estimate_usage(self._prompt_size or 0, self._size)
+        self._count_answer()
+        if self._prompt_tokens is None:
+            self.count_prompt()
+        return estimate_usage(self._prompt_tokens or 0, self._answer_tokens)
 
-    def size_prompt(self) -> None:
+    def count_prompt(self) -> None:
         """Look through the conversation for `estimate` now rather than at the end of the answer: for a conversation
         that is prepared in a thread because it is long."""
-        self._prompt_size = prompt_size(self.conversation)
+        self._prompt_tokens = prompt_tokens(self.conversation)
 
-    def _add_size(self) -> None:
-        self._size += answer_size(self._unsized)
-        self._size_due = self._decoded + _UNSIZED
-        self._unsized = []
+    def _count_answer(self) -> None:
+        self._answer_tokens += answer_tokens(self._uncounted)
+        self._count_due = self._decoded + _UNCOUNTED
+        self._uncounted = []
 
     def _emit(self, events: list[Event], fault: BackendError | None = None) -> list[Event]:
         """Returns the events for the client. Raises the fault that followed them."""
@@ -281,7 +288,7 @@ class Exchange:
             events, fault = _replaced(fault, error), error
         events = self._filter(events, fault)
         if self.uncounted:
-            self._unsized += events
+            self._uncounted += events
         if fault is None:
             return events
         if not self.finished:

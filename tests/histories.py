@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
 from gateway.core.profiles import PROFILES, Alphabet, Profile
+from gateway.core.tool_rules import ToolRules
 
 Message = dict[str, Json]
 
@@ -206,6 +207,16 @@ MADE_PROFILES: Final = st.builds(
     empty_beside_calls=st.sampled_from(["keep", "empty", "null"]),
     empty_text=st.sampled_from([None, "(empty)"]),
     max_tools=st.sampled_from([None, None, 2]),
+    result_media=st.sampled_from(["keep", "user", "placeholder"]),
+    tool_rules=st.none()
+    | st.builds(
+        ToolRules,
+        parameters=st.sampled_from(["optional", "required"]),
+        root=st.sampled_from(["any", "object"]),
+        nested=st.sampled_from(["any", "complete"]),
+        names=st.sampled_from(["any", "unique"]),
+        most_strict=st.sampled_from([None, 0, 1]),
+    ),
     missing_signature=st.sampled_from([None, "stand-in"]),
 )
 ANY_PROFILE: Final = st.sampled_from(list(PROFILES.values())) | MADE_PROFILES

@@ -16,6 +16,7 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
@@ -44,7 +45,11 @@ class AnthropicMessagesAdapter:
             images=True,
             image_roles=_IMAGE_ROLES,
             system="first",
+            result_media=True,
+            files=frozenset({"application/pdf"}),
+            remote_files=True,
             native=True,
+            tool_rules=ToolRules(root="object", names="unique", most_strict=20),
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )
         self._options = options

@@ -26,7 +26,7 @@ from gateway.core.conversation import (
     Turn,
     item_of,
 )
-from gateway.core.errors import InvalidRequest
+from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
@@ -35,7 +35,6 @@ from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
 _CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
-_BASE64_URL: Final = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+", re.IGNORECASE)
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})
 
@@ -124,9 +123,8 @@ class _Fitter(msgspec.Struct):
             self.notices.append(_notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn))
 
     def _image(self, block: Image, turn: Turn, template: str, item: int, inner: int = 0) -> Image:
-        if block.url[:5].lower() == "data:" and not _BASE64_URL.fullmatch(block.url):
-            param = template.format(turn=turn.index, item=item, part=inner)
-            raise InvalidRequest(f"{param} must be a data: URL of an image in base64.", param=param)
+        if is_data_url(block.url):
+            read_image(block.url, template.format(turn=turn.index, item=item, part=inner))
         return Image(block.url, _kept(block.extra))
 
     def _reasoning(self, block: Reasoning, turn: Turn) -> Iterator[Reasoning]:

@@ -16,6 +16,7 @@ from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
 from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
@@ -56,7 +57,10 @@ class GeminiAdapter:
         image_roles=frozenset({"user", "assistant", "tool"}),
         remote_images=False,
         system="first",
+        result_media=True,
+        files=frozenset({"application/pdf", "text/plain"}),
         native=True,
+        tool_rules=ToolRules(names="unique"),
         state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),
     )
 

@@ -18,6 +18,7 @@ from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.framing.json_text import decode_json
@@ -52,7 +53,11 @@ class OpenAIResponsesAdapter:
         carries=CARRIED,
         images=True,
         image_roles=frozenset({"system", "developer", "user", "tool"}),
+        result_media=True,
+        files=frozenset({"application/pdf"}),
+        remote_files=True,
         native=True,
+        tool_rules=ToolRules(root="object", nested="complete"),
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 

@@ -7,7 +7,6 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from adapters.proto.rendering import Values
-from adapters.protobuf_values.images import decode_image
 from adapters.text.encode import requested_schema, sampling_values
 from adapters.text.wire import FIELD
 from gateway.core.conversation import (
@@ -25,6 +24,7 @@ from gateway.core.conversation import (
     Turn,
     item_of,
 )
+from gateway.core.data_url import read_image
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
 
@@ -150,8 +150,8 @@ class _Items:
         if not self._use.image_bytes:
             return {}
         param = self._paths.part.format(turn=turn, item=item_of(image, place), part=0)
-        text, media_type = decode_image(image, param)
-        return {"$media_type": media_type, "$bytes": base64.b64decode(text)}
+        held = read_image(image.url, param)
+        return {"$media_type": held.media_type, "$bytes": base64.b64decode(held.data)}
 
     def _call(self, call: ToolCall) -> Values:
         state = self._state(call.extra)

@@ -12,7 +12,7 @@ from gateway.core.context_length import OutputLimit, Overflow
 from gateway.core.conversation import Conversation, Json, JsonObject, Source
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
-from gateway.response.usage_estimate import prompt_tokens
+from gateway.core.tokens import prompt_tokens
 
 # The canonical names of the limit; a chat client may write both.
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")

@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.adapter import Capabilities
 from gateway.core.conversation import (
+    EMPTY,
     Block,
     Conversation,
     File,
@@ -25,11 +26,12 @@ from gateway.core.conversation import (
     Turn,
     item_of,
 )
+from gateway.core.data_url import held_data, is_data_url, read_image
 from gateway.core.errors import IMAGE_REFUSED, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL
+from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 
@@ -102,9 +104,9 @@ class _Parts:
         return self._part(block, self._paths.part, item)
 
     def _part(self, part: Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
-        lack = _lack(part, self._turn, self._capabilities)
+        lack = _lack(part, self._turn, self._capabilities, self._policy.profile)
         if lack is None:
-            return part
+            return self._readable(part, template.format(turn=self._index, item=item, part=inner))
         if self._policy.images == "refuse":
             param = template.format(turn=self._index, item=item, part=inner)
             raise Unsupported(
@@ -115,20 +117,41 @@ class _Parts:
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
         return Text(f"[{kind}]")
 
+    def _readable(self, part: Image | File, param: str) -> Image | File:
+        """Returns the part with its `data:` URL in the one form that every API reads, and a file without the words of
+        its client. Raises InvalidRequest for an image that holds none."""
+        if isinstance(part, File):
+            held = held_data(part.url)
+            return File(part.kind, EMPTY, part.item, part.url if held is None else str(held), part.name)
+        if not is_data_url(part.url):
+            return part
+        url = str(read_image(part.url, param))
+        return part if url == part.url else msgspec.structs.replace(part, url=url)
 
-def _lack(part: Image | File, turn: Turn, capabilities: Capabilities) -> str | None:
+
+def _lack(part: Image | File, turn: Turn, capabilities: Capabilities, profile: Profile) -> str | None:
     """Returns why the backend does not support the part; None: it does."""
     match part:
         case File():
-            return None if capabilities.files else f"does not accept {_kind(part)} parts"
+            return None if _takes_file(part, turn, capabilities, profile) else f"does not accept {_kind(part)} parts"
         case Image():
             if not capabilities.images:
                 return "does not accept images"
             if turn.role not in capabilities.image_roles:
                 return f"does not accept images in {turn.role} messages"
-            if not capabilities.remote_images and part.url[:5].lower() != "data:":
+            if not capabilities.remote_images and not is_data_url(part.url):
                 return "cannot fetch an image; send it as a data: URL"
             return None
+
+
+def _takes_file(part: File, turn: Turn, capabilities: Capabilities, profile: Profile) -> bool:
+    types = capabilities.files if profile.files is None else frozenset(profile.files)
+    if turn.role not in ("user", "tool") or not types:
+        return False
+    if is_data_url(part.url):
+        held = held_data(part.url)
+        return held is not None and held.media_type in types
+    return bool(part.url) and capabilities.remote_files
 
 
 def _kind(part: File) -> str:

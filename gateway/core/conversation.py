@@ -79,12 +79,16 @@ class Image(msgspec.Struct, frozen=True):
 class File(msgspec.Struct, frozen=True):
     """A file, audio or any other part that is neither text nor image, kept as the client wrote it.
 
+    `url` (`https:` or `data:`) is that of its content and `name` that of the file, for other APIs; without a `url` only
+    the client's own API can read it. An empty `part`: the content is written anew, in the words of the backend's API.
     `item` as in ToolCall.
     """
 
     kind: str
     part: JsonObject
     item: int | None = None
+    url: str = ""
+    name: str = ""
 
 
 @final

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
 
 Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
 
@@ -55,6 +56,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `arguments`: how `function.arguments` is written: JSON text, or a JSON object (Ollama's own API).
     - `content`: `string` where the provider refuses lists of text parts, for every role; `tool_content` for tool
       messages.
+    - `result_media`: where an image or a file of a tool result is sent: in the result (`keep`), in a message of the
+      user behind all results of the batch (`user`), or not at all (`placeholder`).
     - `tool_name`: whether a tool message names its function; `tool_name_field` is the field.
     - `tool_turns`: `text` where the provider lacks the roles of tool use: calls and results become plain turns.
     - `reasoning`: how the reasoning of earlier turns is sent. The two `echo` policies require it on assistant turns
@@ -74,7 +77,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `empty_beside_calls`: the content of an assistant message that only calls tools: unchanged, "" or null.
     - `empty_text`: the replacement for blank text where the provider refuses it; None: no replacement.
     - `max_tools`: a request with more tools is refused before anything is sent.
+    - `tool_rules`: what the provider demands of the functions of a request; null: as the adapter's wire says.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
+    - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
 
@@ -84,6 +89,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: Literal["string", "object"] = "string"
     content: Literal["parts", "string"] = "parts"
     tool_content: Literal["parts", "string"] = "parts"
+    result_media: Literal["keep", "user", "placeholder"] = "keep"
     tool_name: Literal["keep", "drop", "derive"] = "keep"
     tool_name_field: Literal["name", "tool_name"] = "name"
     tool_turns: Literal["native", "text"] = "native"
@@ -100,10 +106,18 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     empty_beside_calls: Literal["keep", "empty", "null"] = "keep"
     empty_text: str | None = None
     max_tools: int | None = None
+    tool_rules: ToolRules | None = None
     missing_signature: str | None = None
+    files: tuple[str, ...] | None = None
     state: StateRule | None = None
 
 
+# "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
+# type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+_OPENAI_TOOLS: Final = ToolRules(root="object", nested="complete")
+# "function parameters is empty".
+_WITH_PARAMETERS: Final = ToolRules(parameters="required")
+_PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
 
 NEUTRAL: Final = Profile()
@@ -117,7 +131,10 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_names=_OPENAI_NAMES,
         tool_name="drop",
         reasoning="drop",
+        result_media="user",
+        files=_PDF,
         max_tools=128,
+        tool_rules=_OPENAI_TOOLS,
         choice_fields="drop",
     ),
     "deepseek": Profile(
@@ -128,6 +145,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="placeholder",
         choice_fields="drop",
     ),
     # If the history holds a tool call, its reasoning is required in all later turns.
@@ -141,6 +159,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing="",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="placeholder",
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
@@ -156,6 +175,8 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing=".",
         empty_beside_calls="empty",
         max_tools=128,
+        result_media="user",
+        tool_rules=ToolRules(root="object"),
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -164,15 +185,25 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_names=_OPENAI_NAMES,
         tool_content="string",
         developer="system",
+        result_media="user",
+        tool_rules=_WITH_PARAMETERS,
         choice_fields="drop",
         state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
     ),
     # "Interleaved thinking": the reasoning of the running loop, unmodified and in its order.
     "glm": Profile(
-        reasoning_field="reasoning_content", choice_fields="drop", state=StateRule(reasoning="plain", turns="loop")
+        reasoning_field="reasoning_content",
+        result_media="user",
+        choice_fields="drop",
+        state=StateRule(reasoning="plain", turns="loop"),
     ),
     # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
-    "openrouter": Profile(choice_fields="drop", state=StateRule(fields=("reasoning_details",), turns="all")),
+    "openrouter": Profile(
+        result_media="user",
+        files=_PDF,
+        choice_fields="drop",
+        state=StateRule(fields=("reasoning_details",), turns="all"),
+    ),
     # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
     # must follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
     # response."
@@ -185,6 +216,8 @@ PROFILES: Final[dict[str, Profile]] = {
         first_turn="user",
         last_turn="user",
         empty_beside_calls="empty",
+        result_media="user",
+        tool_rules=ToolRules(names="unique"),
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
@@ -201,6 +234,7 @@ PROFILES: Final[dict[str, Profile]] = {
         last_turn="user",
         empty_beside_calls="null",
         empty_text="(empty)",
+        tool_rules=ToolRules(root="object", names="unique"),
         choice_fields="drop",
     ),
     # Exactly nine alphanumeric characters, up to the eleventh version of its tokenizer. Its validator accepts a system
@@ -216,6 +250,7 @@ PROFILES: Final[dict[str, Profile]] = {
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="empty",
+        tool_rules=_WITH_PARAMETERS,
         choice_fields="drop",
     ),
     "groq": Profile(
@@ -226,6 +261,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         max_tools=128,
+        result_media="user",
         choice_fields="drop",
     ),
     "ollama": Profile(
@@ -237,6 +273,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         empty_beside_calls="empty",
+        result_media="user",
         choice_fields="drop",
     ),
     # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
@@ -250,6 +287,7 @@ PROFILES: Final[dict[str, Profile]] = {
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="empty",
+        result_media="user",
         choice_fields="drop",
     ),
     # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
@@ -266,6 +304,7 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="null",
         empty_text="(empty)",
+        result_media="user",
         choice_fields="drop",
     ),
 }

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Conversation
+from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCover
 from gateway.history.compress.chain import Boundary
-from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.fit import FittedHistory, fit
 from gateway.history.compress.plan import CompressLimits, NoCover, plan_cover
 from gateway.history.compress.substitute import AppliedSummary

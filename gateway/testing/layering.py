@@ -41,7 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.context_length core.conversation core.field_paths core.events core.notices core.errors core.policy"
-    " core.provider_state core.state_rule"
+    " core.provider_state core.state_rule core.tool_rules"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -52,16 +52,20 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
     ImportRule("gateway.core.state_rule"),
+    ImportRule("gateway.core.tool_rules"),
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule")),
+    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule core.tool_rules")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
+    ImportRule("gateway.core.data_url", _ours("core.errors")),
+    ImportRule("gateway.core.image_size"),
+    ImportRule("gateway.core.tokens", _ours("core.conversation core.data_url core.image_size")),
     ImportRule(
         "gateway.core.backend_status",
         _ours("core.context_length core.conversation core.notices core.errors core.secrets"),
@@ -71,20 +75,20 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(
         "gateway.capabilities",
-        _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing response.usage_estimate"),
+        _ours(f"{_VALUES} core.data_url core.profiles core.json_schema core.tokens adapter history tool_calls framing"),
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
-    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
+    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
-    ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript framing")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} core.tokens history.call_arguments history.transcript framing")),
     ImportRule(
         "gateway.dialects",
         _ours(
-            f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"
-            " response.usage_estimate"
+            f"{_VALUES} core.data_url core.profiles core.tokens history.rules history.violation_error"
+            " history.call_arguments framing"
         ),
     ),
-    ImportRule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
+    ImportRule("gateway.exchange", _ours(f"{_VALUES} core.tokens adapter capabilities history response tool_calls")),
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",

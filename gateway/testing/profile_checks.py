@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import Alphabet, Profile
+from gateway.core.tool_rules import ToolRules
 from gateway.testing.chat_body import (
     RESULTS,
     calls_of,
@@ -26,6 +27,7 @@ from gateway.testing.chat_body import (
 _REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _CHOICE: Final = frozenset({"finish_reason", "index", "logprobs"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+_COMBINATORS: Final = frozenset({"anyOf", "oneOf", "allOf"})
 _SYSTEM: Final = frozenset({"system", "developer"})
 # The id that the gateway gives to a call without one.
 _MADE: Final = re.compile(r"call_(function_)?\d+(_\d+)*")
@@ -113,6 +115,12 @@ def _tool_content(sent: Sent, profile: Profile) -> Iterator[str]:
     if profile.tool_content == "string":
         results = (message for message in messages_of(sent.body) if message.get("role") in RESULTS)
         yield from (f"{message!r} lists texts" for message in results if _is_list_of_texts(message))
+
+
+def _result_media(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.result_media != "keep":
+        results = (message for message in messages_of(sent.body) if message.get("role") in RESULTS)
+        yield from (f"{message!r} holds other parts than text" for message in results if _has_other_parts(message))
 
 
 def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -264,6 +272,41 @@ def _max_tools(sent: Sent, profile: Profile) -> Iterator[str]:
             yield f"{field} holds too many"
 
 
+def _tool_rules(sent: Sent, profile: Profile) -> Iterator[str]:
+    rules = profile.tool_rules or ToolRules()
+    functions = [object_of(entry.get("function")) for entry in objects(sent.body.get("tools"))]
+    functions = [function for function in [*functions, *objects(sent.body.get("functions"))] if "name" in function]
+    for function in functions:
+        schema = function.get("parameters")
+        if rules.parameters == "required" and not schema:
+            yield f"{function!r} has no parameters"
+        if not isinstance(schema, dict) or not schema:
+            continue
+        if rules.root == "object" and (schema.get("type") != "object" or _COMBINATORS & schema.keys()):
+            yield f"{schema!r} is not a plain object"
+        if rules.nested == "complete":
+            yield from (f"{found!r} lacks its members" for found in _incomplete(schema))
+    names = [str(function["name"]) for function in functions]
+    if rules.names == "unique" and len({*names}) < len(names):
+        yield "two functions have one name"
+    if rules.most_strict is not None and sum(bool(each.get("strict")) for each in functions) > rules.most_strict:
+        yield "too many functions are strict"
+
+
+def _incomplete(schema: JsonObject) -> Iterator[JsonObject]:
+    """Yield what lacks `properties` or `items`, in the places of properties, items and branches."""
+    kind = schema.get("type")
+    if (kind == "object" and "properties" not in schema) or (
+        kind == "array" and not {"items", "prefixItems"} & schema.keys()
+    ):
+        yield schema
+    inner = [*objects([*object_of(schema.get("properties")).values(), schema.get("items")])]
+    for name in _COMBINATORS:
+        inner += objects(schema.get(name))
+    for found in inner:
+        yield from _incomplete(found)
+
+
 def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:
     for message in messages_of(sent.body) if profile.missing_signature is not None else ():
         for call in calls_of(message)[:1]:
@@ -278,6 +321,7 @@ DEMANDS: Final[Mapping[str, Demand]] = {
     "arguments": _arguments,
     "content": _content,
     "tool_content": _tool_content,
+    "result_media": _result_media,
     "tool_name": _tool_name,
     "tool_name_field": _tool_name_field,
     "tool_turns": _tool_turns,
@@ -294,5 +338,6 @@ DEMANDS: Final[Mapping[str, Demand]] = {
     "empty_beside_calls": _empty_beside_calls,
     "empty_text": _empty_text,
     "max_tools": _max_tools,
+    "tool_rules": _tool_rules,
     "missing_signature": _missing_signature,
 }

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from adapters.text import TextAdapter, TextOptions
@@ -22,6 +23,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
+from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from tests.scripted import ScriptedAdapter
@@ -29,8 +31,16 @@ from tests.scripted import ScriptedAdapter
 REMOTE = Image("https://host/a.png")
 INLINE = Image("data:image/png;base64,iVBORw0KGgo=")
 AUDIO = File("input_audio", {"type": "input_audio"})
+PAPER = File("document", {"type": "document"}, 2, "data:application/pdf;base64,JVBERg==", "paper.pdf")
+REMOTE_PAPER = File("document", {"type": "document"}, 2, "https://host/a.pdf")
+PDFS = frozenset({"application/pdf"})
 PLACEHOLDER = Policy(images="placeholder")
 EYES = Capabilities(images=True)
+
+
+def written(file: File) -> File:
+    return msgspec.structs.replace(file, part={})
+
 
 CACHED: dict[str, Json] = {"cache_control": {"type": "ephemeral"}}
 
@@ -146,12 +156,31 @@ def test_a_part_that_is_not_declared_is_refused_by_its_path_or_becomes_a_placeho
         (EYES, Turn("user", (REMOTE, INLINE))),
         (EYES, results(REMOTE)[1]),
         (Capabilities(images=True, remote_images=False), Turn("user", (INLINE,))),
-        (Capabilities(files=True), Turn("user", (AUDIO,))),
+        (Capabilities(files=PDFS, remote_files=True), Turn("user", (written(PAPER), written(REMOTE_PAPER)))),
     ],
 )
 def test_a_part_that_is_declared_reaches_the_adapter(capabilities: Capabilities, turn: Turn) -> None:
     conversation = Conversation((turn,))
     assert keep_to(conversation, capabilities, Policy()) == (conversation, [])
+
+
+def test_a_file_is_written_anew_with_its_url_in_one_form() -> None:
+    turn = Turn("user", (File("document", PAPER.part, 2, "DATA:application/pdf;base64,JVBERg", "paper.pdf"),))
+    changed, told = keep_to(Conversation((turn,)), Capabilities(files=PDFS), Policy())
+    assert (changed.turns[0].blocks, told) == ((written(PAPER),), [])
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "profile"),
+    [(Capabilities(), Profile(files=("application/pdf",))), (Capabilities(files=PDFS), Profile())],
+)
+def test_the_profile_says_which_files_a_provider_takes_where_it_says_anything(
+    capabilities: Capabilities, profile: Profile
+) -> None:
+    asked = Conversation((Turn("user", (PAPER,)),))
+    assert keep_to(asked, capabilities, Policy(profile=profile))[1] == []
+    none = msgspec.structs.replace(PLACEHOLDER, profile=Profile(files=()))
+    assert [notice.rule for notice in keep_to(asked, capabilities, none)[1]] == ["PART_NOT_SENT"]
 
 
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")

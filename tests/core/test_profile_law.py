@@ -47,8 +47,8 @@ def sent_under(request: dict[str, Json], policy: Policy) -> dict[str, Json] | No
 
 
 def test_each_field_of_a_profile_has_its_demand() -> None:
-    # What the keeper puts back shows in no single request.
-    assert (*DEMANDS, "state") == Profile.__struct_fields__
+    # A client of the wire itself may write any file; what the keeper puts back shows in no single request.
+    assert (*DEMANDS, "files", "state") == Profile.__struct_fields__
 
 
 @given(requests(), POLICIES)
@@ -85,7 +85,9 @@ def test_what_is_sent_is_itself_a_history_without_faults(request: dict[str, Json
 
 @given(requests(), POLICIES)
 def test_names_are_all_that_changes_beside_the_messages(request: dict[str, Json], policy: Policy) -> None:
-    """Each name as it was, or as what the answer is translated back from; everything else as the client wrote it."""
+    """Each name as it was, or as what the answer is translated back from; everything else as the client wrote it, where
+    the provider has no rules for schemas."""
+    policy = msgspec.structs.replace(policy, profile=msgspec.structs.replace(policy.profile, tool_rules=None))
     try:
         asked = decode(json.dumps(request).encode())
         exchange = Exchange(ADAPTER, asked, msgspec.structs.replace(policy, loop_guard=LoopGuard()))

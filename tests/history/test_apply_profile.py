@@ -1,5 +1,8 @@
 """Tests each rule of a profile separately."""
 
+import json
+from typing import Final
+
 import msgspec
 import pytest
 
@@ -341,3 +344,57 @@ def test_many_neighbours_become_one_turn_with_what_each_of_them_said() -> None:
     assert [block.text for block in turn.blocks if isinstance(block, Text)] in (["0", "1", "2", "3"], ["0\n1\n2\n3"])
     assert turn.extra == {"k": 0, "k0": 0, "k1": 1, "k2": 2, "k3": 3}
     assert (turn.name, turn.index, turn.source) == ("u0", 0, None)
+
+
+DOT: Final = Image("data:image/png;base64,aGk=", item=1)
+SHOWN: Final = (
+    QUESTION,
+    Turn("assistant", (CALL, ToolCall("call_2", "search", "{}")), index=1),
+    Turn("tool", (ToolResult("call_1", (Text("an image"), DOT)),), index=2),
+    Turn("tool", (ToolResult("call_2", (Text("text"),)),), index=3),
+)
+MOVED: Final = Turn("user", (Text("[image of tool result call_1]"), DOT), index=2, synthesized=True)
+
+
+@pytest.mark.parametrize("behind", [(), (Turn("user", (Text("and?"),), index=4),)])
+def test_an_image_of_a_result_stands_behind_all_results_of_the_batch(behind: tuple[Turn, ...]) -> None:
+    sent = profiled(Profile(result_media="user"), *SHOWN, *behind)
+    said = ToolResult("call_1", (Text("an image"), Text("[image: see the user message below]")))
+    assert sent == (*SHOWN[:2], Turn("tool", (said,), index=2), SHOWN[3], MOVED, *behind)
+    (told,) = apply_profile(Conversation(SHOWN), Profile(result_media="user")).notices
+    assert (told.rule, told.action, told.index, told.tool_call_id) == ("RESULT_MEDIA_MOVED", "moved", 2, "call_1")
+
+
+def test_an_image_of_a_result_is_a_placeholder_where_the_provider_reads_none() -> None:
+    sent = profiled(Profile(result_media="placeholder"), *SHOWN)
+    assert [result.text for turn in sent for result in turn.results] == ["an image\n[image]", "text"]
+    assert len(sent) == len(SHOWN)
+    (told,) = apply_profile(Conversation(SHOWN), Profile(result_media="placeholder")).notices
+    assert (told.rule, told.level, told.tool_call_id) == ("PART_NOT_SENT", "warning", "call_1")
+
+
+def test_every_batch_has_a_message_of_its_own() -> None:
+    answered = Turn("assistant", (Text("I see."),), index=4)
+    again = tuple(
+        Turn(turn.role, turn.blocks, index=None if turn.index is None else turn.index + 4) for turn in SHOWN[1:]
+    )
+    sent = profiled(Profile(result_media="user"), *SHOWN, answered, *again)
+    assert [turn.role for turn in sent] == [
+        *("user", "assistant", "tool", "tool", "user", "assistant", "assistant", "tool", "tool", "user")
+    ]
+
+
+def test_a_wire_whose_results_hold_images_keeps_them() -> None:
+    kept = apply_profile(Conversation(SHOWN), Profile(result_media="user"), result_media=True)
+    assert (kept.conversation.turns, kept.notices) == (SHOWN, ())
+
+
+@pytest.mark.parametrize("name", [name for name, profile in PROFILES.items() if profile.result_media != "keep"])
+def test_no_tool_message_of_such_a_provider_holds_an_image(name: str) -> None:
+    sent = profiled(PROFILES[name], *SHOWN)
+    messages = [message for turn in sent for message in encode_turn(turn, PROFILES[name])]
+    holding = [message["role"] for message in messages if "image_url" in json.dumps(message)]
+    assert holding == ([] if PROFILES[name].result_media == "placeholder" else ["user"])
+    roles = [message["role"] for message in messages]
+    results = [at for at, role in enumerate(roles) if role == "tool"]
+    assert results == [results[0], results[0] + 1], "nothing stands between the results of a batch"

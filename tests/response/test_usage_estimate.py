@@ -22,8 +22,9 @@ from gateway.core.conversation import (
 from gateway.core.events import Event, Finish, ReasoningDelta, ResponseStart, TextDelta, UsageReport
 from gateway.core.grammar import Grammar
 from gateway.core.policy import Policy
+from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
-from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
+from gateway.response.usage_estimate import answer_tokens
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from gateway.testing.gateway import running_gateway
 from tests.promises.wire_gateway import wire_settings
@@ -34,16 +35,23 @@ from tests.server.samples import value_of
 ASKED: Final = Turn("user", (Text("12345678"),), index=0)
 
 
-def test_a_token_is_four_bytes_of_all_that_is_asked() -> None:
+def test_all_that_is_asked_and_said_is_counted() -> None:
     turns = (
         Turn("system", (Text("é" * 4),)),
         Turn("assistant", (Reasoning("r" * 8), ToolCall("k", "f123", '{"a":1} '))),
         Turn("tool", (ToolResult("k", (Text("t" * 5),)),)),
     )
     tool = ToolSpec("g", "dddddd", {"type": "object"})
-    _, usage = estimate_usage(prompt_size(Conversation(turns, (tool,))), 9)
-    size = 8 + 8 + 4 + 8 + 5 + 1 + 6 + len('{"type":"object"}')
-    assert usage == UsageReport(-(-size // 4), 3, -(-size // 4) + 3, estimated=True)
+    asked = Conversation(turns, (tool,))
+    exchange = Exchange(ScriptedAdapter(*SCRIPT), asked, Policy())
+    for _ in SCRIPT:
+        exchange.feed(b".")
+    prompt, said = estimate_view(exchange.conversation), estimate_text("hmone two")
+    assert prompt > estimate_view(Conversation(turns))
+    _, usage = exchange.estimate()
+    assert isinstance(usage, UsageReport) and usage.estimated
+    assert usage.prompt_tokens is not None and abs(usage.prompt_tokens - prompt) <= len(turns) + 3
+    assert (usage.completion_tokens, usage.total_tokens) == (said, usage.prompt_tokens + said)
 
 
 SCRIPT: Final[list[list[Event]]] = [[ResponseStart()], [ReasoningDelta("hm")], [TextDelta("one two")], [Finish("stop")]]
@@ -73,7 +81,7 @@ def test_who_is_told_an_estimate(
     grammar = Grammar()
     grammar.check([*events, *added])
     grammar.close()
-    assert added[1:] == ((UsageReport(2, 3, 5, estimated=True),) if estimated else ())
+    assert added[1:] == ((UsageReport(7, 2, 9, estimated=True),) if estimated else ())
 
 
 def test_what_is_not_shown_is_not_counted() -> None:
@@ -81,20 +89,20 @@ def test_what_is_not_shown_is_not_counted() -> None:
     script: list[list[Event]] = [[ResponseStart(), TextDelta("1234STOP" + "x" * 99)], [Finish("stop"), UsageReport(1)]]
     exchange = Exchange(ScriptedAdapter(*script), asked, Policy())
     exchange.feed(b".")
-    assert (exchange.done, exchange.estimate()[1:]) == (True, (UsageReport(2, 1, 3, estimated=True),))
+    assert (exchange.done, exchange.estimate()[1:]) == (True, (UsageReport(7, 2, 9, estimated=True),))
 
 
 def test_a_long_answer_is_measured_as_it_grows() -> None:
-    pieces: list[Event] = [TextDelta("1234")] * 3000
+    pieces: list[Event] = [TextDelta("word ")] * 3000
     script: list[list[Event]] = [[ResponseStart()], *([piece] for piece in pieces), [Finish("stop")]]
     exchange = Exchange(ScriptedAdapter(*script), Conversation((ASKED,), stream=True, include_usage=True), Policy())
     waiting = [0]
     for _ in script:
         exchange.feed(b".")
-        waiting.append(len(exchange._unsized))
+        waiting.append(len(exchange._uncounted))
     assert max(waiting) < 600
-    assert exchange.estimate()[1:] == (UsageReport(2, 3000, 3002, estimated=True),)
-    assert answer_size(pieces) == 12000
+    assert exchange.estimate()[1:] == (UsageReport(7, 3000, 3007, estimated=True),)
+    assert answer_tokens(pieces) == 3000
 
 
 def _events(*events: Json, done: bool = False) -> Script:

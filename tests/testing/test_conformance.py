@@ -110,7 +110,7 @@ class Silent(ParrotAdapter):
 class TextOnly(ParrotAdapter):
     """Declares that it takes every part, and takes none."""
 
-    capabilities = Capabilities(tools=False, text_only=True, images=True, files=True)
+    capabilities = Capabilities(tools=False, text_only=True, images=True, files=frozenset({"application/pdf"}))
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         turns = tuple(turn.changed(Text(turn.text)) for turn in conversation.turns)
@@ -175,7 +175,7 @@ class Inventing(MagpieAdapter):
 class Literalist(MagpieAdapter):
     """Declares that it takes images and files, and knows text only."""
 
-    capabilities = Capabilities(images=True, files=True)
+    capabilities = Capabilities(images=True, files=frozenset({"application/pdf"}))
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         for turn in conversation.turns:

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.profiles import Alphabet, Profile
+from gateway.core.tool_rules import ToolRules
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands
 
 USER: Final[Json] = {"role": "user", "content": "hello"}
@@ -67,6 +68,11 @@ BROKEN: Final[list[tuple[str, Profile, list[Json]]]] = [
     ("empty_beside_calls", Profile(empty_beside_calls="null"), [calling(content="")]),
     ("empty_text", Profile(empty_text="-"), [{"role": "user", "content": " "}]),
     ("empty_text", Profile(empty_text="-"), [{"role": "user", "content": [{"type": "text", "text": ""}]}]),
+    (
+        "result_media",
+        Profile(result_media="user"),
+        [USER, calling(), {"role": "tool", "tool_call_id": "k", "content": [{"type": "image_url", "image_url": {}}]}],
+    ),
     ("missing_signature", Profile(missing_signature="-"), ROUND),
 ]
 
@@ -108,5 +114,24 @@ def test_too_many_tools_are_seen(field: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rules", "functions"),
+    [
+        (ToolRules(parameters="required"), [{"name": "f"}]),
+        (ToolRules(root="object"), [{"name": "f", "parameters": {"anyOf": []}}]),
+        (ToolRules(root="object"), [{"name": "f", "parameters": {"type": "object", "oneOf": []}}]),
+        (ToolRules(nested="complete"), [{"name": "f", "parameters": {"properties": {"a": {"type": "array"}}}}]),
+        (ToolRules(nested="complete"), [{"name": "f", "parameters": {"type": "object"}}]),
+        (ToolRules(names="unique"), [{"name": "f"}, {"name": "f"}]),
+        (ToolRules(most_strict=0), [{"name": "f", "strict": True}]),
+    ],
+)
+def test_a_function_against_the_rules_is_seen(rules: ToolRules, functions: list[Json]) -> None:
+    listed: list[Json] = [{"type": "function", "function": function} for function in functions]
+    (said,) = broken_demands(Sent({}, {"messages": [USER], "tools": listed}), Profile(tool_rules=rules))
+    assert said.startswith("tool_rules: ")
+    assert broken_demands(Sent({}, {"messages": [USER], "functions": functions}), Profile(tool_rules=rules)) == [said]
+
+
 def test_every_demand_has_a_request_that_breaks_it() -> None:
-    assert {field for field, _, _ in BROKEN} | {"max_tools"} == DEMANDS.keys()
+    assert {field for field, _, _ in BROKEN} | {"max_tools", "tool_rules"} == DEMANDS.keys()

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from adapters.protobuf_values.images import decode_image
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.indexed_turn import IndexedTurn, index_turns
 from gateway.core.conversation import Block, Conversation, Image, Text, ToolResult, Turn
+from gateway.core.data_url import read_image
 from gateway.core.notices import Notice
 
 
@@ -44,8 +44,8 @@ class _Attached:
         return block
 
     def _attach(self, image: Image, indexed: IndexedTurn, param: str) -> Text:
-        data, media_type = decode_image(image, param)
-        self._images.add(data=data, mime_type=media_type)
+        held = read_image(image.url, param)
+        self._images.add(data=held.data.encode(), mime_type=held.media_type)
         marker = f"[image {len(self._images)}]"
         detail = f"an image is attached and the text says {marker}"
         self.notices.append(Notice("encode", "moved", "IMAGE_ATTACHED", detail, indexed.index, level="debug"))

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from adapters.protobuf_values.images import decode_image
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.tools import supported_tools, write_tools
 from adapters.warp.options import WarpOptions
 from gateway.core.conversation import Conversation, Image
+from gateway.core.data_url import read_image
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 
@@ -65,5 +65,5 @@ def write_images(target: pb.InputContext, indexed: IndexedTurn) -> None:
     that cannot be sent."""
     for position, block in enumerate(indexed.turn.blocks):
         if isinstance(block, Image):
-            data, media_type = decode_image(block, indexed.part(position, block))
-            target.images.add(data=data, mime_type=media_type)
+            held = read_image(block.url, indexed.part(position, block))
+            target.images.add(data=held.data.encode(), mime_type=held.media_type)

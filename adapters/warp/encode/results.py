@@ -4,13 +4,13 @@ from typing import Final
 
 import msgspec
 
-from adapters.protobuf_values.images import decode_image
 from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.tools import inexact_numbers
 from adapters.warp.provider_state import read_provider_state
 from gateway.core.conversation import File, Image, JsonObject, Text, ToolCall, ToolResult
+from gateway.core.data_url import read_image
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 
@@ -38,9 +38,9 @@ def _write_part(target: pb.CallMCPToolResult.Success, block: Text | Image | File
         case Text(text):
             target.results.add().text.text = text
         case Image():
-            data, media_type = decode_image(block, param)
+            held = read_image(block.url, param)
             image = target.results.add().image
-            image.data, image.mime_type = data, media_type
+            image.data, image.mime_type = held.data.encode(), held.media_type
         case File():
             raise InvalidRequest(f"{param} is a {block.kind} part, which a result cannot contain.", param=param)
 

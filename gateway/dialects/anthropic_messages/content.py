@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
+from gateway.core.data_url import data_url
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
@@ -16,6 +17,8 @@ from gateway.framing.json_text import encode_json
 Part: TypeAlias = Text | Image | File
 
 UNNAMED: Final = "unknown"
+# The API has no other type for the bytes of a document.
+PDF: Final = "application/pdf"
 
 
 class ContentReader(msgspec.Struct):
@@ -96,7 +99,7 @@ class ContentReader(msgspec.Struct):
     def _image(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...] | None:
         match block.get("source"):
             case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-                return (Image(f"data:{media_type};base64,{data}", _rest(block, "source"), position),)
+                return (Image(data_url(media_type, data), _rest(block, "source"), position),)
             case {"type": "url", "url": str(url)}:
                 return (Image(url, _rest(block, "source"), position),)
             case {"type": "file"}:
@@ -106,8 +109,12 @@ class ContentReader(msgspec.Struct):
 
     def _document(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...] | None:
         match block.get("source"):
-            case {"type": "base64", "data": str()} | {"type": "url", "url": str()}:
-                return (File("document", block, position),)
+            case {"type": "base64", "data": str(data), **others}:
+                media_type = others.get("media_type")
+                held = data_url(media_type if isinstance(media_type, str) else PDF, data)
+                return (File("document", block, position, held, _title(block)),)
+            case {"type": "url", "url": str(url)}:
+                return (File("document", block, position, url, _title(block)),)
             case {"type": "text", "data": str(data)}:
                 return (_titled(block, data),)
             case {"type": "content", "content": str(data)}:
@@ -207,6 +214,11 @@ IN_ASSISTANT: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_
 _IN_RESULT: Final = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _IN_DOCUMENT: Final = frozenset({"text", "image"})
 _IN_SEARCH_RESULT: Final = frozenset({"text"})
+
+
+def _title(block: JsonObject) -> str:
+    title = block.get("title")
+    return title if isinstance(title, str) else ""
 
 
 def _titled(block: JsonObject, data: str) -> Text:

@@ -10,6 +10,7 @@ from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import FieldPaths
+from gateway.core.tokens import prompt_tokens
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.decode import decode_document
 from gateway.dialects.anthropic_messages.errors import encode_error
@@ -32,7 +33,6 @@ from gateway.dialects.base import (
     Route,
 )
 from gateway.dialects.document import Document
-from gateway.response.usage_estimate import prompt_tokens
 
 
 class AnthropicMessagesDialect:

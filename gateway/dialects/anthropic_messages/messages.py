@@ -16,6 +16,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.history.call_arguments import as_object
@@ -74,9 +75,9 @@ def encode_block(block: Block) -> dict[str, Json]:
         case Text():
             return {"type": "text", "text": block.text, **_fields(block.extra)}
         case Image():
-            return {"type": "image", "source": _image_source(block.url), **_fields(block.extra)}
+            return {"type": "image", "source": _source_at(block.url), **_fields(block.extra)}
         case File():
-            return dict(block.part)
+            return dict(block.part) or _document(block)
         case Reasoning():
             return _thinking(block)
         case ToolCall():
@@ -120,12 +121,17 @@ def _result(block: ToolResult) -> dict[str, Json]:
     return result
 
 
-def _image_source(url: str) -> Json:
-    """Returns the source of an image by its URL; a `data:` URL (RFC 2397) holds it in base64."""
-    head, comma, data = url.partition(",")
-    if comma and head[:5].lower() == "data:":
-        return {"type": "base64", "media_type": head[5:].partition(";")[0], "data": data}
-    return {"type": "url", "url": url}
+def _source_at(url: str) -> Json:
+    """Returns the source of an image or a document by its URL, of a `data:` URL the base64 that it holds."""
+    held = held_data(url)
+    if held is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": held.media_type, "data": held.data}
+
+
+def _document(block: File) -> dict[str, Json]:
+    title: dict[str, Json] = {"title": block.name} if block.name else {}
+    return {"type": "document", "source": _source_at(block.url), **title}
 
 
 def _fields(extra: JsonObject) -> dict[str, Json]:

@@ -15,14 +15,13 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.dialects.gemini.parts import SIGNATURE, STATE_SIGNATURE
 from gateway.history.call_arguments import as_object
 
 _ROLES: Final = {"assistant": "model"}
-_DATA_URL: Final = "data:"
-_BASE64: Final = ";base64"
 NO_NAMES: Final[Mapping[str, str]] = {}
 
 
@@ -50,9 +49,9 @@ def encode_block(block: Block, names: Mapping[str, str]) -> Iterator[Json]:
             elif said := signature(block.extra):
                 yield {"text": "", **said}
         case Image():
-            yield _image(block.url)
+            yield _data(block.url)
         case File():
-            yield dict(block.part)
+            yield dict(block.part) or _data(block.url)
         case ToolCall():
             yield {"functionCall": call_object(block.id, block.name, block.arguments), **signature(block.extra)}
         case ToolResult():
@@ -72,11 +71,11 @@ def signature(extra: JsonObject) -> dict[str, Json]:
     return {SIGNATURE: said} if isinstance(said, str) else {}
 
 
-def _image(url: str) -> dict[str, Json]:
-    kind, comma, data = url.removeprefix(_DATA_URL).partition(",")
-    if url.startswith(_DATA_URL) and comma:
-        return {"inlineData": {"mimeType": kind.removesuffix(_BASE64), "data": data}}
-    return {"fileData": {"fileUri": url}}
+def _data(url: str) -> dict[str, Json]:
+    held = held_data(url)
+    if held is None:
+        return {"fileData": {"fileUri": url}}
+    return {"inlineData": {"mimeType": held.media_type, "data": held.data}}
 
 
 def _response(result: ToolResult, names: Mapping[str, str]) -> Json:

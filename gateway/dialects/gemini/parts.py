@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text
+from gateway.core.data_url import data_url
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.gemini import PROVIDER
 
@@ -78,10 +79,14 @@ def _inline(part: Part, position: int) -> Content | None:
     match part["inlineData"]:
         case {"data": str(data), "mimeType": str(kind)} if kind.startswith("image/"):
             extra = unread(part, frozenset({"inlineData", SIGNATURE}))
-            return Image(f"data:{kind};base64,{data}", extra, position)
-        case {"data": str(), "mimeType": str(kind)}:
+            return Image(data_url(kind, data), extra, position)
+        case {"data": str(data), "mimeType": str(kind), **others}:
             major = kind.partition("/")[0]
-            return File("file" if major in ("application", "text") else major, part, position)
+            name = others.get("displayName")
+            named = name if isinstance(name, str) else ""
+            return File(
+                "file" if major in ("application", "text") else major, part, position, data_url(kind, data), named
+            )
         case _:
             return None
 

@@ -4,6 +4,7 @@ import binascii
 from typing import Final
 
 from gateway.core.conversation import Image, Json
+from gateway.core.data_url import data_url, held_data
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import kind_of
 
@@ -32,7 +33,8 @@ def read_images(value: Json, place: str) -> tuple[Image, ...]:
 
 def image_text(image: Image) -> str:
     """Returns the image as Ollama writes it: the Base64 text of a `data:` URL; of any other the URL."""
-    return image.url.partition(";base64,")[2] or image.url
+    held = held_data(image.url)
+    return image.url if held is None else held.data
 
 
 def _url(image: Json, place: str) -> str:
@@ -47,7 +49,7 @@ def _url(image: Json, place: str) -> str:
     media_type = _media_type(binascii.a2b_base64(text[:_BEGINNING]))
     if media_type is None:
         raise InvalidRequest(f"{place} is not a PNG, JPEG, GIF, WebP or BMP image.", param=place)
-    return f"data:{media_type};base64,{text}"
+    return data_url(media_type, text)
 
 
 def _media_type(beginning: bytes) -> str | None:

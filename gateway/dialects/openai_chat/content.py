@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
+from gateway.core.data_url import is_data_url
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
@@ -64,7 +65,16 @@ def _known_part(kind: str, part: dict[str, Json]) -> Part | None:
         return Text(text, _rest(part, "refusal")) if isinstance(text, str) else None
     if kind == "image_url":
         return _image(part)
-    return File(kind, part)
+    return _file(part) if kind == "file" else File(kind, part)
+
+
+def _file(part: dict[str, Json]) -> File:
+    match part.get("file"):
+        case {"file_data": str(data), **others} if is_data_url(data):
+            name = others.get("filename")
+            return File("file", part, url=data, name=name if isinstance(name, str) else "")
+        case _:
+            return File("file", part)
 
 
 def _image(part: dict[str, Json]) -> Image | None:

@@ -11,6 +11,8 @@ from gateway.history.call_arguments import as_object, is_custom
 
 Part = Text | Image | File
 
+# The API wants a name beside the bytes of a file.
+UNNAMED: Final = "document.pdf"
 # These fields stand inside `image_url`; a part's other fields stand beside it.
 _IMAGE_FIELDS: Final = frozenset({"detail", "format"})
 
@@ -81,7 +83,10 @@ def _parts(parts: Iterable[Part]) -> Iterable[Json]:
                 rest = {key: value for key, value in part.extra.items() if key not in _IMAGE_FIELDS}
                 yield {"type": "image_url", "image_url": {"url": part.url, **inner}, **rest}
             case File():
-                yield dict(part.part)
+                yield dict(part.part) or {
+                    "type": "file",
+                    "file": {"filename": part.name or UNNAMED, "file_data": part.url},
+                }
             case _:
                 assert_never(part)
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
+from gateway.core.data_url import is_data_url
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
@@ -63,7 +64,15 @@ def _read_part(part: Json) -> Part | None:
         return Text(text, {"type": "refusal"}) if isinstance(text, str) else None
     if kind == "input_image" and isinstance(url := part.get("image_url"), str):
         return Image(url, _rest(part, "image_url"))
-    return File(kind, part)
+    return _file(part) if kind == "input_file" else File(kind, part)
+
+
+def _file(part: JsonObject) -> File:
+    data, url, name = part.get("file_data"), part.get("file_url"), part.get("filename")
+    named = name if isinstance(name, str) else ""
+    if isinstance(data, str) and is_data_url(data):
+        return File("input_file", part, url=data, name=named)
+    return File("input_file", part, url=url if isinstance(url, str) else "", name=named)
 
 
 def _rest(part: JsonObject, read: str) -> JsonObject:

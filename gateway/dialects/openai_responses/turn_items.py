@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.data_url import is_data_url
 from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import call_item, output_item
@@ -123,9 +124,16 @@ def _parts(parts: Iterable[Part], text_type: str) -> Iterator[Json]:
             case Image():
                 yield {"type": "input_image", "image_url": part.url, "detail": part.extra.get("detail") or "auto"}
             case File():
-                yield dict(part.part)
+                yield dict(part.part) or _file(part)
             case _:
                 assert_never(part)
+
+
+def _file(block: File) -> Item:
+    if is_data_url(block.url):
+        # The API wants a name beside the bytes of a file.
+        return {"type": "input_file", "filename": block.name or "document.pdf", "file_data": block.url}
+    return {"type": "input_file", "file_url": block.url}
 
 
 def _reasoning(block: Reasoning) -> JsonObject:

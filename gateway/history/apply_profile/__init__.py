@@ -14,6 +14,7 @@ from gateway.history.apply_profile.content_shape import fit_arguments, fit_conte
 from gateway.history.apply_profile.deprecated_functions import keep_one_form
 from gateway.history.apply_profile.reasoning import fit_reasoning, fit_signatures
 from gateway.history.apply_profile.renames import rename_identifiers
+from gateway.history.apply_profile.result_media import fit_result_media
 from gateway.history.apply_profile.role_order import (
     begin_with_user,
     bridge_after_tools,
@@ -31,6 +32,7 @@ Step = Callable[[tuple[Turn, ...], Profile, list[Notice]], tuple[Turn, ...]]
 # Turns are first put in order, then each is shaped; a step that joins turns must not undo a shape.
 STEPS: Final[tuple[Step, ...]] = (
     tool_turns_as_text,
+    fit_result_media,
     fit_developer,
     fold_system,
     begin_with_user,
@@ -54,9 +56,14 @@ class ProfileResult(msgspec.Struct, frozen=True):
     identifiers: IdentifierMap = IdentifierMap()
 
 
-def apply_profile(conversation: Conversation, profile: Profile) -> ProfileResult:
-    """Apply a profile. Pure and deterministic. Raises InvalidRequest for more tools than the provider takes."""
+def apply_profile(conversation: Conversation, profile: Profile, *, result_media: bool = False) -> ProfileResult:
+    """Apply a profile. Pure and deterministic. `result_media`: the results of the backend's wire hold images and files.
+
+    Raises InvalidRequest for more tools than the provider takes.
+    """
     notices: list[Notice] = []
+    if result_media and profile.result_media != "keep":
+        profile = msgspec.structs.replace(profile, result_media="keep")
     if profile == NEUTRAL:
         return ProfileResult(keep_one_form(conversation, notices), tuple(notices))
     if profile.max_tools is not None and (count := _offered(conversation)) > profile.max_tools:

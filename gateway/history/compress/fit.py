@@ -12,8 +12,8 @@ import msgspec
 
 from gateway.core.conversation import Conversation, ToolResult, Turn
 from gateway.core.notices import Notice
+from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_turn
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_turn
 from gateway.history.compress.substitute import AppliedSummary, index_of
 from gateway.history.compress.summary_record import SummaryRecord
 from gateway.history.compress.view import repeated_turns, running_round, view_tokens

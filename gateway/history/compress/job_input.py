@@ -5,7 +5,7 @@ from itertools import accumulate, repeat
 from typing import Final, TypeAlias
 
 from gateway.core.conversation import Turn
-from gateway.history.compress.estimate import estimate_text
+from gateway.core.tokens import estimate_text
 from gateway.history.trim.truncate import shortened
 
 # None: the results stay as they are.

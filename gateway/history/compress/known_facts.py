@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.core.conversation import ToolResult, Turn
+from gateway.core.tokens import estimate_text
 from gateway.history.classify import is_system
-from gateway.history.compress.estimate import estimate_text
 from gateway.history.compress.summary_content import CallEntry, ErrorLine, Known, Words
 from gateway.history.trim.truncate import shortened
 

@@ -11,9 +11,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Conversation, Turn
+from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_tools
 from gateway.history.classify import is_system
 from gateway.history.compress.chain import Boundary, system_run
-from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
 from gateway.history.compress.fit import FULL_SHARE, shortenable
 from gateway.history.compress.job_input import JobInput, ResultLimit, sums
 from gateway.history.compress.known_facts import CALLS_OF_AN_ERROR

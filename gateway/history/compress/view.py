@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gateway.core.conversation import Conversation, Turn
+from gateway.core.tokens import estimate_text, estimate_tools
 from gateway.history.classify import classify, is_system
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.estimate import estimate_text, estimate_tools
 from gateway.history.compress.summary_record import SummaryRecord
 
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route as AppRoute
 
 from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.core.tokens import estimate_view
 from gateway.dialects.base import (
     CountingDialect,
     Dialect,
@@ -28,7 +29,6 @@ from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
 from gateway.dialects.stateful import StatefulDialect
-from gateway.response.usage_estimate import prompt_tokens
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.read_body import BODY_S, read_body
@@ -183,7 +183,7 @@ def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
 
 
 def _count(dialect: CountingDialect, document: Document, head: RequestHead) -> bytes:
-    return dialect.encode_count(prompt_tokens(dialect.decode(document, head).conversation))
+    return dialect.encode_count(estimate_view(dialect.decode(document, head).conversation))
 
 
 def _add(app: FastAPI, route: Route, handler: Handler) -> None:

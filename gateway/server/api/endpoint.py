@@ -12,12 +12,12 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
+from gateway.core.tokens import prompt_size
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.prepare import Substitution
-from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -265,5 +265,5 @@ def _prepared(
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
     exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
     if exchange.uncounted:
-        exchange.size_prompt()
+        exchange.count_prompt()
     return exchange

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.core.notices import Notice
+from gateway.core.tokens import prompt_size
 from gateway.diagnostics.explanation import StateExplanation
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.history.prepare import Substitution
-from gateway.response.usage_estimate import prompt_size
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.telemetry.request_context import RequestContext
 

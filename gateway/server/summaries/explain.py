@@ -5,10 +5,10 @@ import time
 
 import msgspec
 
+from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
-from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.fit import FittedHistory
 from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover

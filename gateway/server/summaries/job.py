@@ -7,9 +7,9 @@ import msgspec
 
 from gateway.core.conversation import Conversation
 from gateway.core.events import Event, Finish, TextDelta, ToolCallStart, UsageReport
+from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.estimate import estimate_text, estimate_view
 from gateway.history.compress.job_answer import JobAnswer, read_summary
 from gateway.history.compress.job_request import PROMPT_VERSION, summary_conversation
 from gateway.history.compress.plan import Cover

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gateway.history.compress.estimate import Calibration
+from gateway.core.tokens import Calibration
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
 from gateway.server.summaries.recall import Recalled

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.core.conversation import Conversation, Turn
+from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import compress_limits
-from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover
 from gateway.history.compress.view import view_tokens

@@ -425,7 +425,7 @@ def test_images_stand_where_the_api_accepts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["data:,nothing", "data:image/png,hi", "data:text/plain;base64,aGk=", "data:image/png;base64,?"]
+    "url", ["data:,nothing", "data:image/png,", "data:text/plain;base64,aGk=", "data:image/png;base64,?"]
 )
 def test_an_image_that_the_api_cannot_read_is_refused_with_its_path(url: str) -> None:
     with pytest.raises(InvalidRequest) as caught:

@@ -113,14 +113,19 @@ STATE: Final[JsonObject] = {"extra_content": {"google": {"thought_signature": "s
 def test_a_providers_state_is_sent_and_fields_of_another_dialect_are_told() -> None:
     extra: JsonObject = {**STATE, **UNKNOWN}
     turns = (
-        Turn("user", (Text("see", UNKNOWN), Image("data:,", {"detail": "low", **UNKNOWN})), index=0, extra=UNKNOWN),
+        Turn(
+            "user",
+            (Text("see", UNKNOWN), Image("data:image/png;base64,aGk=", {"detail": "low", **UNKNOWN})),
+            index=0,
+            extra=UNKNOWN,
+        ),
         Turn("assistant", (Reasoning("hm", extra=extra), ToolCall("k", "look", "{}", extra)), index=1),
         Turn("tool", (ToolResult("k", (Text("a cat", UNKNOWN),)),), index=2, extra=UNKNOWN),
         Turn("assistant", (Text("No.", {"type": "refusal"}), Text("?", {"type": CANARY})), index=3, extra=extra),
     )
     tools = (ToolSpec("look", strict=True, extra={"function": {CANARY: 1}, "cache_control": 1}),)
     asked = exchange(Conversation(turns, tools, dialect="messages", other_tools=(OtherTool("web_search"),)))
-    image: Json = {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}
+    image: Json = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}}
     called: Json = {"id": "k", "type": "function", "function": {"name": "look", "arguments": "{}"}, **STATE}
     refusal: Json = {"type": "refusal", "refusal": "No."}
     body = json.loads(asked.request.body)

@@ -213,9 +213,9 @@ STATES: Final[JsonObject] = {"extra_content": {"openai": {"id": "rs_1", "encrypt
 def test_turns_of_another_dialect_become_items() -> None:
     turns = (
         Turn("system", (Text("Be brief."),), index=0),
-        Turn("user", (Text("see"), Image("data:,", {"detail": "low"})), index=1, name="me"),
+        Turn("user", (Text("see"), Image("data:image/png;base64,aGk=", {"detail": "low"})), index=1, name="me"),
         Turn("assistant", (Reasoning("hm", extra=STATES), Text("ok"), ToolCall("k", "f", "{}")), index=2),
-        Turn("tool", (ToolResult("k", (Text("a cat"), Image("data:,"))),), index=3),
+        Turn("tool", (ToolResult("k", (Text("a cat"), Image("data:image/png;base64,aGk="))),), index=3),
         Turn("assistant", (Reasoning("lost"), Text("No.", {"type": "refusal"})), index=4),
         Turn("user", (Text("Why?"),), index=5),
     )
@@ -227,7 +227,7 @@ def test_turns_of_another_dialect_become_items() -> None:
             "role": "user",
             "content": [
                 {"type": "input_text", "text": "see"},
-                {"type": "input_image", "image_url": "data:,", "detail": "low"},
+                {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
             ],
         },
         {
@@ -247,7 +247,7 @@ def test_turns_of_another_dialect_become_items() -> None:
             "call_id": "k",
             "output": [
                 {"type": "input_text", "text": "a cat"},
-                {"type": "input_image", "image_url": "data:,", "detail": "auto"},
+                {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"},
             ],
         },
         {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},

@@ -28,6 +28,7 @@ from tests.dialects.anthropic_messages.requests import HELLO, conversation, deco
 
 CACHED: Final[dict[str, Json]] = {"cache_control": {"type": "ephemeral"}}
 PNG: Final = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+REMOTE_PDF: Final[dict[str, Json]] = {"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}}
 PDF: Final[dict[str, Json]] = {
     "type": "document",
     "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"},
@@ -163,7 +164,9 @@ def test_a_count_needs_no_limit() -> None:
         ({"type": "text", "text": "a", "citations": None, **CACHED}, Text("a", CACHED)),
         ({"type": "image", "source": PNG}, Image("data:image/png;base64,AAAA", item=1)),
         ({"type": "image", "source": {"type": "url", "url": "https://x"}, **CACHED}, Image("https://x", CACHED, 1)),
-        (PDF, File("document", PDF, 1)),
+        (PDF, File("document", PDF, 1, "data:application/pdf;base64,AAAA")),
+        ({**PDF, "title": "T"}, File("document", {**PDF, "title": "T"}, 1, "data:application/pdf;base64,AAAA", "T")),
+        (REMOTE_PDF, File("document", REMOTE_PDF, 1, "https://x/a.pdf")),
         *((block, File("file", block, 1)) for block in STORED),
         (
             {"type": "document", "source": {"type": "content", "content": [STORED[0]]}},

@@ -220,9 +220,9 @@ def test_the_counts_are_numbers_always(reports: list[Event], expected: dict[str,
     [
         ([UsageReport(100)], 100),
         ([UsageReport(100, extra=DETAILS)], 10),
-        ([UsageReport(None, 3)], 2),
-        ([UsageReport(0)], 2),
-        ([], 2),
+        ([UsageReport(None, 3)], 5),
+        ([UsageReport(0)], 5),
+        ([], 5),
     ],
 )
 def test_a_message_starts_with_the_tokens_of_its_prompt(reports: list[Event], tokens: int) -> None:

@@ -217,16 +217,21 @@ def test_a_part_is_a_block(part: Json, block: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "kind"),
+    ("part", "kind", "url", "name"),
     [
-        ({"inlineData": {"mimeType": "audio/wav", "data": "eA=="}}, "audio"),
-        ({"inlineData": {"mimeType": "application/pdf", "data": "eA=="}}, "file"),
-        ({"fileData": {"mimeType": "image/png", "fileUri": "files/1"}}, "file"),
-        ({"toolResponse": {"id": "1", "toolType": "GOOGLE_SEARCH_WEB"}}, "toolResponse"),
+        ({"inlineData": {"mimeType": "audio/wav", "data": "eA=="}}, "audio", "data:audio/wav;base64,eA==", ""),
+        (
+            {"inlineData": {"mimeType": "application/pdf", "data": "_-8", "displayName": "a.pdf"}},
+            "file",
+            "data:application/pdf;base64,/+8=",
+            "a.pdf",
+        ),
+        ({"fileData": {"mimeType": "image/png", "fileUri": "files/1"}}, "file", "", ""),
+        ({"toolResponse": {"id": "1", "toolType": "GOOGLE_SEARCH_WEB"}}, "toolResponse", "", ""),
     ],
 )
-def test_other_parts_are_files_as_the_client_wrote_them(part: dict[str, Json], kind: str) -> None:
-    assert parts(part) == (File(kind, part, 0),)
+def test_other_parts_are_files_as_the_client_wrote_them(part: dict[str, Json], kind: str, url: str, name: str) -> None:
+    assert parts(part) == (File(kind, part, 0, url, name),)
 
 
 def test_calls_and_responses_with_ids() -> None:

@@ -146,7 +146,7 @@ def test_the_content_of_a_message_becomes_blocks() -> None:
         Text("a"),
         Image("https://x/y.png", {"detail": "low"}),
         File("input_image", content[2]),
-        File("input_file", content[3]),
+        File("input_file", content[3], url="data:,x", name="x.txt"),
     ]
     assert blocks({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}) == [
         Text("No.", {"type": "refusal"})

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Turn
-from gateway.history.compress.estimate import Calibration, estimate_text, estimate_turn, estimate_view
+from gateway.core.tokens import Calibration, estimate_text, estimate_turn, estimate_view
 from gateway.history.compress.fit import FULL_SHARE, LEAST_LIMIT, FittedHistory, ResultLimits, fit
 from gateway.history.compress.substitute import applied_to
 from gateway.history.compress.view import running_round

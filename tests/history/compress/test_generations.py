@@ -8,8 +8,8 @@ import pytest
 
 from gateway.core.conversation import Conversation, Text, ToolCall, Turn
 from gateway.core.policy import Policy
+from gateway.core.tokens import estimate_text, estimate_turn
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.estimate import estimate_text, estimate_turn
 from gateway.history.compress.job_answer import JobAnswer, SummaryRejected, read_summary
 from gateway.history.compress.job_request import summary_conversation
 from gateway.history.compress.plan import CompressLimits, Cover, plan_cover

@@ -16,6 +16,7 @@ from gateway.history.compress.summary_text import CLOSING
 from gateway.testing.strategies import conversations
 from tests.history.compress.records import boundaries, cover, system_and
 from tests.history.strategies import assistant, numbered, result, system, user
+from tests.recording.redact.canaries import CANARIES
 
 # 1 user, 2 call, 3 result, 4 assistant, 5 user, 6 call, 7 result, 8 assistant
 TURNS = numbered(
@@ -216,6 +217,7 @@ def test_a_summary_that_gains_too_little_is_refused() -> None:
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
         "Authorization: Bearer abcdefghijklmnop123",
         "postgres://app:hunter2@db-3/prod",
+        *(canary.replace("\n", " ") for canary in CANARIES.values()),
     ],
 )
 def test_no_item_holds_marks_of_the_gateway_labels_or_credentials(text: str) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 
 from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
-from gateway.history.compress.estimate import estimate_text
+from gateway.core.tokens import estimate_text
 from gateway.history.compress.known_facts import MAX_ERROR, known_of
 from gateway.history.compress.summary_content import CallEntry, Words
 from tests.history.strategies import assistant, calling, result, system, user

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, ToolSpec, Turn
+from gateway.core.tokens import Calibration, estimate_text, estimate_turn
 from gateway.history.compress import plan as plan_module
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.estimate import Calibration, estimate_text, estimate_turn
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover
 from gateway.history.compress.summary_record import SummaryRecord
 from gateway.history.compress.view import view_tokens

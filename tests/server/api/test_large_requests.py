@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversation import Conversation, Json
 from gateway.core.policy import Policy
-from gateway.response.usage_estimate import prompt_size
+from gateway.core.tokens import prompt_tokens
 from gateway.server.api import endpoint as chat
 from tests.server.api.test_endpoint import well
 from tests.server.conftest import Start
@@ -37,10 +37,10 @@ async def test_where_a_request_is_prepared(
 
     def counted(conversation: Conversation) -> int:
         threads.append(threading.current_thread())
-        return prompt_size(conversation)
+        return prompt_tokens(conversation)
 
     monkeypatch.setattr(PlainAdapter, "encode", watched)
-    monkeypatch.setattr("gateway.exchange.prompt_size", counted)
+    monkeypatch.setattr("gateway.exchange.prompt_tokens", counted)
     gateway, backend = await start(well)
     messages: list[Json] = [{"role": "user", "content": content}]
     response = await gateway.chat(messages=messages)

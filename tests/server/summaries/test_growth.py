@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.core.tokens import estimate_view
 from gateway.dialects.openai_chat.decode import decode
-from gateway.history.compress.estimate import estimate_view
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import StoreUnavailable
 from tests.server.summaries.scripted import (

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from gateway.core.policy import Policy
+from gateway.core.tokens import estimate_turn
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import Document
 from gateway.history.compress.chain import chain, root
-from gateway.history.compress.estimate import estimate_turn
 from gateway.history.compress.plan import CompressLimits, Cover, plan_cover
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable

@@ -1,25 +1,45 @@
-"""Estimates how many tokens a text takes, without the tokenizer of the model behind.
+"""Estimates how many tokens a text, an image or a request takes, without the tokenizer of the model behind.
 
 A tokenizer splits a text into runs of one kind of character before it looks for known pieces. So the estimate counts
 runs, with one price for each kind; the prices were fitted to the tokenizers `o200k_base` and `cl100k_base`
-(tests/history/compress/token_counts.json). They differ by up to 2.1 between themselves: a `Calibration` follows the
+(tests/core/token_counts.json). They differ by up to 2.1 between themselves: a `Calibration` follows the
 model at hand.
+
+Images and files count as providers publish it, never by their bytes; one whose size cannot be read counts as the
+largest.
 """
 
+import base64
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolSpec, Turn
+from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.data_url import held_data, is_data_url
+from gateway.core.image_size import read_image_size
 
 # What a chat template writes around each message.
 TURN_TOKENS: Final = 4
-# Models count an image by its tiles, never by its bytes.
-IMAGE_TOKENS: Final = 1_000
+# Anthropic, "Vision": width * height / 750; a larger image than this is scaled down first.
+IMAGE_TOKENS: Final = 1_600
+_PIXELS_A_TOKEN: Final = 750
+# OpenAI, "Images and vision": what its models count of an image at least (GPT-4o, the base tokens).
+LEAST_IMAGE_TOKENS: Final = 85
+# Anthropic, "PDF support": 1,500 to 3,000 tokens a page, beside the page as an image.
+PAGE_TOKENS: Final = 3_000
+# Where an image says its size: in its first bytes, behind what a camera writes.
+_IMAGE_HEAD: Final = 64 * 1_024
+_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_PAGES_SAMPLE: Final = 256 * 1_024
+
+# Of a conversation with more characters, so many samples of this length are read for the usage of one response: each
+# may have to be estimated, and the cost must not grow with the history.
+_SAMPLED: Final = 16 * 1_024
+_SAMPLE: Final = 256
 
 _UPPER: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER: Final = _UPPER.lower()
@@ -106,19 +126,64 @@ def _scripts_price(signs: bytes) -> float:
 
 def estimate_turn(turn: Turn) -> int:
     """Returns the estimated number of tokens of one message, with those that a template writes around it."""
-    total = TURN_TOKENS
+    total = _around_tokens(turn)
     for block in turn.blocks:
-        match block:
-            case Text() | Reasoning():
-                total += estimate_text(block.text)
-            case ToolCall():
-                total += TURN_TOKENS + estimate_text(block.name) + estimate_text(block.arguments)
-            case Image() | File():
-                total += IMAGE_TOKENS
-            case _:
-                total += estimate_text(block.text)
-                total += IMAGE_TOKENS * sum(not isinstance(part, Text) for part in block.content)
+        if isinstance(block, ToolCall):
+            total += estimate_text(block.name) + estimate_text(block.arguments)
+        elif not isinstance(block, Image | File):
+            total += estimate_text(block.text)
     return total
+
+
+def _around_tokens(turn: Turn) -> int:
+    """Returns the tokens of a message beside its text."""
+    return TURN_TOKENS + sum([_around_block(block) for block in turn.blocks if type(block) is not Text])
+
+
+def _around_block(block: Block) -> int:
+    match block:
+        case ToolCall():
+            return TURN_TOKENS
+        case Image() | File():
+            return _shown_tokens(block)
+        case ToolResult():
+            return sum([_shown_tokens(part) for part in block.content if type(part) is not Text])
+        case _:
+            return 0
+
+
+def _shown_tokens(part: Image | File) -> int:
+    if isinstance(part, Image):
+        return estimate_image(part.url)
+    return estimate_document(part.url) if part.url else PAGE_TOKENS
+
+
+def estimate_image(url: str) -> int:
+    """Returns the estimated number of tokens of the image at a URL, by its size where the URL holds the image."""
+    held = held_data(_beginning(url, _IMAGE_HEAD))
+    size = None if held is None else read_image_size(base64.b64decode(held.data))
+    if size is None:
+        return IMAGE_TOKENS
+    width, height = size
+    return min(max(math.ceil(width * height / _PIXELS_A_TOKEN), LEAST_IMAGE_TOKENS), IMAGE_TOKENS)
+
+
+def estimate_document(url: str) -> int:
+    """Returns the estimated number of tokens of the document at a URL: of a text its own, of a PDF file its pages',
+    as far as they can be counted in it, and of any other document one page's."""
+    held = held_data(_beginning(url, _PAGES_SAMPLE))
+    if held is None:
+        return PAGE_TOKENS
+    data = base64.b64decode(held.data)
+    share = max(1.0, len(url) / (_PAGES_SAMPLE * 4 / 3))
+    if held.media_type.startswith("text/"):
+        return math.ceil(share * estimate_text(data.decode("utf-8", "replace")))
+    return PAGE_TOKENS * max(1, round(share * len(_PAGE.findall(data))))
+
+
+def _beginning(url: str, size: int) -> str:
+    """Returns a `data:` URL that holds the first bytes, this many at most; any other URL as it is."""
+    return url[: url.find(",") + 1 + size // 3 * 4] if is_data_url(url) else url
 
 
 def estimate_turns(turns: Sequence[Turn]) -> int:
@@ -134,6 +199,48 @@ def estimate_tools(tools: Sequence[ToolSpec]) -> int:
 def estimate_view(conversation: Conversation) -> int:
     """Returns the estimated number of tokens of everything that a request sends: system text, tools and messages."""
     return estimate_tools(conversation.tools) + estimate_turns(conversation.turns)
+
+
+def prompt_tokens(conversation: Conversation) -> int:
+    """Returns `estimate_view` for the usage of a response: a long conversation is estimated by samples of its text."""
+    texts = [*_texts(conversation)]
+    size = sum(map(len, texts))
+    around = sum(map(_around_tokens, conversation.turns))
+    if size <= _SAMPLED:
+        return around + estimate_text("\n".join(texts))
+    samples = "\n".join(_samples(texts, size * _SAMPLE // _SAMPLED))
+    return around + math.ceil(estimate_text(samples) * size / len(samples))
+
+
+def prompt_size(conversation: Conversation) -> int:
+    """Returns the number of bytes, in UTF-8, of the text that a request sends."""
+    return sum(
+        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in _texts(conversation)
+    )
+
+
+def _texts(conversation: Conversation) -> Iterator[str]:
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            if isinstance(block, ToolCall):
+                yield block.name
+                yield block.arguments
+            elif not isinstance(block, Image | File):
+                yield block.text
+    for tool in conversation.tools:
+        yield tool.name
+        yield tool.description
+        yield _written(tool.parameters)
+
+
+def _samples(texts: Sequence[str], step: int) -> Iterator[str]:
+    """Yields what stands at every `step` characters of texts that follow one another."""
+    begin = due = 0
+    for text in texts:
+        while due < begin + len(text):
+            yield text[due - begin : due - begin + _SAMPLE]
+            due += step
+        begin += len(text)
 
 
 def _written(parameters: object) -> str:

@@ -3,7 +3,9 @@
 The counts are those of `o200k_base` and `cl100k_base` (tiktoken 0.14.0, tables of js-tiktoken 1.0.21).
 """
 
+import base64
 import json
+import random
 from statistics import fmean
 
 import pytest
@@ -11,21 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolResult, ToolSpec, Turn
-from gateway.history.compress.estimate import (
+from gateway.core.tokens import (
     IMAGE_TOKENS,
+    LEAST_IMAGE_TOKENS,
+    PAGE_TOKENS,
     TURN_TOKENS,
     UNCALIBRATED,
     Calibration,
+    estimate_document,
+    estimate_image,
     estimate_text,
     estimate_tools,
     estimate_turn,
     estimate_view,
+    prompt_size,
+    prompt_tokens,
 )
-from gateway.testing.strategies import texts
+from gateway.testing.strategies import conversations, texts
 from tests.history.strategies import calling, result, user
 from tests.paths import ROOT
 
-SAMPLES = json.loads((ROOT / "tests/history/compress/token_counts.json").read_text(encoding="utf-8"))
+SAMPLES = json.loads((ROOT / "tests/core/token_counts.json").read_text(encoding="utf-8"))
 # What agents send most. The two tokenizers agree on these.
 OF_AGENTS = (
     "English",
@@ -87,7 +95,7 @@ def test_a_turn_counts_all_that_it_says_and_an_image_never_by_its_bytes() -> Non
     image = Image("data:image/png;base64," + "A" * 100_000)
     assert estimate_turn(user("hello")) == TURN_TOKENS + 1
     assert estimate_turn(Turn("user", (Text("hello"), image))) == TURN_TOKENS + 1 + IMAGE_TOKENS
-    assert estimate_turn(Turn("user", (File("input_audio", {"data": "A" * 100_000}),))) == TURN_TOKENS + IMAGE_TOKENS
+    assert estimate_turn(Turn("user", (File("input_audio", {"data": "A" * 100_000}),))) == TURN_TOKENS + PAGE_TOKENS
     assert estimate_turn(Turn("assistant", (Reasoning("hello hello"),))) == TURN_TOKENS + 2
     assert estimate_turn(calling("a")) == 2 * TURN_TOKENS + estimate_text("read") + estimate_text('{"n": 0}')
     shown = Turn("tool", (ToolResult("a", (Text("hello"), image)),))
@@ -99,6 +107,74 @@ def test_the_view_is_the_tools_and_the_turns() -> None:
     whole = estimate_view(Conversation((user("hello"),), tools))
     assert whole == estimate_tools(tools) + TURN_TOKENS + 1
     assert estimate_tools(tools) > estimate_text("readReads a file.")
+
+
+def _png(width: int, height: int) -> str:
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return "data:image/png;base64," + base64.b64encode(head + bytes(1_000)).decode()
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "tokens"),
+    # The sizes and counts of Anthropic's page, "Vision": about 54 for 200 x 200, 1,334 for 1000 x 1000.
+    [
+        (1, 1, LEAST_IMAGE_TOKENS),
+        (200, 200, LEAST_IMAGE_TOKENS),
+        (1000, 1000, 1_334),
+        (1092, 1092, 1_590),
+        (8000, 8000, IMAGE_TOKENS),
+    ],
+)
+def test_an_image_counts_by_its_pixels(width: int, height: int, tokens: int) -> None:
+    assert estimate_image(_png(width, height)) == tokens
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a.png", "data:image/png;base64,aGk=", "data:image/png;base64,!"])
+def test_an_image_whose_size_cannot_be_read_counts_as_the_largest(url: str) -> None:
+    assert estimate_image(url) == IMAGE_TOKENS
+
+
+def _pdf(pages: int, filler: int = 0) -> str:
+    page = b"<< /Type /Page /Parent 2 0 R >>\n" + b" " * filler
+    data = b"%PDF-1.4\n<< /Type /Pages /Kids [] >>\n" + page * pages
+    return "data:application/pdf;base64," + base64.b64encode(data).decode()
+
+
+def test_a_document_counts_by_its_pages_and_a_text_by_its_words() -> None:
+    assert estimate_document(_pdf(7)) == 7 * PAGE_TOKENS
+    assert estimate_document(_pdf(0)) == estimate_document("https://example.org/a.pdf") == PAGE_TOKENS
+    assert estimate_document("data:text/plain,word%20word") == 2
+    # Only the beginning of a large one is read.
+    assert estimate_document(_pdf(100, 20_000)) == pytest.approx(100 * PAGE_TOKENS, rel=0.1)
+    shown = Turn("user", (File("document", {}, url=_pdf(3)),))
+    assert estimate_turn(shown) == TURN_TOKENS + 3 * PAGE_TOKENS
+
+
+@given(conversations())
+def test_law_the_estimate_for_a_response_is_that_of_the_request(conversation: Conversation) -> None:
+    whole, texts = (
+        estimate_view(conversation),
+        3 * len(conversation.tools) + 2 * sum(len(turn.blocks) for turn in conversation.turns),
+    )
+    assert abs(prompt_tokens(conversation) - whole) <= texts + 1
+
+
+def test_a_long_conversation_is_estimated_from_samples_of_a_bounded_length() -> None:
+    turns = [user(SAMPLES[name]["text"]) for name in SAMPLES] * 40
+    random.Random(7).shuffle(turns)
+    asked = Conversation(tuple(turns))
+    assert prompt_size(asked) > 400_000
+    assert prompt_tokens(asked) == pytest.approx(estimate_view(asked), rel=0.1)
+    read: list[int] = []
+
+    def counted(text: str) -> int:
+        read.append(len(text))
+        return estimate_text(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gateway.core.tokens.estimate_text", counted)
+        prompt_tokens(asked)
+    assert sum(read) < 20_000
 
 
 def test_the_calibration_follows_what_a_model_reports() -> None:
