@@ -38,11 +38,11 @@ class Backend:
     ) -> None:
         self.name = name
         self.settings = settings
-        self.state_label = settings.state_label
         self.max_event = max_event
         self.base_url = settings.base_url
         check_address(f"backends.{name}", settings.base_url)
         check_headers(f"backends.{name}", settings.headers)
+        self.state_label = settings.state_label
         self.adapter = load_adapter(name, settings, max_event)
         self.credential: Credential = credential or credential_for(settings)
         self.timeouts: Timeouts = settings.timeouts
