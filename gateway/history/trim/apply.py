@@ -1,6 +1,6 @@
 """Trims a conversation to the limits of its route, with cuts between atomic groups only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -9,8 +9,9 @@ from gateway.core.conversation import Conversation, ToolResult, Turn
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
+from gateway.history.pinned import PINNED_CHARS
 from gateway.history.trim.plan import Fate, Plan, plan
-from gateway.history.trim.truncate import elision, is_elided, shorten, with_text
+from gateway.history.trim.truncate import elision, is_elided, shorten, shortened_turn, with_text
 
 
 def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:
@@ -21,23 +22,28 @@ def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list
     """
     turns, notices = shorten(conversation.turns, policy.max_tool_result_chars)
     planned = plan(turns, policy)
+    notices += _beyond_notice(planned, policy)
     if planned.results or planned.history:
         notices += _limit_notices(planned, policy)
         notices += _range_notices(turns, planned.fates)
+        pinned = {n: shortened_turn(turns[n], PINNED_CHARS) for n, fate in enumerate(planned.fates) if fate == "shorten"}
+        notices += [shortened_notice(turns[n], short) for n, short in pinned.items()]
         notices += _opening_notice(turns, planned)
         notices += _prefix_notice(turns, planned, policy)
-        turns = tuple(_applied(turns, planned.fates))
+        turns = tuple(_applied(turns, planned.fates, pinned))
     if not notices:
         return conversation, notices
     return msgspec.structs.replace(conversation, turns=turns), notices
 
 
-def _applied(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Turn]:
-    for turn, fate in zip(turns, fates, strict=True):
+def _applied(turns: Sequence[Turn], fates: Sequence[Fate], pinned: Mapping[int, Turn]) -> Iterator[Turn]:
+    for position, (turn, fate) in enumerate(zip(turns, fates, strict=True)):
         if fate == "keep":
             yield turn
         elif fate == "elide":
             yield turn.changed(*(_elided(block) if isinstance(block, ToolResult) else block for block in turn.blocks))
+        elif fate == "shorten":
+            yield pinned[position]
 
 
 def _elided(result: ToolResult) -> ToolResult:
@@ -83,6 +89,19 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
 def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: str, detail: str) -> Notice:
     start = _index(turns, first)
     return Notice("trim", action, rule, detail.format(start, _index(turns, last)), start, level="debug")
+
+
+def shortened_notice(turn: Turn, short: Turn) -> Notice:
+    """Returns the notice of a pinned turn that is sent with the beginning and the end of its text."""
+    detail = f"a pinned user message was shortened from {len(turn.text)} to {len(short.text)} characters"
+    return Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, turn.index)
+
+
+def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:
+    if planned.beyond:
+        kept = "1 pinned user message is" if planned.beyond == 1 else f"{planned.beyond} pinned user messages are"
+        detail = f"{kept} kept beyond the limit of {policy.max_history_messages} history messages"
+        yield Notice("trim", "seen", "USER_TURNS_PINNED", detail)
 
 
 def _opening_notice(turns: Sequence[Turn], planned: Plan) -> Iterator[Notice]:

@@ -1,4 +1,4 @@
-"""Cuts long tool results to their head and tail around a neutral marker that counts the omitted characters."""
+"""Cuts long texts to their head and tail around a neutral marker that counts the omitted characters."""
 
 import re
 import unicodedata
@@ -118,3 +118,14 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     kept = tuple(block for block in result.content if not isinstance(block, Text))
     new = msgspec.structs.replace(texts[0], text=text) if len(texts) == 1 else Text(text)
     return msgspec.structs.replace(result, content=(new, *kept))
+
+
+def shortened_turn(turn: Turn, limit: int) -> Turn:
+    """Returns the turn with one text of at most `limit` characters in the place of its texts; other blocks stay, and so
+    do the fields of a single text."""
+    texts = [block for block in turn.blocks if isinstance(block, Text)]
+    text = shortened(turn.text, limit)
+    new = msgspec.structs.replace(texts[0], text=text) if len(texts) == 1 else Text(text)
+    place = next((n for n, block in enumerate(turn.blocks) if isinstance(block, Text)), 0)
+    rest = [block for block in turn.blocks if not isinstance(block, Text)]
+    return turn.changed(*rest[:place], new, *rest[place:])
