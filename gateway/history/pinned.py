@@ -24,19 +24,26 @@ class PinnedTurns(msgspec.Struct, frozen=True):
     """Positions in the classified turns.
 
     - `reasons`: why each pinned turn is; of several reasons, the first one in the order of `PinReason`.
-    - `in_loop`: the user turns of the running loop between its opener and the newest one, in order. They are not pinned,
-      but go last.
+    - `in_loop`: the user turns of the running loop between its opener and the newest one, in order. They are not
+      pinned, but go last.
     """
 
     reasons: Mapping[int, PinReason]
     in_loop: tuple[int, ...]
 
+    @property
+    def of_loop(self) -> tuple[int, ...]:
+        """Returns the pinned turns of the running loop, in order: what opened it, and the newest one."""
+        return tuple(sorted(at for at, reason in self.reasons.items() if reason != "before_first_answer"))
+
 
 def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
-    """Finds the pinned user turns. A blank turn and a note of the gateway are pinned only as the newest one, where there
-    is no other."""
+    """Finds the pinned user turns. A blank turn and a note of the gateway are pinned only as the newest one, and only
+    where there is no other."""
     newest = classify(turns).last_user
-    first_answer = next((at for at, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    # A summary stands for answers too.
+    answers = (at for at, turn in enumerate(turns) if turn.role == "assistant" or turn.summary)
+    first_answer = next(answers, len(turns))
     asked = asking_turns(turns)
     opener = asked[-1] if asked else ()
     reasons: dict[int, PinReason] = {

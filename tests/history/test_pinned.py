@@ -68,7 +68,17 @@ def test_without_a_user_turn_nothing_is_pinned(turns: tuple[Turn, ...]) -> None:
 
 
 def test_only_turns_behind_an_answer_ask() -> None:
-    turns = (user(), user(), *rounds("a"), user("shown"), assistant(), user(), calling("b"), user("before"), result("b"))
+    turns = (
+        user(),
+        user(),
+        *rounds("a"),
+        user("shown"),
+        assistant(),
+        user(),
+        calling("b"),
+        user("before"),
+        result("b"),
+    )
     assert asking_turns(turns) == ((0, 1), (6,))
 
 
@@ -76,7 +86,9 @@ def test_only_turns_behind_an_answer_ask() -> None:
 def test_law_the_newest_user_turn_is_that_of_the_classification(turns: tuple[Turn, ...]) -> None:
     found = pinned_turns(turns)
     newest = classify(turns).last_user
-    assert [at for at, reason in found.reasons.items() if reason == "newest"] == [at for at in (newest,) if at is not None]
+    assert [at for at, reason in found.reasons.items() if reason == "newest"] == [
+        at for at in (newest,) if at is not None
+    ]
     assert found.reasons.keys().isdisjoint(found.in_loop)
     assert all(turns[at].role == "user" for at in (*found.reasons, *found.in_loop))
     first = next((at for at, turn in enumerate(turns) if turn.role == "assistant"), len(turns))

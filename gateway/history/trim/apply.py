@@ -9,9 +9,8 @@ from gateway.core.conversation import Conversation, ToolResult, Turn
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
-from gateway.history.pinned import PINNED_CHARS
 from gateway.history.trim.plan import Fate, Plan, plan
-from gateway.history.trim.truncate import elision, is_elided, shorten, shortened_turn, with_text
+from gateway.history.trim.truncate import elision, is_elided, shorten, shorten_pinned, with_text
 
 
 def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:
@@ -26,8 +25,7 @@ def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list
     if planned.results or planned.history:
         notices += _limit_notices(planned, policy)
         notices += _range_notices(turns, planned.fates)
-        pinned = {n: shortened_turn(turns[n], PINNED_CHARS) for n, fate in enumerate(planned.fates) if fate == "shorten"}
-        notices += [shortened_notice(turns[n], short) for n, short in pinned.items()]
+        pinned = {n: shorten_pinned(turns[n], notices) for n, fate in enumerate(planned.fates) if fate == "shorten"}
         notices += _opening_notice(turns, planned)
         notices += _prefix_notice(turns, planned, policy)
         turns = tuple(_applied(turns, planned.fates, pinned))
@@ -89,12 +87,6 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
 def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: str, detail: str) -> Notice:
     start = _index(turns, first)
     return Notice("trim", action, rule, detail.format(start, _index(turns, last)), start, level="debug")
-
-
-def shortened_notice(turn: Turn, short: Turn) -> Notice:
-    """Returns the notice of a pinned turn that is sent with the beginning and the end of its text."""
-    detail = f"a pinned user message was shortened from {len(turn.text)} to {len(short.text)} characters"
-    return Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, turn.index)
 
 
 def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:

@@ -9,7 +9,7 @@ kept.
 Where a provider requires the user to begin, the user turn of the oldest kept group stays as well.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, Literal
 
@@ -54,8 +54,9 @@ def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None 
     """Decides which turns stay within the policy's limits. Accepts their groups where they are known already.
 
     `max_tool_results` counts the results that still have their body. `max_history_messages` counts every turn but the
-    leading system turns, the last user turn and the results after it (they are counted as results). Pinned turns
-    among the newest count like any other; older ones stay beyond the limit. Where the user must begin, the user turn that begins is not counted either. A summary never is.
+    leading system turns, the last user turn and the results after it (they are counted as results). The pinned turns
+    among the newest count like any other; older ones stay beyond the limit. Where the user must begin, the user turn
+    that begins is not counted either. A summary never is.
     """
     if _within(turns, policy):
         kept: Fate = "keep"

@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.core.conversation import Text, ToolResult, Turn
 from gateway.core.notices import Notice
+from gateway.history.pinned import PINNED_CHARS
 
 _MARKER: Final = re.compile(r"\[elided: \d+ chars\]")
 
@@ -120,12 +121,16 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     return msgspec.structs.replace(result, content=(new, *kept))
 
 
-def shortened_turn(turn: Turn, limit: int) -> Turn:
-    """Returns the turn with one text of at most `limit` characters in the place of its texts; other blocks stay, and so
-    do the fields of a single text."""
-    texts = [block for block in turn.blocks if isinstance(block, Text)]
-    text = shortened(turn.text, limit)
-    new = msgspec.structs.replace(texts[0], text=text) if len(texts) == 1 else Text(text)
-    place = next((n for n, block in enumerate(turn.blocks) if isinstance(block, Text)), 0)
-    rest = [block for block in turn.blocks if not isinstance(block, Text)]
-    return turn.changed(*rest[:place], new, *rest[place:])
+def shorten_pinned(turn: Turn, notices: list[Notice]) -> Turn:
+    """Returns a pinned user turn with at most PINNED_CHARS characters in the place of its texts, and adds a notice.
+    Other blocks stay, and so do the fields of a single text."""
+    text = shortened(turn.text, PINNED_CHARS)
+    if text == turn.text:
+        return turn
+    detail = f"a pinned user message was shortened from {len(turn.text)} to {len(text)} characters"
+    notices.append(Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, turn.index))
+    texts = [place for place, block in enumerate(turn.blocks) if isinstance(block, Text)]
+    first = turn.blocks[texts[0]]
+    new = msgspec.structs.replace(first, text=text) if len(texts) == 1 and isinstance(first, Text) else Text(text)
+    rest = [block for block in turn.blocks[texts[0] :] if not isinstance(block, Text)]
+    return turn.changed(*turn.blocks[: texts[0]], new, *rest)

@@ -306,7 +306,9 @@ def test_the_user_turns_of_the_loop_go_behind_its_rounds_up_to_half_of_the_limit
 
 
 def test_pinned_turns_beyond_the_limit_are_told_with_their_number() -> None:
-    asked = conversation(user("AGENTS.md"), user("the task"), *exchanges(1)[1:], *rounds(4), user("stop"), *rounds(1, 9))
+    asked = conversation(
+        user("AGENTS.md"), user("the task"), *exchanges(1)[1:], *rounds(4), user("stop"), *rounds(1, 9)
+    )
     trimmed, notices = trim(asked, limits(history=5))
     assert kept(trimmed) == [0, 1, 7, 8, 9, 10, 11, 12, 13]
     assert lines(notices) == ["Limiting history messages from 12 to 7"]
