@@ -6,7 +6,7 @@ from typing import Final, cast
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
-from gateway.capabilities.unsupported_content import dropped_fields, keep_to
+from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
@@ -88,6 +88,9 @@ class Exchange:
             prepared, demand_notices = with_words(prepared, demands)
             noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)
+        kept: list[Notice] = []
+        if not passes:
+            prepared, kept = replace_shown(prepared, self.prepared.repaired.turns, capabilities, policy)
         in_place: list[Notice] = []
         # A text has a label for system text at any place.
         leads = capabilities.system == "first" and not passes
@@ -95,10 +98,10 @@ class Exchange:
             prepared, in_place = keep_in_place(prepared)
         self.profiled = apply_profile(prepared, policy.profile)
         self.conversation = self.profiled.conversation
-        kept: list[Notice] = []
         # A backend that receives every field receives every part.
         if not passes:
-            self.conversation, kept = keep_to(self.conversation, capabilities, policy)
+            self.conversation, replaced = keep_to(self.conversation, capabilities, policy)
+            kept += replaced
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             # A backend of the client's dialect receives the fields as the client wrote them.
