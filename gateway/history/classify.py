@@ -30,11 +30,12 @@ def is_system(turn: Turn) -> bool:
 
 def is_said_by_user(turn: Turn) -> bool:
     """Returns whether the turn has content of the user: it is no note of the gateway, and not blank."""
-    return (
-        turn.role == "user"
-        and not turn.synthesized
-        and any(not isinstance(block, Text) or block.text.strip() for block in turn.blocks)
-    )
+    if turn.role != "user" or turn.synthesized:
+        return False
+    for block in turn.blocks:
+        if type(block) is not Text or not (block.text == "" or block.text.isspace()):
+            return True
+    return False
 
 
 def classify(turns: Sequence[Turn]) -> Classification:

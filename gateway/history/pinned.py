@@ -4,13 +4,13 @@ The client's place for what a tool showed (a picture, a reminder) is the user's 
 need not be the question. The task stands before the first answer, or opened the loop that is running.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from gateway.core.conversation import Turn
-from gateway.history.classify import classify, is_said_by_user, is_system
+from gateway.history.classify import classify, is_said_by_user
 from gateway.history.pairing import is_calling
 
 # Of a pinned turn that a limit or a summary would have removed, so many characters are kept.
@@ -44,8 +44,7 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     # A summary stands for answers too.
     answers = (at for at, turn in enumerate(turns) if turn.role == "assistant" or turn.summary)
     first_answer = next(answers, len(turns))
-    asked = asking_turns(turns)
-    opener = asked[-1] if asked else ()
+    opener = next(asking_turns(turns), ())
     reasons: dict[int, PinReason] = {
         **dict.fromkeys((at for at in range(first_answer) if is_said_by_user(turns[at])), "before_first_answer"),
         **dict.fromkeys(opener, "opened_loop"),
@@ -55,22 +54,22 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     return PinnedTurns(reasons, tuple([at for at in loop if is_said_by_user(turns[at]) and at not in reasons]))
 
 
-def asking_turns(turns: Sequence[Turn]) -> tuple[tuple[int, ...], ...]:
-    """Returns the positions of the user turns that ask, each run of them together: those that nothing but other user
-    turns and system turns separates from an answer without calls, or from the beginning.
+def asking_turns(turns: Sequence[Turn]) -> Iterator[tuple[int, ...]]:
+    """Yields the positions of the user turns that ask, each run of them together, the newest run first: those that
+    nothing but other user turns and system turns separates from an answer without calls, or from the beginning.
 
     A user turn behind results asks for nothing new: the client shows with it what a tool returned, or the user speaks
     while the loop goes on.
     """
-    runs: list[tuple[int, ...]] = []
     run: list[int] = []
-    asks = True
-    for at, turn in enumerate(turns):
-        if asks and is_said_by_user(turn):
-            run.append(at)
-        elif turn.role != "user" and not is_system(turn):
-            if run:
-                runs.append(tuple(run))
-                run = []
-            asks = turn.role == "assistant" and not is_calling(turn)
-    return (*runs, tuple(run)) if run else tuple(runs)
+    for at in range(len(turns) - 1, -1, -1):
+        turn = turns[at]
+        if turn.role == "user":
+            if is_said_by_user(turn):
+                run.append(at)
+        elif run and turn.role in ("assistant", "tool"):
+            if turn.role == "assistant" and not is_calling(turn):
+                yield tuple(reversed(run))
+            run = []
+    if run:
+        yield tuple(reversed(run))

@@ -11,6 +11,7 @@ Where a provider requires the user to begin, the user turn of the oldest kept gr
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Final, Literal
 
 import msgspec
@@ -144,47 +145,39 @@ class _Planner:
 
     def limit_history(self, limit: int | None) -> bool:
         """Removes the oldest groups, and shortens the user turns that stay in their place. Returns whether any went."""
-        count = self._count_kept()
+        counted = [n in self._counted and fate != "drop" for n, fate in enumerate(self.fates)]
+        count = sum(counted)
         if limit is None or count <= limit:
             return False
         order = self._oldest_first(limit)
-        beyond = self._fitting(order, count - limit)
-        removes = any(self._is_removable(group) for group in beyond)
+        before = [0, *accumulate(counted)]
+        beyond = _first_of(order, before, count - limit)
+        removes = any(map(self._is_removable, beyond))
         if removes:
-            beyond = self._fitting(order, _stepped(count, limit, self._step))
+            beyond = _first_of(order, before, _stepped(count, limit, self._step))
+        cut = max([group.stop for group in beyond], default=0)
+        if removes:
             for group in beyond:
                 self._give(group, "drop")
-            self._shorten_before(max(group.stop for group in beyond))
-        pinned = sum(n in self._counted for group in beyond for n in self._pinned_in(group))
+            self._shorten_before(cut)
+        pinned = sum([counted[n] for n in self._pinned.reasons if n < cut])
         self.beyond = max(0, min(pinned, self._count_kept() - limit))
         return removes
 
     def _count_kept(self) -> int:
-        return sum(self.fates[n] != "drop" for n in self._counted)
+        return len([n for n in self._counted if self.fates[n] != "drop"])
 
     def _oldest_first(self, limit: int) -> list[Group]:
         """Returns the groups before the newest one, in the order in which the limit counts them out: the newest user
         turns inside the running loop come last."""
         in_loop = self._pinned.in_loop
         last = {*in_loop[_stepped(len(in_loop), limit // _LARGEST_SHARE, self._step) :]}
-        left = [group for group in self._old if "drop" not in self.fates[group.start : group.stop]]
-        return sorted(left, key=lambda group: group.start in last)
-
-    def _fitting(self, order: Sequence[Group], excess: int) -> list[Group]:
-        """Returns the first groups, with no more counted turns than the excess."""
-        found: list[Group] = []
-        for group in order:
-            excess -= sum(n in self._counted for n in range(group.start, group.stop))
-            if excess < 0:
-                break
-            found.append(group)
-        return found
+        first = [group for group in self._old if group.start not in last]
+        return [*first, *[group for group in self._old if group.start in last]] if last else first
 
     def _is_removable(self, group: Group) -> bool:
-        return len(self._pinned_in(group)) < group.stop - group.start
-
-    def _pinned_in(self, group: Group) -> list[int]:
-        return [n for n in range(group.start, group.stop) if n in self._pinned.reasons]
+        places = range(group.start, group.stop)
+        return any([self.fates[n] != "drop" and n not in self._pinned.reasons for n in places])
 
     def _shorten_before(self, cut: int) -> None:
         for n in (*self._pinned.reasons, *self._pinned.in_loop):
@@ -219,6 +212,17 @@ class _Planner:
 
     def history_count(self, opening: int | None) -> Count:
         return Count(len(self._counted), self._count_kept() - (opening in self._counted))
+
+
+def _first_of(order: Sequence[Group], before: Sequence[int], excess: int) -> list[Group]:
+    """Returns the first groups, with no more counted turns than the excess; `before` counts those before a position."""
+    found: list[Group] = []
+    for group in order:
+        excess -= before[group.stop] - before[group.start]
+        if excess < 0:
+            break
+        found.append(group)
+    return found
 
 
 # What a step removes, and what the user turns of the loop take, is at most a limit divided by this.
