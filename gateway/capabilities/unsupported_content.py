@@ -32,7 +32,7 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
-from gateway.history.pinned import asking_turns
+from gateway.history.classify import is_system
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
 _LONGEST_KIND: Final = 32
@@ -47,12 +47,12 @@ def replace_shown(
     in user turns behind results. A refusal would end the job that the model has begun, because the part stays in the
     history.
 
-    `repaired` are the turns before any was left out, as only they show which turns ask. Comes before the profile, which
-    may join a turn that asks with one that does not.
+    `repaired` are the turns before any was left out, as only they show what stands behind results. Comes before the
+    profile, which may join a turn that asks with one that does not.
     """
     if policy.images != "refuse" or not _has_parts(conversation):
         return conversation, []
-    asking = {repaired[at].index for run in asking_turns(repaired) for at in run}
+    shown = _behind_results(repaired)
     notices: list[Notice] = []
     placeholder = msgspec.structs.replace(policy, images="placeholder")
     if policy.profile.tool_turns == "text":
@@ -61,12 +61,25 @@ def replace_shown(
     turns = tuple(
         [
             _Parts(turn, n, capabilities, placeholder, conversation.paths, notices).kept()
-            if turn.role == "tool" or (turn.role == "user" and turn.index not in asking)
+            if turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown))
             else turn
             for n, turn in enumerate(conversation.turns)
         ]
     )
     return (msgspec.structs.replace(conversation, turns=turns) if notices else conversation), notices
+
+
+def _behind_results(turns: Sequence[Turn]) -> set[int | None]:
+    """Returns the indexes of the user turns that nothing but other user turns and system turns separates from results."""
+    found: set[int | None] = set()
+    behind = False
+    for turn in turns:
+        if turn.role == "user":
+            if behind:
+                found.add(turn.index)
+        elif not is_system(turn):
+            behind = turn.role == "tool"
+    return found
 
 
 def _has_parts(conversation: Conversation) -> bool:

@@ -32,10 +32,7 @@ def is_said_by_user(turn: Turn) -> bool:
     """Returns whether the turn has content of the user: it is no note of the gateway, and not blank."""
     if turn.role != "user" or turn.synthesized:
         return False
-    for block in turn.blocks:
-        if type(block) is not Text or not (block.text == "" or block.text.isspace()):
-            return True
-    return False
+    return any([type(block) is not Text or block.text.strip() for block in turn.blocks])
 
 
 def classify(turns: Sequence[Turn]) -> Classification:

@@ -4,7 +4,7 @@ The client's place for what a tool showed (a picture, a reminder) is the user's 
 need not be the question. The task stands before the first answer, or opened the loop that is running.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -44,7 +44,7 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     # A summary stands for answers too.
     answers = (at for at, turn in enumerate(turns) if turn.role == "assistant" or turn.summary)
     first_answer = next(answers, len(turns))
-    opener = next(asking_turns(turns), ())
+    opener = _opener(turns)
     reasons: dict[int, PinReason] = {
         **dict.fromkeys((at for at in range(first_answer) if is_said_by_user(turns[at])), "before_first_answer"),
         **dict.fromkeys(opener, "opened_loop"),
@@ -54,9 +54,9 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     return PinnedTurns(reasons, tuple([at for at in loop if is_said_by_user(turns[at]) and at not in reasons]))
 
 
-def asking_turns(turns: Sequence[Turn]) -> Iterator[tuple[int, ...]]:
-    """Yields the positions of the user turns that ask, each run of them together, the newest run first: those that
-    nothing but other user turns and system turns separates from an answer without calls, or from the beginning.
+def _opener(turns: Sequence[Turn]) -> tuple[int, ...]:
+    """Returns the last user turns that nothing but other user turns and system turns separates from an answer without
+    calls, or from the beginning.
 
     A user turn behind results asks for nothing new: the client shows with it what a tool returned, or the user speaks
     while the loop goes on.
@@ -69,7 +69,6 @@ def asking_turns(turns: Sequence[Turn]) -> Iterator[tuple[int, ...]]:
                 run.append(at)
         elif run and turn.role in ("assistant", "tool"):
             if turn.role == "assistant" and not is_calling(turn):
-                yield tuple(reversed(run))
+                break
             run = []
-    if run:
-        yield tuple(reversed(run))
+    return tuple(reversed(run))

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from gateway.core.conversation import Turn
 from gateway.history.classify import classify, is_said_by_user
-from gateway.history.pinned import asking_turns, pinned_turns
+from gateway.history.pinned import pinned_turns
 from tests.history.strategies import assistant, broken_turns, calling, result, system, user
 
 
@@ -65,21 +65,6 @@ def test_notes_of_the_gateway_are_neither_pinned_nor_in_the_loop() -> None:
 def test_without_a_user_turn_nothing_is_pinned(turns: tuple[Turn, ...]) -> None:
     assert reasons(*turns) == {}
     assert pinned_turns(turns).in_loop == ()
-
-
-def test_only_turns_behind_an_answer_ask() -> None:
-    turns = (
-        user(),
-        user(),
-        *rounds("a"),
-        user("shown"),
-        assistant(),
-        user(),
-        calling("b"),
-        user("before"),
-        result("b"),
-    )
-    assert [*asking_turns(turns)] == [(6,), (0, 1)]
 
 
 @given(broken_turns())
