@@ -70,7 +70,7 @@ def replace_shown(
 
 
 def _behind_results(turns: Sequence[Turn]) -> set[int | None]:
-    """Returns the indexes of the user turns that nothing but other user turns and system turns separates from results."""
+    """Returns the indexes of the user turns that only other user turns and system turns separate from results."""
     found: set[int | None] = set()
     behind = False
     for turn in turns:

@@ -1,8 +1,8 @@
 """Law: whatever limits remove, the task of a job is in what is sent: from every dialect, to text and protobuf backends.
 
-The histories are those of agents: what a client writes as the user may be the task, its own instructions, a picture that
-a tool has shown, a reminder beside a result, or another wish of the user. Which turns are pinned is found here again, by
-their place alone.
+The histories are those of agents: what a client writes as the user may be the task, its own instructions, a picture
+that a tool has shown, a reminder beside a result, or another wish of the user. Which turns are pinned is found here
+again, by their place alone.
 """
 
 import json

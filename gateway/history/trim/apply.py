@@ -21,9 +21,9 @@ def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list
     """
     turns, notices = shorten(conversation.turns, policy.max_tool_result_chars)
     planned = plan(turns, policy)
+    notices += _limit_notices(planned, policy)
     notices += _beyond_notice(planned, policy)
     if planned.results or planned.history:
-        notices += _limit_notices(planned, policy)
         notices += _range_notices(turns, planned.fates)
         pinned = {n: shorten_pinned(turns[n], notices) for n, fate in enumerate(planned.fates) if fate == "shorten"}
         notices += _opening_notice(turns, planned)
