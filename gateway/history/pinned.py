@@ -44,7 +44,7 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     # A summary stands for answers too.
     answers = (at for at, turn in enumerate(turns) if turn.role == "assistant" or turn.summary)
     first_answer = next(answers, len(turns))
-    opener = _opener(turns)
+    opener = opening_turns(turns)
     reasons: dict[int, PinReason] = {
         **dict.fromkeys((at for at in range(first_answer) if is_said_by_user(turns[at])), "before_first_answer"),
         **dict.fromkeys(opener, "opened_loop"),
@@ -54,7 +54,7 @@ def pinned_turns(turns: Sequence[Turn]) -> PinnedTurns:
     return PinnedTurns(reasons, tuple([at for at in loop if is_said_by_user(turns[at]) and at not in reasons]))
 
 
-def _opener(turns: Sequence[Turn]) -> tuple[int, ...]:
+def opening_turns(turns: Sequence[Turn]) -> tuple[int, ...]:
     """Returns the last user turns that nothing but other user turns and system turns separates from an answer without
     calls, or from the beginning.
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from gateway.core.conversation import Turn
 from gateway.history.classify import classify, is_said_by_user
-from gateway.history.pinned import pinned_turns
+from gateway.history.pinned import opening_turns, pinned_turns
 from tests.history.strategies import assistant, broken_turns, calling, result, system, user
 
 
@@ -59,6 +59,32 @@ def test_notes_of_the_gateway_are_neither_pinned_nor_in_the_loop() -> None:
     turns = (note(), user("the task"), *rounds("a"), note(), *rounds("b"), user("stop"), note())
     assert reasons(*turns) == {1: "opened_loop", 7: "newest"}
     assert pinned_turns(turns).in_loop == ()
+
+
+ROUND = (calling("a"), result("a"))
+
+
+@pytest.mark.parametrize(
+    ("turns", "opening"),
+    [
+        ((user(), *ROUND, *ROUND), (0,)),
+        ((user("rules"), user("task"), *ROUND), (0, 1)),
+        ((system(), user(), *ROUND, user("media"), *ROUND), (1,)),
+        ((user(), *ROUND, assistant(), user("next"), *ROUND, user("media")), (4,)),
+        ((user(), *ROUND, assistant(), user("next"), user("and more"), *ROUND), (4, 5)),
+        ((user(), *ROUND, assistant("remark"), *ROUND, user("stop, do Z"), *ROUND), (0,)),
+        ((user(), *ROUND, note(), *ROUND), (0,)),
+        ((user(), *ROUND, assistant(), system("Be kind."), user("next"), *ROUND), (5,)),
+        ((user(), assistant(), user("next")), (2,)),
+        ((*ROUND, *ROUND), ()),
+        ((*ROUND, user("media"), *ROUND), ()),
+        ((), ()),
+    ],
+)
+def test_a_loop_is_opened_by_the_last_user_turns_behind_an_answer_or_the_beginning(
+    turns: tuple[Turn, ...], opening: tuple[int, ...]
+) -> None:
+    assert opening_turns(turns) == opening
 
 
 @pytest.mark.parametrize("turns", [(), (system(),), (system(), assistant())])

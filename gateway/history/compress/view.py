@@ -11,9 +11,9 @@ from gateway.history.pinned import pinned_turns
 
 
 def repeated_turns(turns: Sequence[Turn], behind: int) -> tuple[int, ...]:
-    """Returns the positions of the turns before `behind` that follow their summary once more, in order: the pinned turns
-    of the running loop. An agent may work for long on one question, and a client writes notes of its own in the user's
-    role meanwhile."""
+    """Returns the positions of the turns before `behind` that follow their summary once more, in order: the pinned
+    turns of the running loop. An agent may work for long on one question, and a client writes notes of its own in the
+    user's role meanwhile."""
     start = system_run(turns)
     return tuple([position for position in pinned_turns(turns).of_loop if start <= position < behind])
 
