@@ -8,7 +8,7 @@ from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
-from gateway.capabilities.unsupported_content import dropped_fields, keep_to
+from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
@@ -94,6 +94,9 @@ class Exchange:
             prepared, demand_notices = with_words(prepared, demands)
             noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)
+        kept: list[Notice] = []
+        if not passes:
+            prepared, kept = replace_shown(prepared, self.prepared.repaired.turns, capabilities, policy)
         in_place: list[Notice] = []
         # A text has a label for system text at any place.
         leads = capabilities.system == "first" and not passes
@@ -105,10 +108,10 @@ class Exchange:
             noticed += fitted
         self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
         self.conversation = self.profiled.conversation
-        kept: list[Notice] = []
         # A backend that receives every field receives every part.
         if not passes:
-            self.conversation, kept = keep_to(self.conversation, capabilities, policy)
+            self.conversation, replaced = keep_to(self.conversation, capabilities, policy)
+            kept += replaced
         if window is not None:
             self.conversation, lowered = with_room(self.conversation, window)
             kept += lowered

@@ -5,7 +5,7 @@ written as text, or left out with a notice. (This does not apply to a backend th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -34,11 +34,58 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.history.classify import is_system
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
 _LONGEST_KIND: Final = 32
 # The name by which an adapter declares that the backend learns which results are failures.
 FAILED: Final = "is_error"
+
+
+def replace_shown(
+    conversation: Conversation, repaired: Sequence[Turn], capabilities: Capabilities, policy: Policy
+) -> tuple[Conversation, list[Notice]]:
+    """Replaces unsupported parts by `[kind]` where the policy refuses them but no turn asks with them: in results, and
+    in user turns behind results. A refusal would end the job that the model has begun, because the part stays in the
+    history.
+
+    `repaired` are the turns before any was left out, as only they show what stands behind results. Comes before the
+    profile, which may join a turn that asks with one that does not.
+    """
+    if policy.images != "refuse" or not _has_parts(conversation):
+        return conversation, []
+    shown = _behind_results(repaired)
+    notices: list[Notice] = []
+    placeholder = msgspec.structs.replace(policy, images="placeholder")
+    if policy.profile.tool_turns == "text":
+        # The profile gives the parts of results to the user.
+        capabilities = msgspec.structs.replace(capabilities, image_roles=capabilities.image_roles | {"tool"})
+    turns = tuple(
+        [
+            _Parts(turn, n, capabilities, placeholder, conversation.paths, notices).kept()
+            if turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown))
+            else turn
+            for n, turn in enumerate(conversation.turns)
+        ]
+    )
+    return (msgspec.structs.replace(conversation, turns=turns) if notices else conversation), notices
+
+
+def _behind_results(turns: Sequence[Turn]) -> set[int | None]:
+    """Returns the indexes of the user turns that only other user turns and system turns separate from results."""
+    found: set[int | None] = set()
+    behind = False
+    for turn in turns:
+        if turn.role == "user":
+            if behind:
+                found.add(turn.index)
+        elif not is_system(turn):
+            behind = turn.role == "tool"
+    return found
+
+
+def _has_parts(conversation: Conversation) -> bool:
+    return any([type(block) in _PARTED for turn in conversation.turns for block in turn.blocks])
 
 
 def keep_to(
@@ -51,7 +98,7 @@ def keep_to(
     """
     notices: list[Notice] = []
     turns = conversation.turns
-    if any([type(block) in _PARTED for turn in turns for block in turn.blocks]):
+    if _has_parts(conversation):
         paths = conversation.paths
         turns = tuple([_Parts(turn, n, capabilities, policy, paths, notices).kept() for n, turn in enumerate(turns)])
     if not (capabilities.tools or capabilities.text_only):

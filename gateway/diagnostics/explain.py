@@ -11,12 +11,21 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.diagnostics.explanation import Classified, Encoded, Explanation, Grouped, Messages, SchemaFacts
+from gateway.diagnostics.explanation import (
+    Classified,
+    Encoded,
+    Explanation,
+    Grouped,
+    Messages,
+    PinnedMessage,
+    SchemaFacts,
+)
 from gateway.dialects.base import Dialect
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.groups import groups
+from gateway.history.pinned import pinned_turns
 from gateway.history.prepare import Prepared, Substitution, prepare
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate
@@ -70,6 +79,11 @@ def _classified(turns: Sequence[Turn]) -> Classified:
     return Classified(last, ids, found.awaiting_continuation)
 
 
+def _pinned(turns: Sequence[Turn]) -> tuple[PinnedMessage, ...]:
+    found = pinned_turns(turns).reasons
+    return tuple(PinnedMessage(turns[at].index, found[at]) for at in sorted(found))
+
+
 def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dialect) -> Explanation:
     repaired = prepared.repaired.turns
     repaired_messages, repaired_indexes = _shown(repaired, dialect)
@@ -78,6 +92,7 @@ def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dia
         explanation,
         classification=_classified(repaired),
         groups=tuple(Grouped(group.start, group.stop, group.call_ids) for group in groups(repaired)),
+        pinned=_pinned(repaired),
         repaired=repaired_messages,
         trimmed=trimmed_messages,
         indexes=Messages(repaired_indexes, trimmed_indexes),

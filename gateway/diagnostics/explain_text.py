@@ -1,6 +1,6 @@
 """Formats an explanation for a terminal: faults, before and after side by side, changes, and what is sent."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -9,6 +9,7 @@ from gateway.core.conversation import Json
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.diagnostics.explanation import Encoded, Explanation, SchemaFacts
 from gateway.diagnostics.summary_state import summary_state_text
+from gateway.history.pinned import PinReason
 
 RED: Final = "\x1b[31m"
 GREEN: Final = "\x1b[32m"
@@ -39,6 +40,7 @@ def explain_text(
     lines += _violations(explanation, colour)
     lines += _sides(explanation, messages, max(width, 40), colour)
     lines += _changes(explanation, paths, colour)
+    lines += _pinned(explanation, paths, colour)
     lines += _sent(explanation, colour) if explanation.error is None else _refused(explanation.refusal or "", colour)
     return "\n".join(lines) + "\n"
 
@@ -86,6 +88,23 @@ def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Itera
     for notice in changes:
         place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
         yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
+
+
+_REASONS: Final[Mapping[PinReason, str]] = {
+    "before_first_answer": "before the first answer",
+    "opened_loop": "opened the running loop",
+    "newest": "the newest user message",
+}
+
+
+def _pinned(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
+    """Yields the pinned messages where limits have removed others or are exceeded."""
+    if not any(notice.stage == "trim" for notice in explanation.diagnostics):
+        return
+    yield from ("", _paint("pinned", BOLD, colour))
+    for one in explanation.pinned:
+        place = "a message of the gateway" if one.index is None else paths.turn.format(turn=one.index)
+        yield f"  {place}: {_REASONS[one.reason]}"
 
 
 def _sides(explanation: Explanation, messages: Sequence[Json], width: int, colour: bool) -> Iterator[str]:

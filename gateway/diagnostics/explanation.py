@@ -6,6 +6,7 @@ from gateway.adapter import FieldPlace
 from gateway.core.conversation import Json, JsonObject, Violation
 from gateway.core.notices import Notice
 from gateway.diagnostics.summary_state import SummaryState
+from gateway.history.pinned import PinReason
 
 
 class Classified(msgspec.Struct, frozen=True):
@@ -22,6 +23,13 @@ class Grouped(msgspec.Struct, frozen=True):
     start: int
     stop: int
     tool_call_ids: tuple[str, ...]
+
+
+class PinnedMessage(msgspec.Struct, frozen=True):
+    """A user message that limits and summaries leave in place, and why (`gateway.history.pinned`)."""
+
+    index: int | None
+    reason: PinReason
 
 
 class SchemaFacts(msgspec.Struct, frozen=True):
@@ -63,6 +71,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
     - `stored` are the messages of stored answers that stand before those of the request.
+    - `pinned` are the user messages that no limit removes.
     - `repaired` and `trimmed` are messages in the client's dialect; `indexes` holds the index of each in the request.
     - `wire` is what is sent: the chat messages of the body, the text in it as one message (and its system text as
       another, where that has a separate field), or else all of the body. Without a backend it is the flattened
@@ -81,6 +90,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     classification: Classified
     stored: tuple[JsonObject, ...] = ()
     groups: tuple[Grouped, ...] = ()
+    pinned: tuple[PinnedMessage, ...] = ()
     repaired: tuple[JsonObject, ...] = ()
     trimmed: tuple[JsonObject, ...] = ()
     wire: tuple[JsonObject, ...] = ()

@@ -28,6 +28,13 @@ def is_system(turn: Turn) -> bool:
     return turn.role in ("system", "developer")
 
 
+def is_said_by_user(turn: Turn) -> bool:
+    """Returns whether the turn has content of the user: it is no note of the gateway, and not blank."""
+    if turn.role != "user" or turn.synthesized:
+        return False
+    return any([type(block) is not Text or block.text.strip() for block in turn.blocks])
+
+
 def classify(turns: Sequence[Turn]) -> Classification:
     """Finds the current exchange.
 
@@ -61,11 +68,7 @@ def _last_user(turns: Sequence[Turn]) -> int | None:
     for position in range(len(turns) - 1, -1, -1):
         turn = turns[position]
         if turn.role == "user":
-            if not turn.synthesized and _says_something(turn):
+            if is_said_by_user(turn):
                 return position
             fallback = position if fallback is None else fallback
     return fallback
-
-
-def _says_something(turn: Turn) -> bool:
-    return any(not isinstance(block, Text) or block.text.strip() for block in turn.blocks)

@@ -213,3 +213,54 @@ def test_an_adapter_that_passes_every_field_on_is_given_every_part() -> None:
     exchange = Exchange(adapter, Conversation(turns, dialect="chat"), Policy())
     assert adapter.encoded[0].turns == turns
     assert not {"FIELD_NOT_SENT", "PART_NOT_SENT"} & {notice.rule for notice in exchange.notices}
+
+
+SHOWN: dict[str, Turn] = {
+    "in a result": Turn("tool", (ToolResult("k", (Text("seen"), INLINE)),), index=2),
+    "behind results": Turn("user", (Text("Attached media from tool result:"), INLINE), index=3),
+}
+
+
+@pytest.mark.parametrize("place", SHOWN)
+@pytest.mark.parametrize("later", [False, True], ids=["in the loop", "after the loop"])
+def test_a_picture_that_a_tool_shows_does_not_end_the_job(place: str, later: bool) -> None:
+    calling = Turn("assistant", (ToolCall("k", "read", "{}"),), index=1)
+    plain = Turn("tool", (ToolResult("k", (Text("seen"),)),), index=2)
+    shown = SHOWN[place]
+    turns = [Turn("user", (Text("Look."),), index=0), calling, *([plain] if shown.role == "user" else []), shown]
+    if later:
+        turns += [Turn("assistant", (Text("Done."),), index=4), Turn("user", (Text("And now?"),), index=5)]
+    exchange = Exchange(ScriptedAdapter(capabilities=Capabilities(tools=True)), Conversation(tuple(turns)), Policy())
+    assert Image not in {type(block) for turn in exchange.conversation.turns for block in _all_blocks(turn)}
+    told = [(n.stage, n.action, n.level, n.index) for n in exchange.notices if n.rule == "PART_NOT_SENT"]
+    assert told == [("encode", "changed", "warning", shown.index)]
+
+
+def _all_blocks(turn: Turn) -> list[object]:
+    return [*turn.blocks, *(part for result in turn.results for part in result.content)]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_picture_in_a_turn_that_asks_is_refused(answered: bool) -> None:
+    before = [Turn("user", (Text("Look."),), index=0), Turn("assistant", (Text("At what?"),), index=1)] * answered
+    asked = Conversation((*before, Turn("user", (INLINE,), index=2)))
+    with pytest.raises(Unsupported) as caught:
+        Exchange(ScriptedAdapter(capabilities=Capabilities(tools=True)), asked, Policy())
+    assert caught.value.param == "messages[2].content[0]"
+
+
+def test_a_picture_behind_results_stays_none_where_the_profile_joins_it_with_the_question() -> None:
+    """The round between them is left out, so that they are neighbours."""
+    rounds = [
+        turn
+        for n in range(4)
+        for turn in (
+            Turn("assistant", (ToolCall(f"k{n}", "read", "{}"),), index=3 * n + 1),
+            Turn("tool", (ToolResult(f"k{n}", (Text("seen"),)),), index=3 * n + 2),
+            Turn("user", (INLINE,), index=3 * n + 3),
+        )
+    ]
+    policy = Policy(profile=Profile(alternation="strict"), max_history_messages=4)
+    asked = Conversation((Turn("user", (Text("Look."),), index=0), *rounds))
+    exchange = Exchange(ScriptedAdapter(capabilities=Capabilities(tools=True)), asked, policy)
+    assert exchange.conversation.turns[0].text.startswith("Look.\n[image]")

@@ -102,12 +102,17 @@ def test_strict_tells_the_error_instead_of_what_follows() -> None:
 
 
 def test_limits_show_in_trimmed_only() -> None:
-    turns = [{"role": "user", "content": f"q{number}"} for number in range(10)]
+    turns = [{"role": role, "content": f"q{number}"} for number in range(5) for role in ("assistant", "user")]
     told = plan(turns, {"max_history_messages": 2})
     assert len(told.repaired) == 10
     assert len(told.trimmed) < 10
     assert told.indexes.trimmed[-1] == 9
     assert any(line.startswith("Limiting history messages from ") for line in told.logs)
+
+
+def test_pinned_messages_are_named_with_their_reason() -> None:
+    told = plan([*LOOP, {"role": "user", "content": "Stop."}], WARP)
+    assert [(one.index, one.reason) for one in told.pinned] == [(1, "opened_loop"), (len(LOOP), "newest")]
 
 
 def test_profile_and_settings_beside_the_request_override_the_models() -> None:

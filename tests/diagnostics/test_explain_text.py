@@ -80,7 +80,17 @@ def test_the_messages_of_every_dialect_are_shown(
 
 def test_what_was_left_out_stands_alone() -> None:
     lines = page(BROKEN[:3], {"max_history_messages": 0}, width=80)
-    assert any(line.startswith("[0] user: first") and line.endswith("| ") for line in lines)
+    assert any(line.startswith("[1] assistant: one") and line.endswith("| ") for line in lines)
+
+
+def test_what_limits_left_in_place_is_named_with_its_reason_where_they_removed_something() -> None:
+    lines = page(BROKEN[:3], {"max_history_messages": 0})
+    at = lines.index("pinned")
+    assert lines[at + 1 : at + 3] == [
+        "  messages[0]: before the first answer",
+        "  messages[2]: the newest user message",
+    ]
+    assert "pinned" not in page(BROKEN[:3])
 
 
 def test_faults_changes_and_the_text_are_shown() -> None:

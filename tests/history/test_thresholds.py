@@ -68,10 +68,17 @@ def test_messages_up_to_the_limit_are_left_alone() -> None:
 
 
 def test_the_first_message_beyond_the_limit_takes_the_oldest() -> None:
-    asked = conversation(user("0"), assistant("1"), user("2"), assistant("3"), assistant("4"), user("now"))
+    asked = conversation(assistant("0"), user("1"), user("2"), assistant("3"), assistant("4"), user("now"))
     trimmed, notices = trim(asked, _limit("max_history_messages", 4))
     assert [turn.index for turn in trimmed.turns] == [1, 2, 3, 4, 5]
     assert notices[0].detail == "Limiting history messages from 5 to 4"
+
+
+def test_the_first_message_beyond_the_limit_is_kept_where_it_is_pinned() -> None:
+    asked = conversation(user("0"), assistant("1"), user("2"), assistant("3"), assistant("4"), user("now"))
+    trimmed, notices = trim(asked, _limit("max_history_messages", 4))
+    assert trimmed == asked
+    assert [notice.rule for notice in notices] == ["USER_TURNS_PINNED"]
 
 
 def test_the_first_message_beyond_the_limit_takes_no_part_of_a_group() -> None:

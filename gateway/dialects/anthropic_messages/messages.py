@@ -46,15 +46,22 @@ def encode_message(turn: Turn) -> JsonObject:
 
 def merge_messages(messages: Iterable[JsonObject]) -> list[JsonObject]:
     """Joins neighbouring messages of one role, which the API reads as one: results and what the user says to them."""
-    merged: list[JsonObject] = []
+    runs: list[list[JsonObject]] = []
     for message in messages:
-        last = merged[-1] if merged else None
-        if last is not None and last["role"] == message["role"]:
-            content: list[Json] = [*content_blocks(last["content"]), *content_blocks(message["content"])]
-            merged[-1] = {**last, **message, "content": content}
+        if runs and runs[-1][0]["role"] == message["role"]:
+            runs[-1].append(message)
         else:
-            merged.append(message)
-    return merged
+            runs.append([message])
+    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+
+
+def _joined(run: Sequence[JsonObject]) -> JsonObject:
+    """Returns one message. Of a field that several of them have, the last value is kept."""
+    joined: dict[str, Json] = {}
+    for message in run:
+        joined.update(message)
+    joined["content"] = [block for message in run for block in content_blocks(message["content"])]
+    return joined
 
 
 def content_blocks(content: Json) -> list[Json]:

@@ -4,34 +4,18 @@ from collections.abc import Sequence
 
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.tokens import estimate_text, estimate_tools
-from gateway.history.classify import classify, is_system
+from gateway.history.classify import is_system
 from gateway.history.compress.chain import system_run
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.pinned import pinned_turns
 
 
 def repeated_turns(turns: Sequence[Turn], behind: int) -> tuple[int, ...]:
-    """Returns the positions of the turns before `behind` that follow their summary once more, in order: the user's turn
-    that opened the running loop, and the user's last one. An agent may work for long on one question, and a client
-    writes notes of its own in the user's role meanwhile."""
-    found = {opening_turn(turns), classify(turns).last_user}
+    """Returns the positions of the turns before `behind` that follow their summary once more, in order: the pinned
+    turns of the running loop. An agent may work for long on one question, and a client writes notes of its own in the
+    user's role meanwhile."""
     start = system_run(turns)
-    return tuple(sorted(position for position in found if position is not None and start <= position < behind))
-
-
-def opening_turn(turns: Sequence[Turn]) -> int | None:
-    """Returns the position of the user's turn that opened the running loop: the last one that follows an answer without
-    calls, or the beginning."""
-    opening: int | None = None
-    for position in range(len(turns) - 1, -1, -1):
-        turn = turns[position]
-        if turn.role == "user" and not turn.synthesized:
-            opening = position if opening is None else opening
-        elif turn.role == "tool" or turn.calls:
-            # What the user said after this one was said while the agent worked.
-            opening = None
-        elif turn.role == "assistant" and opening is not None:
-            return opening
-    return opening
+    return tuple([position for position in pinned_turns(turns).of_loop if start <= position < behind])
 
 
 def running_round(turns: Sequence[Turn]) -> int:

@@ -33,13 +33,14 @@ def in_call_order(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], list[Notice]
 
 
 def _in_order(calling: Turn, answering: Sequence[Turn], notices: list[Notice]) -> Sequence[Turn]:
+    calls = calling.calls
     ranks: dict[str, int] = {}
-    for rank, call in enumerate(calling.calls):
+    for rank, call in enumerate(calls):
         ranks.setdefault(call.id, rank)
     results = [(turn, result) for turn in answering for result in turn.results]
-    in_order = sorted(results, key=lambda found: ranks.get(found[1].call_id, len(calling.calls)))
+    in_order = sorted(results, key=lambda found: ranks.get(found[1].call_id, len(calls)))
     if in_order == results:
         return answering
-    detail = f"the results of {len(calling.calls)} calls were put into the order of their calls"
+    detail = f"the results of {len(calls)} calls were put into the order of their calls"
     notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, calling.index))
     return [turn if len(turn.results) == 1 else turn.changed(result) for turn, result in in_order]

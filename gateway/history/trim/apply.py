@@ -1,6 +1,6 @@
 """Trims a conversation to the limits of its route, with cuts between atomic groups only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -10,7 +10,7 @@ from gateway.core.notices import Action, Level, Notice
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
 from gateway.history.trim.plan import Fate, Plan, plan
-from gateway.history.trim.truncate import elision, is_elided, shorten, with_text
+from gateway.history.trim.truncate import elision, is_elided, shorten, shorten_pinned, with_text
 
 
 def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:
@@ -21,23 +21,27 @@ def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list
     """
     turns, notices = shorten(conversation.turns, policy.max_tool_result_chars)
     planned = plan(turns, policy)
+    notices += _limit_notices(planned, policy)
+    notices += _beyond_notice(planned, policy)
     if planned.results or planned.history:
-        notices += _limit_notices(planned, policy)
         notices += _range_notices(turns, planned.fates)
+        pinned = {n: shorten_pinned(turns[n], notices) for n, fate in enumerate(planned.fates) if fate == "shorten"}
         notices += _opening_notice(turns, planned)
         notices += _prefix_notice(turns, planned, policy)
-        turns = tuple(_applied(turns, planned.fates))
+        turns = tuple(_applied(turns, planned.fates, pinned))
     if not notices:
         return conversation, notices
     return msgspec.structs.replace(conversation, turns=turns), notices
 
 
-def _applied(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Turn]:
-    for turn, fate in zip(turns, fates, strict=True):
+def _applied(turns: Sequence[Turn], fates: Sequence[Fate], pinned: Mapping[int, Turn]) -> Iterator[Turn]:
+    for position, (turn, fate) in enumerate(zip(turns, fates, strict=True)):
         if fate == "keep":
             yield turn
         elif fate == "elide":
             yield turn.changed(*(_elided(block) if isinstance(block, ToolResult) else block for block in turn.blocks))
+        elif fate == "shorten":
+            yield pinned[position]
 
 
 def _elided(result: ToolResult) -> ToolResult:
@@ -83,6 +87,13 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
 def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: str, detail: str) -> Notice:
     start = _index(turns, first)
     return Notice("trim", action, rule, detail.format(start, _index(turns, last)), start, level="debug")
+
+
+def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:
+    if planned.beyond:
+        kept = "1 pinned user message is" if planned.beyond == 1 else f"{planned.beyond} pinned user messages are"
+        detail = f"{kept} kept beyond the limit of {policy.max_history_messages} history messages"
+        yield Notice("trim", "seen", "USER_TURNS_PINNED", detail)
 
 
 def _opening_notice(turns: Sequence[Turn], planned: Plan) -> Iterator[Notice]:

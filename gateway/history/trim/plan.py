@@ -1,14 +1,17 @@
-"""Decides for every turn whether it is kept, kept without the body of its results, or left out.
+"""Decides for every turn whether it is kept, kept in part or left out.
 
-Pinned, regardless of the limits: the leading system turns, a summary behind them, the last user turn, and the newest
-group with everything after it. All other turns are removed oldest first and by whole groups, so that no call loses its
-result and no result its call. A limit is a target: the kept part begins at the group in which the exact cut would fall.
+Kept, regardless of the limits: the leading system turns, a summary behind them, the pinned user turns
+(`gateway.history.pinned`), and the newest group with everything after it. All other turns are removed oldest first and
+by whole groups, so that no call loses its result and no result its call; the user turns inside the running loop go
+last, as far as they take no more than half of the limit. A limit is a target: a group that is only in part above it is
+kept.
 
 Where a provider requires the user to begin, the user turn of the oldest kept group stays as well.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Final, Literal
 
 import msgspec
@@ -16,10 +19,12 @@ import msgspec
 from gateway.core.conversation import Turn
 from gateway.core.policy import Policy
 from gateway.history.classify import classify, is_system
-from gateway.history.groups import Group, aligned_start, groups
+from gateway.history.groups import Group, groups
+from gateway.history.pinned import PINNED_CHARS, pinned_turns
 from gateway.history.trim.truncate import is_elided
 
-Fate = Literal["keep", "elide", "drop"]
+# `elide`: without the body of its results; `shorten`: a user turn, with the beginning and the end of its text.
+Fate = Literal["keep", "elide", "shorten", "drop"]
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -32,8 +37,9 @@ class Count(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """The decision for every turn, with the figures behind it.
 
-    It holds the counts of each limit that was exceeded (None: it was not), the groups, where they were needed, and the
-    user turn that was kept beyond the limits (None: no need). `summarized`: older turns are sent as a summary.
+    It holds the counts of each limit that removes something (None: nothing), the groups, where they were needed, and
+    the user turn that was kept because the provider wants the user to begin (None: no need). `beyond`: how many pinned
+    turns exceed the limit of history messages. `summarized`: older turns are sent as a summary.
     """
 
     fates: tuple[Fate, ...]
@@ -41,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
     history: Count | None
     groups: tuple[Group, ...] | None
     opening: int | None = None
+    beyond: int = 0
     summarized: bool = False
 
 
@@ -48,8 +55,9 @@ def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None 
     """Decides which turns stay within the policy's limits. Accepts their groups where they are known already.
 
     `max_tool_results` counts the results that still have their body. `max_history_messages` counts every turn but the
-    leading system turns, the last user turn (it is the question) and the results after it (they are counted as
-    results). Where the user must begin, the user turn that begins is not counted either. A summary never is.
+    leading system turns, the last user turn and the results after it (they are counted as results). The pinned turns
+    among the newest count like any other; older ones stay beyond the limit. Where the user must begin, the user turn
+    that begins is not counted either. A summary never is.
     """
     if _within(turns, policy):
         kept: Fate = "keep"
@@ -66,6 +74,7 @@ def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None 
         None if history is None or history.after == history.before else history,
         planner.known,
         opening,
+        planner.beyond,
         planner.summarized,
     )
 
@@ -87,6 +96,7 @@ class _Planner:
         self._step = policy.trim_step
         self._overflow: Fate = policy.tool_result_overflow
         self._live = [self._live_results(turn) if turn.role == "tool" else 0 for turn in turns]
+        self._pinned = pinned_turns(turns)
         uncounted = {self._classification.last_user, *self._classification.results_since}
         opening = self._classification.system_prefix
         begins = opening < len(turns) and turns[opening].role == "user"
@@ -94,7 +104,8 @@ class _Planner:
         if self.summarized or (begins and policy.profile.first_turn == "user"):
             uncounted.add(opening)
         self._protected = opening + self.summarized
-        self._history = [n for n in range(self._classification.system_prefix, len(turns)) if n not in uncounted]
+        self._counted = {*range(self._classification.system_prefix, len(turns))} - uncounted
+        self.beyond = 0
 
     def _live_results(self, turn: Turn) -> int:
         results = turn.results
@@ -110,9 +121,13 @@ class _Planner:
         return self.known
 
     @cached_property
-    def _free(self) -> list[Group]:
-        pinned = _pinned(self._turns, self._groups, self._classification.last_user, self._protected)
-        return [group for group in self._groups if pinned.isdisjoint(range(group.start, group.stop))]
+    def _old(self) -> list[Group]:
+        """The groups between the protected turns and the newest group."""
+        newest = next((group.start for group in reversed(self._groups) if not self._is_system(group)), 0)
+        return [group for group in self._groups if group.start >= self._protected and group.stop <= newest]
+
+    def _is_system(self, group: Group) -> bool:
+        return all(map(is_system, self._turns[group.start : group.stop]))
 
     def limit_results(self, limit: int | None) -> bool:
         """Removes the oldest results. Returns whether the limit was exceeded."""
@@ -120,7 +135,7 @@ class _Planner:
         taken = 0
         if not excess:
             return False
-        for group in self._free:
+        for group in self._old:
             if taken >= excess:
                 break
             if live := sum(self._live[group.start : group.stop]):
@@ -129,13 +144,47 @@ class _Planner:
         return taken > 0
 
     def limit_history(self, limit: int | None) -> bool:
-        """Removes the oldest groups. Returns whether the limit was exceeded."""
-        counted = [n for n in self._history if self.fates[n] != "drop"]
-        if limit is None or len(counted) <= limit or not self._before(self._cut(counted, len(counted) - limit)):
+        """Removes the oldest groups, and shortens the user turns that stay in their place. Returns whether any went."""
+        counted = [n in self._counted and fate != "drop" for n, fate in enumerate(self.fates)]
+        count = sum(counted)
+        if limit is None or count <= limit:
             return False
-        for group in self._before(self._cut(counted, _stepped(len(counted), limit, self._step))):
-            self._give(group, "drop")
-        return True
+        order = self._oldest_first(limit)
+        before = [0, *accumulate(counted)]
+        beyond = _first_of(order, before, count - limit)
+        removes = any(map(self._is_removable, beyond))
+        if removes:
+            beyond = _first_of(order, before, _stepped(count, limit, self._step))
+        cut = max([group.stop for group in beyond], default=0)
+        if removes:
+            for group in beyond:
+                self._give(group, "drop")
+            self._shorten_before(cut)
+        pinned = sum([counted[n] for n in self._pinned.reasons if n < cut])
+        self.beyond = max(0, min(pinned, self._count_kept() - limit))
+        return removes
+
+    def _count_kept(self) -> int:
+        return len([n for n in self._counted if self.fates[n] != "drop"])
+
+    def _oldest_first(self, limit: int) -> list[Group]:
+        """Returns the groups before the newest one, in the order in which the limit counts them out: the newest user
+        turns inside the running loop come last."""
+        in_loop = self._pinned.in_loop
+        last = {*in_loop[_stepped(len(in_loop), limit // _LARGEST_SHARE, self._step) :]}
+        first = [group for group in self._old if group.start not in last]
+        return [*first, *[group for group in self._old if group.start in last]] if last else first
+
+    def _is_removable(self, group: Group) -> bool:
+        places = range(group.start, group.stop)
+        return any([self.fates[n] != "drop" and n not in self._pinned.reasons for n in places])
+
+    def _shorten_before(self, cut: int) -> None:
+        for n in (*self._pinned.reasons, *self._pinned.in_loop):
+            # The newest one is the question in most requests.
+            long = n < cut and n != self._classification.last_user and len(self._turns[n].text) > PINNED_CHARS
+            if long and self.fates[n] == "keep":
+                self.fates[n] = "shorten"
 
     def keep_opening(self) -> int | None:
         """Keeps the last user turn before the oldest kept turn, if that is not the user's. Returns its position."""
@@ -151,16 +200,10 @@ class _Planner:
     def _is_kept_speech(self, position: int) -> bool:
         return self.fates[position] != "drop" and not is_system(self._turns[position])
 
-    def _cut(self, counted: Sequence[int], excess: int) -> int:
-        raw_start = counted[excess] if excess < len(counted) else len(self._turns)
-        return aligned_start(self._groups, raw_start, self._protected)
-
-    def _before(self, cut: int) -> list[Group]:
-        return [group for group in self._free if group.stop <= cut and self.fates[group.start] != "drop"]
-
     def _give(self, group: Group, fate: Fate) -> None:
+        """Pinned turns stay also where they stand inside a group, as they may in a history that was not repaired."""
         for position in range(group.start, group.stop):
-            if fate == "drop" or self._turns[position].role == "tool":
+            if position not in self._pinned.reasons and (fate == "drop" or self._turns[position].role == "tool"):
                 self.fates[position] = fate
 
     def result_count(self) -> Count:
@@ -168,18 +211,21 @@ class _Planner:
         return Count(sum(self._live), kept)
 
     def history_count(self, opening: int | None) -> Count:
-        return Count(len(self._history), sum(self.fates[n] != "drop" and n != opening for n in self._history))
+        return Count(len(self._counted), self._count_kept() - (opening in self._counted))
 
 
-def _pinned(turns: Sequence[Turn], groups: Sequence[Group], last_user: int | None, protected: int) -> set[int]:
-    newest = next(
-        (group.start for group in reversed(groups) if not all(map(is_system, turns[group.start : group.stop]))), 0
-    )
-    pinned = {*range(protected), *range(newest, len(turns))}
-    return pinned if last_user is None else pinned | {last_user}
+def _first_of(order: Sequence[Group], before: Sequence[int], excess: int) -> list[Group]:
+    """Returns the first groups, with no more counted turns than the excess; `before` counts those before a position."""
+    found: list[Group] = []
+    for group in order:
+        excess -= before[group.stop] - before[group.start]
+        if excess < 0:
+            break
+        found.append(group)
+    return found
 
 
-# A step may remove at most this share of what a limit allows.
+# What a step removes, and what the user turns of the loop take, is at most a limit divided by this.
 _LARGEST_SHARE: Final = 2
 
 

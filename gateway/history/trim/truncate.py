@@ -1,4 +1,4 @@
-"""Cuts long tool results to their head and tail around a neutral marker that counts the omitted characters."""
+"""Cuts long texts to their head and tail around a neutral marker that counts the omitted characters."""
 
 import re
 import unicodedata
@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.core.conversation import Text, ToolResult, Turn
 from gateway.core.notices import Notice
+from gateway.history.pinned import PINNED_CHARS
 
 _MARKER: Final = re.compile(r"\[elided: \d+ chars\]")
 
@@ -118,3 +119,18 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     kept = tuple(block for block in result.content if not isinstance(block, Text))
     new = msgspec.structs.replace(texts[0], text=text) if len(texts) == 1 else Text(text)
     return msgspec.structs.replace(result, content=(new, *kept))
+
+
+def shorten_pinned(turn: Turn, notices: list[Notice]) -> Turn:
+    """Returns a pinned user turn with at most PINNED_CHARS characters in the place of its texts, and adds a notice.
+    Other blocks stay, and so do the fields of a single text."""
+    text = shortened(turn.text, PINNED_CHARS)
+    if text == turn.text:
+        return turn
+    detail = f"a pinned user message was shortened from {len(turn.text)} to {len(text)} characters"
+    notices.append(Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, turn.index))
+    texts = [place for place, block in enumerate(turn.blocks) if isinstance(block, Text)]
+    first = turn.blocks[texts[0]]
+    new = msgspec.structs.replace(first, text=text) if len(texts) == 1 and isinstance(first, Text) else Text(text)
+    rest = [block for block in turn.blocks[texts[0] :] if not isinstance(block, Text)]
+    return turn.changed(*turn.blocks[: texts[0]], new, *rest)

@@ -55,6 +55,19 @@ def test_a_covered_question_follows_the_summary_once_more() -> None:
     assert sent[1].summary
 
 
+def test_a_covered_task_follows_the_summary_also_when_a_tool_has_shown_something_since() -> None:
+    shown = user("Attached media")
+    turns = numbered(system(), user("old"), assistant(), user("x" * 9_000), *_round("a"), shown, *_round("b"))
+    prepared = prepare(Conversation(turns), UNLIMITED, applied(turns, 5))
+    sent = prepared.conversation.turns
+    assert [turn.index for turn in sent] == [0, None, 3, 6, 7, 8]
+    assert sent[2] == turns[3]
+
+
+def _round(call_id: str) -> tuple[Turn, Turn]:
+    return calling(call_id), result(call_id)
+
+
 def test_a_question_behind_the_boundary_is_sent_once() -> None:
     turns = chat_history(3)
     sent = prepare(Conversation(turns), UNLIMITED, applied(turns, 6)).conversation.turns

@@ -1,37 +1,12 @@
 """Tests which turns follow a summary once more, and where the running round begins."""
 
-import msgspec
 import pytest
 
 from gateway.core.conversation import Turn
-from gateway.history.compress.view import opening_turn, repeated_turns, running_round
+from gateway.history.compress.view import repeated_turns, running_round
 from tests.history.strategies import assistant, calling, result, system, user
 
 ROUND = (calling("a"), result("a"))
-NOTE = msgspec.structs.replace(user("[Result of a tool call] x"), synthesized=True)
-
-
-@pytest.mark.parametrize(
-    ("turns", "opening"),
-    [
-        ((user(), *ROUND, *ROUND), 0),
-        ((user("rules"), user("task"), *ROUND), 1),
-        ((system(), user(), *ROUND, user("media"), *ROUND), 1),
-        ((user(), *ROUND, assistant(), user("next"), *ROUND, user("media")), 4),
-        ((user(), *ROUND, assistant(), user("next"), user("and more"), *ROUND), 5),
-        ((user(), *ROUND, assistant("remark"), *ROUND, user("stop, do Z"), *ROUND), 0),
-        ((user(), *ROUND, NOTE, *ROUND), 0),
-        ((user(), *ROUND, assistant(), system("Be kind."), user("next"), *ROUND), 5),
-        ((user(), assistant(), user("next")), 2),
-        ((*ROUND, *ROUND), None),
-        ((*ROUND, user("media"), *ROUND), None),
-        ((), None),
-    ],
-)
-def test_a_loop_is_opened_by_the_last_user_turn_behind_an_answer_or_the_beginning(
-    turns: tuple[Turn, ...], opening: int | None
-) -> None:
-    assert opening_turn(turns) == opening
 
 
 def test_what_is_covered_of_the_opener_and_the_newest_words_is_repeated() -> None:

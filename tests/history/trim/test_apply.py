@@ -11,6 +11,7 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.history.classify import classify, is_system
 from gateway.history.groups import groups
+from gateway.history.pinned import pinned_turns
 from gateway.history.trim.apply import trim
 from gateway.history.trim.plan import plan
 from gateway.history.trim.truncate import is_elided
@@ -58,6 +59,11 @@ def lines(notices: list[Notice]) -> list[str]:
     return [notice.detail for notice in notices if notice.detail.startswith("Limiting ")]
 
 
+def told(notices: list[Notice]) -> list[str]:
+    """What is said about pinned turns beyond the limit."""
+    return [notice.detail for notice in notices if notice.rule == "USER_TURNS_PINNED"]
+
+
 def test_nothing_changes_within_the_limits() -> None:
     asked = conversation(system(), *exchanges(3), user("now"), *rounds(2))
     assert trim(asked, Policy()) == (asked, [])
@@ -71,16 +77,18 @@ def test_none_means_no_limit() -> None:
 
 def test_the_defaults_keep_ten_results_and_fifty_messages() -> None:
     trimmed, notices = trim(conversation(*exchanges(40), user("now"), *rounds(12)), Policy(trim_step=1))
-    assert lines(notices) == ["Limiting tool results from 12 to 10", "Limiting history messages from 92 to 50"]
+    assert lines(notices) == ["Limiting tool results from 12 to 10", "Limiting history messages from 92 to 51"]
     assert sum(not is_elided(body) for body in bodies(trimmed)) == 10
-    assert kept(trimmed)[0] == 42
+    assert kept(trimmed)[:2] == [0, 42]
+    assert told(notices) == ["1 pinned user message is kept beyond the limit of 50 history messages"]
 
 
 def test_the_default_step_cuts_further_than_the_limits_demand() -> None:
     trimmed, notices = trim(conversation(*exchanges(40), user("now"), *rounds(12)), Policy())
-    assert lines(notices) == ["Limiting tool results from 12 to 7", "Limiting history messages from 92 to 42"]
+    assert lines(notices) == ["Limiting tool results from 12 to 7", "Limiting history messages from 92 to 43"]
     assert sum(not is_elided(body) for body in bodies(trimmed)) == 7
-    assert kept(trimmed)[0] == 50
+    assert kept(trimmed)[:2] == [0, 50]
+    assert told(notices) == []
 
 
 def test_old_results_lose_their_body_but_stay_with_their_call() -> None:
@@ -125,15 +133,15 @@ def test_the_newest_group_is_never_split_or_elided() -> None:
     assert trim(conversation(user(), *batch), limits(0, 0))[1] == []
 
 
-def test_zero_keeps_the_newest_group_only() -> None:
+def test_zero_keeps_the_newest_group_and_the_pinned_turns_only() -> None:
     trimmed, notices = trim(conversation(system(), *exchanges(2), user("now"), *rounds(3)), limits(0, 0))
-    assert kept(trimmed) == [0, 5, 10, 11]
-    assert lines(notices) == ["Limiting tool results from 3 to 1", "Limiting history messages from 7 to 1"]
+    assert kept(trimmed) == [0, 1, 5, 10, 11]
+    assert lines(notices) == ["Limiting tool results from 3 to 1", "Limiting history messages from 7 to 2"]
 
 
 def test_zero_keeps_a_question_that_nothing_follows() -> None:
     trimmed, _ = trim(conversation(system(), *exchanges(2), user("now")), limits(0, 0))
-    assert kept(trimmed) == [0, 5]
+    assert kept(trimmed) == [0, 1, 5]
 
 
 def test_the_question_survives_a_loop_longer_than_the_limit() -> None:
@@ -145,7 +153,7 @@ def test_the_question_survives_a_loop_longer_than_the_limit() -> None:
 
 def test_the_whole_system_prefix_is_kept_and_a_later_system_turn_is_history() -> None:
     late = conversation(system("a"), Turn("developer", (Text("b"),)), user("q"), system("late"), *exchanges(3))
-    assert kept(trim(late, limits(history=3))[0]) == [0, 1, 6, 7, 8, 9]
+    assert kept(trim(late, limits(history=3))[0]) == [0, 1, 2, 4, 6, 7, 8, 9]
 
 
 def test_results_of_the_newest_round_stay_when_a_system_turn_follows_them() -> None:
@@ -155,18 +163,17 @@ def test_results_of_the_newest_round_stay_when_a_system_turn_follows_them() -> N
 
 def test_a_prefilled_answer_is_the_newest_group() -> None:
     asked = conversation(*exchanges(2), user("now"), assistant("prefill"))
-    assert kept(trim(asked, limits(0, 0))[0]) == [4, 5]
+    assert kept(trim(asked, limits(0, 0))[0]) == [0, 4, 5]
 
 
 def test_a_cut_inside_a_group_keeps_the_whole_group() -> None:
-    asked = conversation(
-        user("old"), calling("a", "b"), result("a"), result("b"), assistant("follow-up"), *exchanges(1), user()
-    )
+    group = [calling("a", "b"), result("a"), result("b"), assistant("follow-up")]
+    asked = conversation(user("first"), assistant(), *group, *exchanges(1), user())
     for limit in (3, 4, 5, 6):
         trimmed, notices = trim(asked, limits(history=limit))
-        assert kept(trimmed) == [1, 2, 3, 4, 5, 6, 7]
-        assert lines(notices) == ["Limiting history messages from 7 to 6"]
-    assert kept(trim(asked, limits(history=2))[0]) == [5, 6, 7]
+        assert kept(trimmed) == [0, 2, 3, 4, 5, 6, 7, 8]
+        assert lines(notices) == ["Limiting history messages from 8 to 7"]
+    assert kept(trim(asked, limits(history=2))[0]) == [0, 6, 7, 8]
 
 
 def test_a_limit_that_only_a_pinned_group_exceeds_says_nothing() -> None:
@@ -214,9 +221,9 @@ def test_results_are_shortened_before_they_are_counted_out() -> None:
 
 def test_which_messages_went_is_told_at_debug_level() -> None:
     _, notices = trim(conversation(*exchanges(3), user("now"), *rounds(3)), limits(results=1, history=2))
-    told = [(n.level, n.rule, n.index, n.detail) for n in notices if n.level == "debug"]
-    assert told == [
-        ("debug", "MESSAGES_DROPPED", 0, "messages 0 to 5 were dropped"),
+    shown = [(n.level, n.rule, n.index, n.detail) for n in notices if n.level == "debug"]
+    assert shown == [
+        ("debug", "MESSAGES_DROPPED", 1, "messages 1 to 5 were dropped"),
         ("debug", "MESSAGES_DROPPED", 7, "messages 7 to 8 were dropped"),
         ("debug", "TOOL_RESULTS_ELIDED", 10, "the results in messages 10 to 10 were elided"),
     ]
@@ -271,6 +278,86 @@ def test_a_step_keeps_at_least_half_a_limit() -> None:
     assert len(trimmed.turns) == 1 + 2 * 6
 
 
+def test_the_task_stays_when_a_picture_or_a_word_comes_after_results() -> None:
+    told = [user("Attached media"), *rounds(30, 40), user("Stop, do Z."), *rounds(60, 70)]
+    asked = conversation(system(), user("AGENTS.md"), user("the task"), *rounds(40), *told)
+    trimmed, _ = trim(asked, Policy())
+    assert [turn.text for turn in trimmed.turns if turn.role == "user"] == [
+        "AGENTS.md",
+        "the task",
+        "Attached media",
+        "Stop, do Z.",
+    ]
+    zero, _ = trim(asked, limits(0, 0))
+    assert [turn.text for turn in zero.turns if turn.role == "user"] == ["AGENTS.md", "the task", "Stop, do Z."]
+
+
+def reminded(count: int) -> list[Turn]:
+    """So many rounds, with words of the user behind the results of each."""
+    return [turn for n in range(count) for turn in (*rounds(1, n), user(f"reminder {n}"))]
+
+
+def test_the_user_turns_of_the_loop_go_behind_its_rounds_up_to_half_of_the_limit() -> None:
+    trimmed, notices = trim(conversation(user("the task"), *reminded(9)), limits(history=10))
+    spoken = [turn.text for turn in trimmed.turns if turn.role == "user"]
+    assert spoken == ["the task", *(f"reminder {n}" for n in range(3, 9))]
+    assert lines(notices) == ["Limiting history messages from 27 to 12"]
+    assert bodies(trimmed) == ["body 6", "body 7", "body 8"]
+
+
+def test_pinned_turns_beyond_the_limit_are_told_with_their_number() -> None:
+    asked = conversation(
+        user("AGENTS.md"), user("the task"), *exchanges(1)[1:], *rounds(4), user("stop"), *rounds(1, 9)
+    )
+    trimmed, notices = trim(asked, limits(history=5))
+    assert kept(trimmed) == [0, 1, 7, 8, 9, 10, 11, 12, 13]
+    assert lines(notices) == ["Limiting history messages from 12 to 7"]
+    assert told(notices) == ["2 pinned user messages are kept beyond the limit of 5 history messages"]
+
+
+def test_pinned_turns_alone_may_exceed_the_limit_and_are_told_each_time() -> None:
+    asked = conversation(*[user(f"line {n}") for n in range(6)], assistant(), user("now"))
+    trimmed, notices = trim(asked, limits(history=4))
+    assert trimmed == asked
+    assert [(notice.action, notice.level, notice.detail) for notice in notices] == [
+        ("seen", "info", "3 pinned user messages are kept beyond the limit of 4 history messages")
+    ]
+
+
+def test_a_long_pinned_turn_keeps_its_beginning_and_end_where_the_limit_would_remove_it() -> None:
+    task = "begin " + "x" * 20_000 + " end"
+    long = user(task)
+    turns = [long, *rounds(4), user(task), *rounds(4, 4)]
+    assert trim(conversation(*turns), limits(history=50))[1] == []
+    trimmed, notices = trim(conversation(*turns), limits(history=4))
+    first, second = (turn.text for turn in trimmed.turns if turn.role == "user")
+    assert len(first) == 8_000 and first.startswith("begin x") and first.endswith("x end")
+    assert "\n[elided: 12033 chars]\n" in first
+    assert second == task
+    shown = [(n.action, n.level, n.index, n.detail) for n in notices if n.rule == "USER_TURN_SHORTENED"]
+    assert shown == [("shortened", "info", 0, "a pinned user message was shortened from 20010 to 8000 characters")]
+
+
+def test_a_shortened_turn_of_several_parts_keeps_its_pictures() -> None:
+    shown = Turn("user", (Text("a" * 6_000), Image("data:x"), Text("b" * 6_000)))
+    trimmed, _ = trim(conversation(shown, *rounds(4), user("stop"), *rounds(4, 4)), limits(history=2))
+    text, image = trimmed.turns[0].blocks
+    assert isinstance(text, Text) and 7_990 < len(text.text) <= 8_000
+    assert text.text.startswith("a") and text.text.endswith("b")
+    assert image == Image("data:x")
+
+
+@pytest.mark.parametrize("step", [1, 10])
+def test_the_kept_prefix_breaks_no_more_often_than_the_limit_moves(step: int) -> None:
+    """In one loop with words of the user behind each result."""
+    policy = limits(history=50, step=step)
+    breaks = 0
+    for count in range(1, 126):
+        _, notices = trim(conversation(user("the task"), *reminded(count)[:-1]), policy)
+        breaks += any(notice.rule == "PREFIX_CHANGED" for notice in notices)
+    assert breaks <= {1: 125, 10: 50}[step]
+
+
 POLICIES = st.builds(
     Policy,
     max_tool_results=st.none() | st.integers(0, 6),
@@ -287,7 +374,9 @@ def test_law_trimming_again_changes_nothing(turns: tuple[Turn, ...], policy: Pol
     asked = Conversation(turns)
     before = msgspec.json.encode(asked)
     once, _ = trim(asked, policy)
-    assert trim(once, policy) == (once, [])
+    again, notices = trim(once, policy)
+    assert again == once
+    assert {notice.rule for notice in notices} <= {"USER_TURNS_PINNED"}
     assert msgspec.json.encode(asked) == before
 
 
@@ -310,9 +399,7 @@ def test_law_the_pinned_turns_are_always_there_unchanged(turns: tuple[Turn, ...]
     uncut = msgspec.structs.replace(policy, max_tool_result_chars=None)
     trimmed, _ = trim(Conversation(turns), uncut)
     found = classify(turns)
-    pinned = [*turns[: found.system_prefix]]
-    if found.last_user is not None:
-        pinned.append(turns[found.last_user])
+    pinned = [*turns[: found.system_prefix], *(turns[at] for at in pinned_turns(turns).reasons)]
     speaking = [group for group in groups(turns) if not is_system(turns[group.start])]
     pinned += [turn for group in speaking[-1:] for turn in turns[group.start :]]
     assert all(turn in trimmed.turns for turn in pinned)
@@ -330,7 +417,8 @@ def test_law_limits_hold_beyond_the_newest_group(turns: tuple[Turn, ...], policy
         widest = max((group.stop - group.start for group in groups(turns)), default=0)
         system_prefix = classify(trimmed.turns).system_prefix
         uncounted = system_prefix + 1 + len(classify(trimmed.turns).results_since)
-        assert len(trimmed.turns) <= uncounted + policy.max_history_messages + widest
+        pinned = len(pinned_turns(turns).reasons)
+        assert len(trimmed.turns) <= uncounted + policy.max_history_messages + pinned + widest
     assert all(line.split(" from ")[1].split(" to ")[0] > "0" for line in lines(notices))
 
 
@@ -369,13 +457,14 @@ def test_law_a_history_that_the_user_begins_still_begins_with_the_user(turns: tu
 
 
 def test_the_user_turn_of_the_oldest_kept_group_stays_where_the_user_must_begin() -> None:
-    asked = conversation(*exchanges(2), user("old"), *rounds(3), assistant("done"), user("now"), *rounds(1, 3))
-    free, _ = trim(asked, limits(history=5))
-    assert kept(free) == [7, 8, 9, 10, 11, 12, 13, 14]
-    bound = msgspec.structs.replace(limits(history=5), profile=Profile(first_turn="user"))
+    begun = [assistant("I speak first."), user("old"), *rounds(3), assistant("done")]
+    asked = conversation(*begun, user("older"), assistant(), user("now"), *rounds(1, 3))
+    free, _ = trim(asked, limits(history=8))
+    assert kept(free) == [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    bound = msgspec.structs.replace(limits(history=8), profile=Profile(first_turn="user"))
     trimmed, notices = trim(asked, bound)
-    assert kept(trimmed) == [4, *kept(free)]
-    assert [(notice.action, notice.index) for notice in notices if notice.rule == "USER_TURN_KEPT"] == [("seen", 4)]
+    assert kept(trimmed) == [1, *kept(free)]
+    assert [(notice.action, notice.index) for notice in notices if notice.rule == "USER_TURN_KEPT"] == [("seen", 1)]
 
 
 def test_nothing_is_told_where_only_the_users_first_turn_was_to_go() -> None:

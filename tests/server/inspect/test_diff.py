@@ -58,7 +58,7 @@ async def test_other_tools_and_another_model_break_it() -> None:
 
 
 async def test_a_history_that_is_cut_says_where_it_differs_first() -> None:
-    async with running_gateway({**settings(), "max_history_messages": 3}) as gateway:
+    async with running_gateway({**settings(), "max_history_messages": 1}) as gateway:
         first = await asked(gateway, "demo-text", ANSWERED)
         longer: Json = [*ANSWERED, {"role": "assistant", "content": "Bitte."}, {"role": "user", "content": "Noch was."}]
         found = await shown(gateway, f"{await asked(gateway, 'demo-text', longer)}/diff", reveal=1)

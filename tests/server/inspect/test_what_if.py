@@ -35,12 +35,12 @@ async def test_other_limits_are_what_explain_says_and_nothing_is_sent() -> None:
         request_id = await asked(gateway, "demo-chat")
         backend = gateway.app.gateway_state.demo_backends._running["chat"]
         sent = len(backend.requests)
-        rows = await rows_of(gateway, id=request_id, max_history_messages=2, max_tool_results=None)
+        rows = await rows_of(gateway, id=request_id, max_history_messages=0, max_tool_results=None)
         body: Json = {
             "model": "demo-chat",
             "messages": HISTORY,
             "tools": TOOLS,
-            "settings": {"max_history_messages": 2, "max_tool_results": None},
+            "settings": {"max_history_messages": 0, "max_tool_results": None},
         }
         explained = (await gateway.client.post("/v1/explain", json=body)).json()
         assert texts(rows, "trimmed") == [one.get("content") or "" for one in explained["trimmed"]]
