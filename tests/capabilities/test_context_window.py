@@ -22,8 +22,8 @@ from gateway.settings import BackendSettings
 from tests.scripted import ScriptedAdapter
 
 WINDOW: Final = 1000
-# 400 tokens, as they are estimated.
-PROMPT: Final = "word" * 400
+# 400 tokens as they are estimated, 4 of them for the message around the text.
+PROMPT: Final = "word" * 396
 PATHS: Final = {"gemini": "/v1beta/models/m:generateContent"}
 FIELDS: Final[dict[str, dict[str, Json]]] = {
     "openai_chat": {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 800},
