@@ -52,6 +52,7 @@ from tests.adapters.warp.script import struct
 from tests.fuzz.counted import count_work, counted_normalisation, growth
 from tests.fuzz.hostile_answers import CALLS, MARKS, MESSAGES, NATIVE, WARP
 from tests.fuzz.hostile_requests import REQUESTS, dense, union
+from tests.tiers import sample
 
 # Four times the input may cost this many times the work; its square would cost sixteen times.
 TOLERATED: Final = 6
@@ -326,6 +327,7 @@ def _growth(case: Case, least: int = LEAST) -> float:
         before = after
 
 
+@sample(lambda name: name.partition(": ")[0], lambda name: name.rpartition(": ")[2])
 @pytest.mark.parametrize("name", QUICK)
 def test_work_grows_with_the_size_of_the_input(name: str) -> None:
     assert _growth(WORK[name], _LARGE.get(name.rpartition(": ")[2], LEAST)) < TOLERATED
