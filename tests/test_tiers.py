@@ -43,7 +43,8 @@ def test_law(number):
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p _hypothesis_pytestplugin")
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_suite=SUITE)
     pytester.makeini("[pytest]\naddopts = --strict-markers\nmarkers =\n  full: second\n  sample: some")
