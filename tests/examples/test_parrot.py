@@ -3,7 +3,6 @@ import pytest
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.examples.parrot import ParrotAdapter
-from tests.tiers import sample
 
 WIRE = b"""\
 data: {"text": "Good "}
@@ -30,7 +29,6 @@ CASES = [
 ]
 
 
-@sample()
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_parrot_conforms(case: Case, check: Check) -> None:

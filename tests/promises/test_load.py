@@ -84,10 +84,12 @@ async def test_thousands_of_idle_connections_hinder_nobody(opened: GatewayProces
     assert broken(await idle(opened, CONNECTIONS, HEAD_TIMEOUT_S, rounds=2, seconds=0.5)) == []
 
 
+@pytest.mark.full
 async def test_clients_that_take_nothing_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await readers(opened, 10, WRITE_TIMEOUT_S, seconds=0.5)) == []
 
 
+@pytest.mark.full
 async def test_nothing_grows(opened: GatewayProcess) -> None:
     """Everything at once, failures and departures among it."""
     figures = await soak(opened, 0.1, lambda _: None, samples=4, settled_s=0)
