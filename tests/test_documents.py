@@ -138,9 +138,9 @@ def test_the_pages_link_to_files_that_exist() -> None:
 
 
 def test_the_pages_name_make_targets_that_exist() -> None:
-    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / ".pre-commit-config.yaml"]:
-        named = set(re.findall(r"(?:`|entry: )make ([a-z0-9]+)", path.read_text(encoding="utf-8")))
+        named = set(re.findall(r"(?:`|entry: )make ([a-z0-9-]+)", path.read_text(encoding="utf-8")))
         assert named <= targets, f"{path.name} names {named - targets}"
 
 

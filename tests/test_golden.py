@@ -12,6 +12,7 @@ from gateway.testing.golden_format import show
 from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut, cuttings
 from tests.golden_wires import READERS
+from tests.tiers import sample
 
 ROOT = Path(__file__).parent / "golden"
 EVERY = read_all(ROOT, READERS)
@@ -29,6 +30,7 @@ def test_a_scenario_gives_the_expected_files(golden: Golden, rewrite_golden: boo
         assert text == (golden.folder / name).read_bytes().decode("utf-8"), name
 
 
+@sample(lambda golden: (golden.scenario.adapter, golden.scenario.dialect), lambda golden: golden.scenario.status)
 @goldens
 def test_cuts_change_nothing(golden: Golden) -> None:
     outcome = play(golden, _bytewise(golden))

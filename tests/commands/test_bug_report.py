@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from gateway.testing.gateway import gateway_command
 from tests.paths import ROOT
@@ -40,6 +41,7 @@ async def printed(folder: Path, *words: str) -> str:
     return output.decode()
 
 
+@pytest.mark.full
 async def test_a_bug_of_one_copy_is_seen_in_another(tmp_path: Path) -> None:
     first, second = (copy_of_the_project(tmp_path / name) for name in ("first", "second"))
     bug, small = tmp_path / "bug.dragoman.jsonl", tmp_path / "bug.min.dragoman.jsonl"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.core.secrets import is_secret_field, without_secrets
 from tests.recording.redact.canaries import CANARIES, core_of
+from tests.tiers import sample
 
 
 @pytest.mark.parametrize("kind", CANARIES)
@@ -21,6 +22,7 @@ def test_a_secret_of_every_shape_is_redacted(kind: str) -> None:
     assert without_secrets(clean) == clean
 
 
+@sample()
 @pytest.mark.parametrize("kind", CANARIES)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_secret_at_the_begin_of_a_line_is_found_in_json_in_json(kind: str, depth: int) -> None:
@@ -35,6 +37,7 @@ def percent_encoded(text: str) -> str:
     return "".join(char if char.isalpha() else f"%{ord(char):02X}" for char in text)
 
 
+@sample()
 @pytest.mark.parametrize("kind", CANARIES)
 @pytest.mark.parametrize("written", [quote, percent_encoded, lambda text: quote(percent_encoded(text))])
 def test_a_percent_encoded_secret_is_found(kind: str, written: Callable[[str], str]) -> None:
@@ -44,6 +47,7 @@ def test_a_percent_encoded_secret_is_found(kind: str, written: Callable[[str], s
     assert core_of(CANARIES[kind]) not in unquote(unquote(clean)) and without_secrets(clean) == clean
 
 
+@sample()
 @pytest.mark.parametrize("kind", CANARIES)
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 @pytest.mark.parametrize("before", ["", "a", "user:", '{"é": "'])

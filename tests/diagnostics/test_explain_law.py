@@ -28,6 +28,7 @@ from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.encoded_request import adapter as text_adapter
 from tests.history.strategies import broken_turns, valid_turns
+from tests.tiers import sample
 
 MAX: int = 1 << 20
 ANY_STYLE = st.sampled_from(sorted(STYLES))
@@ -70,6 +71,7 @@ def explained(asked: Conversation, how: Policy, adapter: Adapter) -> tuple[Expla
     return told, Exchange(adapter, asked, how).request.body
 
 
+@sample()
 @pytest.mark.parametrize("wire", PRESETS)
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=15)

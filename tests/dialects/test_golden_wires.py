@@ -26,6 +26,7 @@ from gateway.testing.golden import Golden, read_all
 from tests.dialects.cases import CASES
 from tests.golden_wires import READERS
 from tests.paths import ROOT
+from tests.tiers import sample
 
 HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a-model", lambda: 1_700_000_000)
 # A wire is cut in the middle of each event, and so many bytes around its end; and at so many places of its length.
@@ -94,6 +95,7 @@ def streamed(case: DialectCase, opened: Exchange, wire: bytes) -> tuple[bytes, l
     return data + encoder.close(), events, None
 
 
+@sample("golden", lambda golden, case: (golden.scenario.adapter, str(case)))
 @goldens
 @cases
 def test_a_wire_says_the_same_whole_and_streamed(case: DialectCase, golden: Golden) -> None:
@@ -145,6 +147,7 @@ def finished_at(name: str) -> int:
     return len(golden.wire.rstrip())
 
 
+@sample("golden", lambda golden, case: (golden.scenario.adapter, str(case)))
 @goldens
 @cases
 def test_a_wire_that_is_cut_off_is_a_failure(case: DialectCase, golden: Golden) -> None:

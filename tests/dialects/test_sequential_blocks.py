@@ -146,7 +146,7 @@ def test_the_open_block_is_known() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None, database=None)
 @given(answers())
 def test_nothing_is_lost_and_one_block_is_open_at_a_time(events: list[Event]) -> None:
     text, reasoning, opened = "", "", 0

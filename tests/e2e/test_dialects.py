@@ -25,6 +25,7 @@ from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from tests.dialects.cases import CASES
 from tests.e2e.dialect_wires import WIRES, Wire, WireGateway, wire_gateway
 from tests.paths import ROOT
+from tests.tiers import sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -255,6 +256,7 @@ async def gateway() -> AsyncIterator[WireGateway]:
         yield opened
 
 
+@sample(("case", "wire"), ("case", "scenario"), ("wire", "scenario"))
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize(("case", "wire"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
 async def test_a_dialect_works_with_a_wire(

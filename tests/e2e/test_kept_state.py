@@ -17,6 +17,7 @@ from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.dialects.cases import CASES
 from tests.e2e.dialect_wires import Response, Wire, WireGateway
 from tests.e2e.test_dialects import WEATHER, results, user
+from tests.tiers import sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,6 +93,7 @@ WORDS: Final[Mapping[str, str]] = {
 }
 
 
+@sample()
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 @pytest.mark.parametrize("case", DIALECTS, ids=str)

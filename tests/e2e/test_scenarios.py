@@ -30,6 +30,7 @@ from tests.e2e.demo_gateway import (
     user,
 )
 from tests.e2e.expected import CAT, HELLO, HTTP, PART, STREAMS, UNICODE, Expected
+from tests.tiers import sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -118,6 +119,7 @@ async def test_every_answer_in_both_encodings(demo: DemoGateway, name: str) -> N
     await asyncio.gather(*(both(model) for model in models_for(name)))
 
 
+@sample(lambda name: (STREAMS[name].finish, STREAMS[name].code, len(STREAMS[name].calls)))
 @pytest.mark.parametrize("name", STREAMS)
 async def test_every_answer_in_every_framing(demo: DemoGateway, name: str) -> None:
     """The framing changes how an event is written, never what it says."""

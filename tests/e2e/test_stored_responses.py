@@ -221,6 +221,7 @@ async def test_explain_shows_what_stands_before_the_request(client: AsyncOpenAI,
     assert unknown.json()["error"]["code"] == "previous_response_not_found"
 
 
+@pytest.mark.full
 async def test_every_immediate_follow_up_finds_its_response(gateway: WireGateway) -> None:
     async def chain(length: int) -> None:
         previous: str | None = None

@@ -64,7 +64,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(VALUES)
 def test_whatever_python_writes_can_be_read(value: object) -> None:
     assert decode_json(json.dumps(value).encode(), lenient=True) == _without_surrogates(value)
@@ -83,7 +83,7 @@ def _without_surrogates(value: object) -> object:
             return value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.binary(max_size=80) | st.text("\\ud8cDef0\"'", max_size=40).map(str.encode))
 def test_any_bytes_are_a_value_or_not_json(data: bytes) -> None:
     for lenient in (False, True):

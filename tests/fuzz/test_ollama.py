@@ -172,6 +172,7 @@ SIZES: Final[Mapping[str, Callable[[int], bytes]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SIZES)
 def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
     def work(count: int) -> Work:

@@ -57,6 +57,7 @@ from tests.dialects.cases import CASES
 from tests.fuzz.counted import count_work, counted_normalisation, growth
 from tests.fuzz.hostile_answers import CALLS, MARKS, MESSAGES, NATIVE, WARP
 from tests.fuzz.hostile_requests import REQUESTS, dense, union
+from tests.tiers import sample
 
 # Four times the input may cost this many times the work; its square would cost sixteen times.
 TOLERATED: Final = 6
@@ -364,6 +365,7 @@ def _growth(case: Case, least: int = LEAST) -> float:
         before = after
 
 
+@sample(lambda name: name.partition(": ")[0], lambda name: name.rpartition(": ")[2])
 @pytest.mark.parametrize("name", QUICK)
 def test_work_grows_with_the_size_of_the_input(name: str) -> None:
     kind = name.rpartition(": ")[2]

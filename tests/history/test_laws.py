@@ -3,6 +3,7 @@
 import copy
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,6 +179,7 @@ def test_preparing_twice_changes_nothing(turns: tuple[Turn, ...]) -> None:
     assert prepare(once, policy).conversation == once
 
 
+@pytest.mark.full
 def test_thousands_of_broken_messages_are_mended() -> None:
     """Every shape that tempts to look around once per message. (What that costs: tests/fuzz/test_work.py.)"""
     size = 4_000

@@ -10,6 +10,7 @@ import pytest
 from tests.hostile import bodies, gemini, heads, messages, odd_bodies, odd_heads, ollama, responses, routes
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
+from tests.tiers import sample
 
 CHAT: Final = b"/v1/chat/completions"
 EXPLAIN: Final = b"/v1/explain"
@@ -75,6 +76,7 @@ async def test_every_hostile_request_is_refused(attacked: AttackedGateway, group
     assert len(attacked.backend.seen) == 1  # the greeting that asked for its health
 
 
+@sample(lambda group: group.removesuffix(" to a gRPC wire"))
 @pytest.mark.parametrize("group", MENDED)
 async def test_every_hostile_history_is_served_or_refused(attacked: AttackedGateway, group: str) -> None:
     assert await attacked.attack(MENDED[group]()) == {}

@@ -13,6 +13,7 @@ from tests.promises.disconnecting_client import leave, let_go
 from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
 from tests.server.samples import value_of
+from tests.tiers import sample
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -47,6 +48,7 @@ def _script(phase: Phase, wire: str) -> Script:
     return script
 
 
+@sample()
 @pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", PHASES)

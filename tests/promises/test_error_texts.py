@@ -16,6 +16,7 @@ from gateway.testing.faulty import END, Connection, Script, answer, chunk, fault
 from gateway.testing.gateway import hello
 from tests.promises.wire_gateway import frames, wire_gateway
 from tests.promises.wires import WIRES, Wire, warp_frame
+from tests.tiers import sample
 
 WORD: Final = "kryptonite"
 # What a client may read in the backend's own words: these statuses stay what they are.
@@ -103,6 +104,7 @@ def _cases(wire: str) -> Mapping[str, Script]:
     return {name.replace(" ", "_"): script for name, script in cases.items()}
 
 
+@sample(lambda wire: wire == "protobuf")
 @pytest.mark.parametrize("wire", WIRES)
 async def test_no_word_of_a_backend_gets_out_but_in_a_4xx_that_the_client_can_act_on(wire: str) -> None:
     async with AsyncExitStack() as stack:

@@ -25,6 +25,7 @@ from tests.promises.table import GRPC_PROMISES, PROMISES
 from tests.promises.test_oddities import ODDITIES
 from tests.promises.wire_gateway import SHORT, TIMEOUTS, finishes, frames
 from tests.promises.wires import WIRES
+from tests.tiers import sample
 
 PROMISED: Final = {row.id: row for row in (*PROMISES, *GRPC_PROMISES)}
 # Any: each wire has its own type of answers.
@@ -92,6 +93,7 @@ async def gateway() -> AsyncIterator[RunningGateway]:
         yield running
 
 
+@sample()
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("wire", "name"), [(wire, name) for wire, kinds in DEMO.items() for name in kinds])
 async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: str, gateway: RunningGateway) -> None:

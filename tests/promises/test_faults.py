@@ -14,6 +14,7 @@ from tests.promises.played_fault import Played, check_counters, check_log
 from tests.promises.table import PROMISES, Promise
 from tests.promises.wire_gateway import SHORT, TIMEOUTS, wire_gateway
 from tests.promises.wires import WIRES
+from tests.tiers import sample
 
 
 def _plays(row: Promise) -> list[Played]:
@@ -35,6 +36,7 @@ PLAYED: Final = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize(("row", "wire"), PLAYED, ids=[f"{row.id}-{wire}" for row, wire in PLAYED])
 async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")

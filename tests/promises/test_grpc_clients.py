@@ -17,6 +17,7 @@ from tests.promises.disconnecting_client import chat_request, leave, let_go
 from tests.promises.grpc_faults import BEGIN, END, ENTRY, TEXT
 from tests.server.samples import value_of
 from tests.server.upstream.http2.peer import Peer, serving
+from tests.tiers import sample
 
 LARGE: Final = envelope(answer("parts", {"parts": [{"text": "x" * 16_000}]}))
 
@@ -80,6 +81,7 @@ class Backend:
             await asyncio.sleep(0.005)
 
 
+@sample()
 @pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", PHASES)

@@ -16,6 +16,7 @@ from tests.promises.played_fault import Played, check_counters, check_log
 from tests.promises.table import GRPC_PROMISES, Promise
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS
 from tests.server.upstream.http2.peer import serving
+from tests.tiers import sample
 
 # Only this fault is seen by the limit of connecting.
 NO_SETTINGS: Final = {**TIMEOUTS, "connect": 0.3, "first_byte": 60}
@@ -25,6 +26,7 @@ def test_every_kind_has_one_promise_and_faults() -> None:
     assert [row.id for row in GRPC_PROMISES] == [*GRPC_FAULTS_BY_KIND] == [*GRPC_FAILURES]
 
 
+@sample(lambda row: row.early.status)
 @pytest.mark.parametrize("row", GRPC_PROMISES, ids=lambda row: row.id)
 async def test_a_promise_is_kept(row: Promise, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")

@@ -23,6 +23,7 @@ from tests.promises.hostile import REQUESTS, answering, scripts
 from tests.promises.measured_gateway import Probed, Reading, probed_gateway
 from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway, wire_settings
 from tests.promises.wires import WIRES
+from tests.tiers import sample
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -33,6 +34,7 @@ KEPT_BLOCKS: Final = 20_000
 JSON: Final = {"content-type": "application/json"}
 
 
+@sample(lambda wire: wire == "protobuf")
 @pytest.mark.parametrize("wire", WIRES)
 async def test_no_answer_is_cut_off_in_silence(wire: str) -> None:
     """Cut after every single byte, an answer is complete or an error, to clients that stream and those that do not."""
@@ -128,6 +130,7 @@ def _saying(wire: bytes) -> Script:
     return script
 
 
+@pytest.mark.full
 @linux
 async def test_one_large_event_leaves_the_loop_to_others(tmp_path: Path) -> None:
     told = {kind: _saying(_of_size(kind, LARGE)) for kind in DENSE}
@@ -142,6 +145,7 @@ async def test_one_large_event_leaves_the_loop_to_others(tmp_path: Path) -> None
     assert {kind: seconds for kind, seconds in stood_still.items() if seconds > LARGE_STOOD_STILL_S} == {}
 
 
+@pytest.mark.full
 @linux
 @pytest.mark.parametrize("wire", WIRES)
 async def test_hostile_cases_are_cheap(wire: str, tmp_path: Path) -> None:

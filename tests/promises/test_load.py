@@ -71,6 +71,7 @@ def seen(figures: list[Figure], what: str) -> float:
     return next(figure.seen for figure in figures if figure.what == what)
 
 
+@pytest.mark.full
 async def test_a_thousand_streams_stay_apart(opened: GatewayProcess) -> None:
     """All wires by turns; there is room for a thousand, and the others are sent away with words."""
     figures = await streams(opened, WIRES, 1050, deltas=12, delay_ms=300)
@@ -78,14 +79,17 @@ async def test_a_thousand_streams_stay_apart(opened: GatewayProcess) -> None:
     assert seen(figures, "under way at once") > 300
 
 
+@pytest.mark.full
 async def test_thousands_of_idle_connections_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await idle(opened, CONNECTIONS, HEAD_TIMEOUT_S, rounds=2, seconds=0.5)) == []
 
 
+@pytest.mark.full
 async def test_clients_that_take_nothing_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await readers(opened, 10, WRITE_TIMEOUT_S, seconds=0.5)) == []
 
 
+@pytest.mark.full
 async def test_nothing_grows(opened: GatewayProcess) -> None:
     """Everything at once, failures and departures among it."""
     figures = await soak(opened, 0.1, lambda _: None, samples=4, settled_s=0)
@@ -93,6 +97,7 @@ async def test_nothing_grows(opened: GatewayProcess) -> None:
     assert broken([figure for figure in figures if figure.what != "descriptors afterwards"]) == []
 
 
+@pytest.mark.full
 async def test_the_gateway_survives_a_lack_of_descriptors(behind: BackendAddresses, tmp_path: Path) -> None:
     with gateway_process(tmp_path, behind, {"max_connections": 10 * LIMIT}, LIMIT) as lacking:
         assert broken(await descriptors(lacking, seconds=1.5, share=0.95)) == []
@@ -101,6 +106,7 @@ async def test_the_gateway_survives_a_lack_of_descriptors(behind: BackendAddress
     assert "upstream_failure" not in told
 
 
+@pytest.mark.full
 async def test_clients_are_refused_with_words_while_backends_have_many_descriptors(
     behind: BackendAddresses, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from gateway.testing.gateway import RunningGateway
 from tests.promises.wire_gateway import TIMEOUTS, finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES, Wire
 from tests.server.samples import value_of
+from tests.tiers import sample
 
 
 class Oddity(msgspec.Struct, frozen=True):
@@ -129,6 +130,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
 )
 
 
+@sample()
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("odd", ODDITIES, ids=[odd.id for odd in ODDITIES])
 async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:

@@ -68,6 +68,7 @@ STORED: Final = 'gateway_summaries_total{backend="b",outcome="stored"} 1.0'
 SIGHTED: Final = 'gateway_notices_total{rule="SUMMARY_CANDIDATE",stage="state"} 1.0'
 
 
+@pytest.mark.full
 async def test_fifty_equal_requests_to_four_workers_cost_one_summary(tmp_path: Path) -> None:
     async with scripted_model() as model, gateway(tmp_path, model, workers=4) as command:
         await ask(command.base_url, agent_history(LONG))
@@ -79,6 +80,7 @@ async def test_fifty_equal_requests_to_four_workers_cost_one_summary(tmp_path: P
         assert len(model.summarised) == 1 and len(model.sent) < len(agent_history(LONG))
 
 
+@pytest.mark.full
 async def test_a_worker_that_is_killed_leaves_nothing_and_another_one_does_the_work(tmp_path: Path) -> None:
     async with scripted_model() as model:
         async with gateway(tmp_path, model) as command:
@@ -113,6 +115,7 @@ async def test_a_request_is_sent_with_the_same_bytes_after_a_restart(tmp_path: P
         assert model.bodies[-1] == model.bodies[-2]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("enabled", [False, True])
 async def test_compression_that_is_off_is_not_even_loaded(enabled: bool, tmp_path: Path) -> None:
     settings = {

@@ -17,6 +17,7 @@ from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backen
 from tests.promises.wire_gateway import TIMEOUTS, finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES, Wire, broken_call
 from tests.server.samples import value_of
+from tests.tiers import sample
 
 ENVELOPE: Final = b'data: {"choices":[{"index":0,"delta":%s,"finish_reason":null}]}\n\n'
 
@@ -111,6 +112,7 @@ BEGIN: Final = {"native": b'{"delta":{"content":"one"},"index":0}', "completions
 TWO_ENDS: Final = {"native": WIRES["native"], "completions": COMPLETIONS}
 
 
+@sample()
 @pytest.mark.parametrize("at_once", [False, True], ids=["later", "at once"])
 @pytest.mark.parametrize("name", BEHIND)
 @pytest.mark.parametrize("wire", TWO_ENDS)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "tests" / "examples"
@@ -29,6 +31,7 @@ def test_it_is_alive(check: LiveCheck) -> None:
 """
 
 
+@pytest.mark.full
 def test_both_examples_and_a_live_backend_pass_without_configuration(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     for name in ("parrot", "magpie"):

@@ -74,6 +74,7 @@ def test_an_unused_response_fails_the_test(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*nobody asked for the recorded responses 1*"])
 
 
+@pytest.mark.full
 def test_a_request_that_does_not_fit_fails_the_test_with_the_difference(pytester: pytest.Pytester) -> None:
     body = recorded(pytester.path / "a.dragoman.jsonl")
     lines = (
@@ -85,6 +86,7 @@ def test_a_request_that_does_not_fit_fails_the_test_with_the_difference(pytester
     result.stdout.fnmatch_lines(['*no recorded response*messages?0?.content: recorded*now "Other"*'])
 
 
+@pytest.mark.full
 def test_a_response_can_be_broken(pytester: pytest.Pytester) -> None:
     body = recorded(pytester.path / "a.dragoman.jsonl")
     lines = "dragoman.fail('truncated')\nwith pytest.raises(Exception):\n    ask(dragoman.base_url, BODY)"
@@ -92,6 +94,7 @@ def test_a_response_can_be_broken(pytester: pytest.Pytester) -> None:
     run(pytester).assert_outcomes(passed=1)
 
 
+@pytest.mark.full
 def test_a_fixture_without_its_marker_says_so(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(dragoman):\n    pass")
     result = run(pytester)
@@ -99,6 +102,7 @@ def test_a_fixture_without_its_marker_says_so(pytester: pytest.Pytester) -> None
     result.stdout.fnmatch_lines(["*needs the marker @pytest.mark.dragoman(FILE)*"])
 
 
+@pytest.mark.full
 def test_recording_needs_an_upstream(pytester: pytest.Pytester) -> None:
     project(pytester, {}, "pass")
     result = run(pytester, "--dragoman-record=new")
@@ -106,6 +110,7 @@ def test_recording_needs_an_upstream(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*recording needs the base URL*"])
 
 
+@pytest.mark.full
 async def test_what_is_missing_is_recorded_once_new_or_all(pytester: pytest.Pytester) -> None:
     body = {"model": "demo-chat", "messages": [{"role": "user", "content": "my key is sk-abcdefghijklmnop"}]}
     lines = "assert b'chat.completion' in ask(dragoman.base_url, BODY)"
@@ -133,6 +138,7 @@ async def test_what_is_missing_is_recorded_once_new_or_all(pytester: pytest.Pyte
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.full
 def test_an_upstream_that_does_not_answer_fails_the_test_and_says_so(pytester: pytest.Pytester) -> None:
     lines = "with pytest.raises(Exception, match='404'):\n    ask(dragoman.base_url, BODY)"
     path = project(pytester, {}, lines, ', upstream="http://127.0.0.1:1"')
@@ -142,6 +148,7 @@ def test_an_upstream_that_does_not_answer_fails_the_test_and_says_so(pytester: p
     assert not path.exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("marker", [", side='both'", ", match='some'"])
 def test_an_option_of_the_marker_that_does_not_exist_is_refused(pytester: pytest.Pytester, marker: str) -> None:
     body = recorded(pytester.path / "a.dragoman.jsonl")

@@ -29,6 +29,7 @@ from tests.adapters.anthropic_messages.wires import (
     text,
     thinking,
 )
+from tests.tiers import sample
 
 START: Final = ResponseStart("m1", "m")
 SIGNED: Final = with_provider_state("anthropic", {"signature": "s"})
@@ -111,6 +112,7 @@ CASES = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -471,7 +471,7 @@ KINDS: Final = st.sampled_from(
 FIELDS: Final = st.dictionaries(st.sampled_from(["index", "delta", "content_block", "message", "usage", "error"]), JSON)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(st.builds(lambda kind, fields: {**fields, "type": kind}, KINDS, FIELDS), max_size=6), st.booleans())
 def test_any_events_are_read_or_an_error(odd: list[wires.Event], own_client: bool) -> None:
     try:

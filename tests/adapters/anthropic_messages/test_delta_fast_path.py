@@ -91,7 +91,7 @@ def event(index: int, delta: wires.Event, more: wires.Event) -> wires.Event:
 EVENTS = st.builds(event, st.integers(-1, 5), DELTAS, MORE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(st.lists(EVENTS, max_size=8), st.booleans())
 def test_an_event_means_what_it_means_when_read_in_full(odd: list[wires.Event], own_client: bool) -> None:
     opened: list[wires.Event] = [

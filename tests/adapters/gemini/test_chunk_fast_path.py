@@ -92,7 +92,7 @@ CHUNKS = st.builds(
 ) | st.sampled_from([b"{", b"\xff", b"[]", b"{}"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(st.lists(CHUNKS, max_size=6), st.booleans())
 def test_a_chunk_means_what_it_means_when_read_in_full(odd: list[bytes], passes: bool) -> None:
     wire = [written(chunk(text("a"))), *odd, written(chunk(text(""), finish="STOP"))]

@@ -19,6 +19,7 @@ from gateway.core.events import (
 from gateway.core.provider_state import with_provider_state
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.gemini.wires import call, chunk, sse, text, usage
+from tests.tiers import sample
 
 START = ResponseStart("r", "m")
 STATE = with_provider_state("google", {"thought_signature": "c2ln"})
@@ -77,6 +78,7 @@ CASES = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -184,7 +184,7 @@ ANSWERS = objects(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(ANSWERS, st.booleans())
 def test_every_answer_means_what_it_means_when_read_in_full(document: Json, escaped: bool) -> None:
     body = json.dumps(document, ensure_ascii=escaped).encode()

@@ -13,6 +13,7 @@ from gateway.core.events import (
 )
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.openai_chat.wires import call, chunk, completion, sse, usage
+from tests.tiers import sample
 
 START = ResponseStart("c1", "m")
 
@@ -80,6 +81,7 @@ CASES = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -277,7 +277,7 @@ CHOICES = objects({"index": st.just(0), "delta": DELTAS, "finish_reason": st.sam
 CHUNKS = objects({"choices": st.lists(CHOICES, max_size=2), "usage": VALUES, "id": st.text(max_size=2)})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(CHUNKS, max_size=6), st.booleans())
 def test_odd_chunks_give_events_in_order_or_a_backend_error(chunks: list[Json], done: bool) -> None:
     try:
@@ -286,7 +286,7 @@ def test_odd_chunks_give_events_in_order_or_a_backend_error(chunks: list[Json], 
         assert error.status >= 400
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(st.lists(CALLS, min_size=1, max_size=2), max_size=6))
 def test_calls_keep_their_own_ids(pieces: list[list[Json]]) -> None:
     deltas = [chunk({"tool_calls": list(entries)}) for entries in pieces]

@@ -135,7 +135,7 @@ DELTAS = st.one_of(
 FIELDS = st.sampled_from([{}, {}, {}, {"fp": 1}, {"content": "a"}])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(st.tuples(DELTAS, FIELDS), max_size=10))
 def test_what_is_learned_changes_nothing(pieces: list[tuple[Json, dict[str, Json]]]) -> None:
     wire = sse(*(chunk(delta, None, **fields) for delta, fields in pieces), chunk(finish="stop"))

@@ -31,6 +31,7 @@ from tests.adapters.openai_responses.wires import (
     usage,
     whole,
 )
+from tests.tiers import sample
 
 START: Final = ResponseStart("r1", "m")
 STATE: Final = with_provider_state("openai", {"id": "rs_1", "encrypted_content": "e"})
@@ -94,6 +95,7 @@ CASES = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -108,7 +108,7 @@ ANSWERS: Final = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(ANSWERS)
 def test_a_piece_means_the_same_on_both_paths(events: Sequence[WireEvent]) -> None:
     wire = sse(created(), *events, ended())

@@ -23,6 +23,7 @@ from gateway.testing import decode_checks, encode_checks
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.proto.mappings import MAPPINGS
 from tests.adapters.proto.services import ANSWERS, WRITERS, answer
+from tests.tiers import sample
 
 LOOK: JsonObject = {"type": "object", "properties": {"at": {"type": "string"}, "depth": {"type": "integer"}}}
 TOOLS = (ToolSpec("look", parameters=LOOK), ToolSpec("walk"))
@@ -134,12 +135,14 @@ CARRIERS = [
 FRAMED = (*decode_checks.CHECKS, encode_checks.request_is_well_formed, encode_checks.request_is_readable)
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_protobuf_backends_conform(case: Case, check: Check) -> None:
     check(case)
 
 
+@sample()
 @pytest.mark.parametrize("check", FRAMED)
 @pytest.mark.parametrize("case", CARRIERS, ids=str)
 def test_other_carriers_conform(case: Case, check: Check) -> None:

@@ -12,6 +12,7 @@ from gateway.core.errors import SettingsError
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from tests.adapters.proto.mappings import DELTAS, FORMS, MAPPINGS, PARTS, RELAY, TALK, TENSORS, Entry
+from tests.tiers import sample
 
 # Words of the service itself, which no schema holds, and a path and a file.
 FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", "None", TALK["schema"]["set"]}
@@ -86,6 +87,7 @@ CASES = [
 ]
 
 
+@sample(("service", "key"), "meant")
 @pytest.mark.parametrize(("service", "path", "text", "new", "meant", "key"), CASES)
 def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(
     service: str, path: Path, text: str, new: str, meant: str, key: bool

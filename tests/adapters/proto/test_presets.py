@@ -19,6 +19,7 @@ from tests.adapters.proto.test_conformance import TOOLS
 from tests.golden_wires import READERS, preset_messages
 from tests.paths import ROOT
 from tests.promises.wire_gateway import frames, text_of
+from tests.tiers import sample
 
 FOLDER: Final = ROOT / "adapters" / "proto" / "presets"
 # The demo backend has tests of its own.
@@ -49,6 +50,7 @@ def test_every_preset_has_a_golden_scenario() -> None:
     assert all(golden.scenario.options["preset"] == name for name, golden in GOLDENS.items())
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_conform(name: str, check: Check) -> None:

@@ -11,6 +11,7 @@ from gateway.core.events import Finish, ResponseStart, TextDelta, ToolCallDelta,
 from gateway.testing.conformance import CHECKS, Case, Check
 from gateway.tool_calls.parsers.format import id_prefix
 from tests.adapters.text import answers
+from tests.tiers import sample
 
 USAGE = UsageReport(3, 5, 8)
 START, SAID = ResponseStart(), TextDelta(answers.TEXT)
@@ -116,6 +117,7 @@ def test_every_wire_is_held_to_the_kit() -> None:
     assert PRESETS.keys() <= {str(case.options.get("wire", "llama_cpp")) for case in CASES}
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -18,6 +18,7 @@ from tests.adapters.warp.script import (
     output,
     reasoning,
 )
+from tests.tiers import sample
 
 TOTALS = {"warp_token_usage": {"auto": {"total_tokens": 7}}}
 TEXT = (
@@ -49,6 +50,7 @@ CASES = [
 ]
 
 
+@sample()
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_adapter_conforms(case: Case, check: Check) -> None:

@@ -36,6 +36,7 @@ from tests.adapters.warp.script import (
     task,
     update,
 )
+from tests.tiers import sample
 
 TEXT = acts(BEGIN) + acts(add(output("Hé"))) + acts(more("l\u2028lo")) + acts(more("\U0001f468")) + acts(COMMIT)
 CALLS = acts(add(mcp_call("k1", args={"n": 5}), mcp_call("k2", args={"s": "日本"})))
@@ -79,6 +80,7 @@ def test_random_cuts_change_nothing(data: st.DataObject, name: str) -> None:
     assert join(replay(decoder(), data.draw(pieces(WIRES[name])))) == join(decode(WIRES[name]))
 
 
+@sample()
 @pytest.mark.parametrize("options", [*OPTIONS, {"strict_frames": False}])
 @pytest.mark.parametrize("name", WIRES)
 def test_a_shortened_answer_is_truncated_or_complete(name: str, options: dict[str, Any]) -> None:

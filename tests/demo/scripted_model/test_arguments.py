@@ -156,6 +156,7 @@ def test_a_tool_without_parameters_gets_an_empty_object(parameters: dict[str, Js
     assert build_arguments(parameters, "do it") == {}
 
 
+@pytest.mark.full
 def test_a_schema_that_leads_back_or_asks_for_much_is_answered_in_bounded_work() -> None:
     back: Json = {"$ref": "#/$defs/back"}
     endless: dict[str, Json] = {

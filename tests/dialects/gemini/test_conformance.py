@@ -8,6 +8,7 @@ import pytest
 from gateway.dialects.gemini.dialect import GeminiDialect
 from gateway.testing.dialect_checks import CHECKS, DialectCase, DialectCheck
 from tests.dialects.gemini import client
+from tests.tiers import sample
 
 CASE: Final = DialectCase(
     GeminiDialect,
@@ -22,6 +23,7 @@ CASE: Final = DialectCase(
 ARRAY: Final = msgspec.structs.replace(CASE, read_stream=client.read_array, write_target=client.array_target)
 
 
+@sample()
 @pytest.mark.parametrize("case", [CASE, ARRAY], ids=["events", "array"])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_gemini_conforms(check: DialectCheck, case: DialectCase) -> None:

@@ -244,7 +244,7 @@ MESSAGE = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(MESSAGE, min_size=1, max_size=5))
 def test_decode_then_encode_is_the_identity_on_valid_messages(messages: list[Json]) -> None:
     conversation = decode(request(messages))
@@ -266,7 +266,7 @@ ODD: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(ODD, st.lists(ODD, max_size=4))
 def test_any_json_is_a_conversation_or_an_invalid_request(envelope: Json, messages: list[Json]) -> None:
     top = envelope if isinstance(envelope, dict) else {}
@@ -280,7 +280,6 @@ def test_any_json_is_a_conversation_or_an_invalid_request(envelope: Json, messag
             assert sent(conversation)["model"] == conversation.model
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_an_invalid_request(body: bytes) -> None:
     refused(body)

@@ -218,7 +218,7 @@ FIELDS = (
 PIECES: tuple[Event, ...] = (TextDelta("x"), ReasoningDelta("x"), ToolCallDelta(0, "x"), ToolCallDelta(1, "x"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(st.tuples(st.sets(st.sampled_from(range(len(FIELDS)))), st.sampled_from(PIECES)), max_size=6))
 def test_every_delta_has_its_own_fields_and_no_others(steps: list[tuple[set[int], Event]]) -> None:
     events: list[Event] = [START, ToolCallStart(0, "a", "f"), ToolCallStart(1, "b", "f")]
@@ -274,7 +274,6 @@ def test_an_error_is_one_frame_and_the_end() -> None:
     assert made.fail(BackendTruncated("again")) == b""
 
 
-@settings(max_examples=100, deadline=None)
 @given(answers(), st.booleans())
 def test_the_official_client_folds_the_stream_to_the_whole_answer(events: list[Event], include_usage: bool) -> None:
     grammar = Grammar()

@@ -120,6 +120,7 @@ def test_a_label_is_found_however_far_in_its_line_it_stands(filler: str, label: 
     assert not needs_guard(filler + "x" + label, Labels())
 
 
+@pytest.mark.full
 def test_quoting_many_lines_needs_little_memory() -> None:
     body = "\n" * 1_000_000 + "User: x"
     tracemalloc.start()

@@ -42,6 +42,7 @@ async def test_the_script_sends_the_recorded_bytes(tmp_path: Path) -> None:
     assert all(b"authorization: bearer k-1" in head.lower() for head in received.heads)
 
 
+@pytest.mark.full
 async def test_the_test_runs_and_fails_where_something_differs(tmp_path: Path) -> None:
     one = interaction_of(goldens()[0])
     module = pytest_module(Recording().with_interactions([one]))

@@ -19,6 +19,7 @@ from gateway.recording.redact.redact import redact
 from gateway.recording.remake import remade
 from tests.recording.redact.canaries import CANARIES, core_of
 from tests.recording.samples import goldens, interaction_of, names
+from tests.tiers import sample
 
 SEED: Final = b"0123456789abcdef"
 LEVELS: Final[tuple[RedactionLevel, ...]] = ("none", "shape", "full")
@@ -57,6 +58,7 @@ def _trailers(recording: Recording) -> dict[str, str]:
     return {"grpc-message": unquote(trailers["grpc-message"]), "details": meant, "x-more": trailers["x-more"]}
 
 
+@sample()
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("kind", CANARIES)
 def test_no_secret_is_left_in_the_trailers_of_grpc(kind: str, level: RedactionLevel) -> None:

@@ -21,6 +21,7 @@ from gateway.recording.remake import remade
 from tests.core.test_context_length import SAID
 from tests.recording.redact.canaries import CANARIES, core_of
 from tests.recording.samples import golden_recordings, goldens, interaction_of, names
+from tests.tiers import sample
 
 SEED = b"0123456789abcdef"
 LEVELS: tuple[RedactionLevel, ...] = ("none", "shape", "full")
@@ -29,6 +30,7 @@ EXPLAINED = "native_backend_refuses_history"
 NAMED = dict(zip(names(), golden_recordings(), strict=True))
 
 
+@sample("name", lambda name, level: (name.partition("_")[0], level))
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("level", ["shape", "full"])
 def test_a_redacted_recording_shows_the_same(name: str, level: RedactionLevel) -> None:

@@ -10,6 +10,7 @@ from gateway.demo.defects.table import DEFECTS
 from gateway.diagnostics.doctor.finding import Section
 from gateway.diagnostics.doctor.probes import PROBES
 from tests.server.doctor.examined import examined, findings, turned
+from tests.tiers import sample
 
 KEY: Final = "DOCTOR_KEY"
 # What each defect turns. The sound backend refuses a broken history, too, in words that the gateway does not know.
@@ -123,6 +124,7 @@ def test_every_defect_is_judged() -> None:
     assert all([*TURNS.values(), *OTHERWISE.values()])
 
 
+@sample()
 @pytest.mark.parametrize(
     ("defect", "wire"), [(name, wire) for name, defect in DEFECTS.items() for wire in defect.wires]
 )

@@ -61,6 +61,7 @@ async def test_nobody_searches_words_that_nobody_may_see() -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_revealed")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("filter", ["x", "-y", "live:no", "model:nothing", "live:no x"])
 async def test_others_are_served_while_ten_thousand_requests_are_searched(
     filter: str, monkeypatch: pytest.MonkeyPatch

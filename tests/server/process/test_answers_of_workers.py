@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from gateway.demo import serve_demo
 from gateway.testing.gateway import gateway_command
@@ -56,6 +57,7 @@ async def chains(client: httpx.AsyncClient) -> int:
     return sum([await chain(client, LENGTH) for _ in range(FOLLOW_UPS // LENGTH // CLIENTS)])
 
 
+@pytest.mark.full
 async def test_every_immediate_follow_up_finds_its_answer_on_any_worker(tmp_path: Path) -> None:
     async with serve_demo("chat") as demo:
         used = settings(demo.base_url, state={"store": f"sqlite:{tmp_path / 'state'}"})

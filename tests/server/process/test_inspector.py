@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from gateway.testing.gateway import gateway_command, hello
 from tests.server.process.test_workers import crowd_before
@@ -37,6 +38,7 @@ async def ask_until_two_have_served(crowd: httpx.AsyncClient) -> list[dict[str, 
     return found
 
 
+@pytest.mark.full
 async def test_any_worker_shows_the_requests_of_all(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "server": {"workers": 2},

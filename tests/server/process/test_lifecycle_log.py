@@ -65,6 +65,7 @@ async def test_a_start_a_reload_and_a_stop_are_one_line_each(tmp_path: Path, wor
     assert errors.splitlines()[0].endswith(start) and errors.splitlines()[-1].endswith(" stopped")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", WORKERS)
 async def test_a_second_signal_in_the_midst_of_a_stream_is_told_as_what_it_is(tmp_path: Path, workers: str) -> None:
     async with faulty_backend(endless) as backend:

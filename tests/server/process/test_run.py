@@ -23,6 +23,7 @@ from tests.server.backend import END, HEAD, Connection, Script, events, faulty_b
 from tests.server.conftest import settings_for
 from tests.server.samples import total
 from tests.server.state.sqlite.files import replace
+from tests.tiers import sample
 
 
 async def endless(connection: Connection) -> None:
@@ -204,6 +205,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
     assert not any(line.startswith("ERROR") for line in lines)
 
 
+@sample(lambda arguments: bool(arguments))
 @pytest.mark.parametrize(
     ("settings", "arguments", "said"),
     [

@@ -86,6 +86,7 @@ NOT_IMPORTED: Final = {
 }
 
 
+@pytest.mark.full
 async def test_every_module_but_those_of_several_workers_can_be_imported(tmp_path: Path) -> None:
     async with python_process(tmp_path, "-c", IMPORT) as process:
         printed, errors = await process.communicate()

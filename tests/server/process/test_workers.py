@@ -142,6 +142,7 @@ ALICE = {"authorization": "Bearer a"}
 BOB = {"authorization": "Bearer b"}
 
 
+@pytest.mark.full
 async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_of_a_worker(tmp_path: Path) -> None:
     """A worker that is killed breaks its streams, and gives their places back; the others go on."""
     (tmp_path / "keys").write_text("alice:a\nbob:b\n")
@@ -186,7 +187,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
     assert re.search(r"ERROR - worker [12] ended by signal 9; it restarts in 0\.\d s", errors)
 
 
-@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("group", [False, pytest.param(True, marks=pytest.mark.full)])
 async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
     """Also when a service manager sends the signal to every process."""
     refused = asyncio.Event()
@@ -211,6 +212,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
     assert status == 0
 
 
+@pytest.mark.full
 async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
@@ -230,6 +232,7 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
     assert status == 0
 
 
+@pytest.mark.full
 async def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_nothing(tmp_path: Path) -> None:
     """No process, no listening socket and no folder is left."""
     (tmp_path / "temporary").mkdir()
@@ -297,6 +300,7 @@ class OnceAdapter(PlainAdapter):
 """
 
 
+@pytest.mark.full
 async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> None:
     (tmp_path / "once.py").write_text(ONCE)
     settings: dict[str, Json] = {
@@ -310,6 +314,7 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
     assert errors.endswith("dragoman: the gateway could not start; its log states the cause\n")
 
 
+@pytest.mark.full
 async def test_a_worker_is_restarted_while_the_log_file_has_no_room(tmp_path: Path) -> None:
     settings: dict[str, Json] = {**UNREACHABLE, "log": {"file": "/dev/full"}}
     async with gateway_command(tmp_path, settings, *TWO) as gateway:

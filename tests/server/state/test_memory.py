@@ -4,6 +4,8 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 from gateway.server.state.memory import OVERHEAD, SPARE, MemoryStore
 from gateway.server.state.store import Put
 from tests.server.state.stores import Evictions
@@ -99,6 +101,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 def test_the_process_grows_by_what_the_store_may_hold_and_no_more() -> None:
     """Three times twenty thousand entries of changing sizes, in a process of its own."""
     done = subprocess.run([sys.executable, "-c", FILLED], capture_output=True, text=True, timeout=120, check=True)

@@ -190,6 +190,7 @@ async def test_a_client_that_asks_its_provider_to_compact_is_left_alone() -> Non
         assert model.sent == agent_history(LONG + 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("counts", [True, False])
 async def test_two_hundred_growing_turns_cost_no_more_summaries_than_they_save(counts: bool) -> None:
     async with compressing_gateway() as (agent, model):

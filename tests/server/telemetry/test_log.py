@@ -158,6 +158,7 @@ def test_a_log_that_cannot_be_written_is_told_once_and_hurts_nobody(
 FULL = Path("/dev/full")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not FULL.exists(), reason="has no disk that is always full")
 async def test_a_full_disk_for_the_log_costs_no_request_and_every_lost_line_is_counted(tmp_path: Path) -> None:
     settings: dict[str, Json] = {**settings_for("http://127.0.0.1:1"), "log": {"file": str(FULL)}}

@@ -18,6 +18,7 @@ CANCELS: Final = 10_000
 TOGETHER: Final = 50
 
 
+@pytest.mark.full
 async def test_a_thousand_streams_take_ten_connections() -> None:
     everyone = asyncio.Event()
 
@@ -47,7 +48,7 @@ async def test_a_thousand_streams_take_ten_connections() -> None:
         assert (len(peers), client.tries) == (10, STREAMS)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 async def test_cancelled_streams_leave_nothing() -> None:
     async def script(peer: Peer) -> None:
         peer.greet()

@@ -202,6 +202,7 @@ async def test_a_changed_file_is_read_in_a_thread(tmp_path: Path) -> None:
     assert threading.main_thread() not in threads
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_the_gateway_asks_at_its_start_and_starts_with_the_cache_while_the_backend_is_down(
     tmp_path: Path, workers: str

@@ -251,6 +251,7 @@ def test_arguments_that_have_begun_and_are_no_json_are_an_error_that_hides_nothi
         parsing.close()
 
 
+@pytest.mark.full
 def test_a_long_argument_in_pieces_of_one_character_is_kept_to_the_letter() -> None:
     text = '"</tool_call>\\\n{}é🌦' * 10_000
     parsed = parse("<tool_call>" + written(text) + "</tool_call>")

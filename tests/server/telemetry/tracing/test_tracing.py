@@ -118,6 +118,7 @@ def test_the_share_needs_no_restart() -> None:
     assert (result.tracing, names) == (TracingSettings(sample=0.5), ())
 
 
+@pytest.mark.full
 async def test_every_worker_exports_its_own_and_flushes_when_it_is_stopped(tmp_path: Path) -> None:
     async with collector_running() as collector, faulty_backend(well) as backend:
         settings: dict[str, Json] = {**settings_for(backend.base_url), "tracing": {"endpoint": collector.url}}

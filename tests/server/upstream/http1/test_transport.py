@@ -112,6 +112,7 @@ async def test_the_end_of_the_transport_is_the_end_of_all_its_connections() -> N
         await backend.closed.wait()
 
 
+@pytest.mark.full
 async def test_nothing_of_a_connection_waits_for_the_collector() -> None:
     async with talking(says(OK + b"connection: close\r\ncontent-length: 3\r\n\r\nabc")) as (client, _, _):
         await client.ask()
