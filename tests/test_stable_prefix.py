@@ -24,6 +24,7 @@ from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from gateway.testing.dialect_case import DialectCase
 from tests.dialects.cases import CASES
+from tests.tiers import sample
 
 TOOL: Final = ToolSpec("look", "Looks", {"type": "object", "properties": {"at": {"type": "string"}}})
 UNLIMITED: Final = Policy(max_tool_results=None, max_history_messages=None)
@@ -140,10 +141,11 @@ def without_reasoning(message: Any) -> Json:
     return {name: value for name, value in message.items() if name != "reasoning_content"}
 
 
+@sample()
 @pytest.mark.parametrize(
     ("wire", "profile", "case"), PAIRS, ids=[f"{wire.name}-{name}-{case}" for wire, name, case in PAIRS]
 )
-@settings(max_examples=5)
+@settings(max_examples=settings().max_examples // 5)
 @given(turns=histories())
 def test_a_request_that_grows_keeps_its_beginning(
     wire: Wire, profile: str, case: DialectCase, turns: tuple[Turn, ...]
