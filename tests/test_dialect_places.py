@@ -23,9 +23,13 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
 RECORDINGS: Final = "gateway/recording/"
 # The first settings of a server name its adapter.
 DISCOVERY: Final = ("gateway/discovery/",)
+# What clients of other APIs send to the route of chat completions is read by the readers of those APIs.
+FOREIGN: Final = ("gateway/dialects/openai_chat/foreign_forms.py",)
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON. The doctor looks at the bytes of
 # the wire whose servers differ most.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "openai_responses": FOREIGN,
+    "anthropic_messages": FOREIGN,
     "ollama": ("adapters/text/presets.py",),
     "openai_chat": (
         "adapters/proto/openai_json.py",

@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
@@ -132,7 +131,7 @@ class Capture(msgspec.Struct, array_like=True):
         sent = exchange.request
         body = sent.body if len(sent.body) <= self.kept.most else None
         self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2)
-        self._state = _has_state(exchange.conversation)
+        self._state = _has_state(exchange)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
 
@@ -304,12 +303,15 @@ class Capture(msgspec.Struct, array_like=True):
         return milliseconds(at - self._began)
 
 
-def _has_state(conversation: Conversation) -> bool:
+def _has_state(exchange: Exchange) -> bool:
     """Returns whether what the gateway keeps of other requests has a part in this one: it asks for state to keep, or
-    puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others."""
-    turns = conversation.turns
-    return conversation.keeps is not None or any(
-        turn.summary or (turn.index is not None and turn.index < 0) for turn in turns
+    puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others, or
+    results are shortened by the counts that were reported for others."""
+    conversation = exchange.conversation
+    fitted = any([notice.stage == "state" for notice in exchange.prepared.notices])
+    return fitted or (
+        conversation.keeps is not None
+        or any(turn.summary or (turn.index is not None and turn.index < 0) for turn in conversation.turns)
     )
 
 

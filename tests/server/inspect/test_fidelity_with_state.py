@@ -54,13 +54,20 @@ async def test_a_history_that_was_summarised() -> None:
     async with compressing_gateway(inspector) as (agent, model):
         # Its tokens are estimated, which are fewer of a summary.
         model.counts = False
-        for rounds in (38, 42, 43):
+        for rounds in (26, 28, 29):
             await agent.ask(agent_history(rounds))
         assert [uncompared(found) for found in checks(agent.gateway)] == [
             set(),
             set(),
             {"request", "sent", "answer", "outcome"},
         ]
+
+
+async def test_results_that_were_shortened_to_fit_the_window() -> None:
+    """By how much depends on the counts that were reported for other requests."""
+    async with compressing_gateway({"inspector": {"contents": "always"}}) as (agent, _):
+        await agent.ask(agent_history(38))
+        assert [uncompared(found) for found in checks(agent.gateway)] == [{"request", "sent", "answer", "outcome"}]
 
 
 @pytest.mark.parametrize("explain", ["0", "1"])
