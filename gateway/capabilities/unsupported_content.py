@@ -57,8 +57,9 @@ def replace_shown(
     shown = _behind_results(repaired)
     notices: list[Notice] = []
     placeholder = msgspec.structs.replace(policy, images="placeholder")
-    if policy.profile.tool_turns == "text":
-        # The profile gives the parts of results to the user.
+    profile = policy.profile
+    # The profile gives what a result shows to the user, or replaces it itself.
+    if profile.tool_turns == "text" or (profile.result_media != "keep" and not capabilities.result_media):
         capabilities = msgspec.structs.replace(capabilities, image_roles=capabilities.image_roles | {"tool"})
     turns = tuple(
         [

@@ -264,3 +264,13 @@ def test_a_picture_behind_results_stays_none_where_the_profile_joins_it_with_the
     asked = Conversation((Turn("user", (Text("Look."),), index=0), *rounds))
     exchange = Exchange(ScriptedAdapter(capabilities=Capabilities(tools=True)), asked, policy)
     assert exchange.conversation.turns[0].text.startswith("Look.\n[image]")
+
+
+def test_a_picture_that_the_profile_gives_to_the_user_is_not_replaced() -> None:
+    asked = Conversation((Turn("user", (Text("Look."),), index=0), *results(Text("seen"), INLINE)))
+    eyes = Capabilities(tools=True, images=True, image_roles=frozenset({"user"}))
+    policy = Policy(profile=Profile(result_media="user"))
+    exchange = Exchange(ScriptedAdapter(capabilities=eyes), asked, policy)
+    assert [type(block) for block in exchange.conversation.turns[-1].blocks] == [Text, Image]
+    exchange = Exchange(ScriptedAdapter(capabilities=eyes), asked, Policy())
+    assert exchange.conversation.turns[-1].results[0].text == "seen\n[image]"

@@ -26,6 +26,7 @@ from gateway.settings import check_options
 from gateway.testing.dialect_case import GREETING, DialectCase
 from tests.adapters.proto.mappings import DELTAS, PARTS, TALK
 from tests.dialects.cases import CASES
+from tests.tiers import sample
 
 LIMIT: Final = 1 << 20
 MAPPED: Final = {"mapped turns": DELTAS, "mapped parts": PARTS, "mapped prompt": TALK}
@@ -141,6 +142,7 @@ def job(rounds: int) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+@sample()
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("case", CLIENTS, ids=str)
 def test_a_job_of_125_rounds_keeps_its_task_its_picture_its_reminder_and_the_new_word(
