@@ -50,6 +50,9 @@ class ErrorText(NamedTuple):
     param: str | None
 
 
+_TIMEOUT: Final = "upstream_timeout"
+
+
 class GatewayError(Exception):
     """Base of all errors. `code` is stable and meant for programs, `param` the path of the faulty field.
 
@@ -87,8 +90,10 @@ class GatewayError(Exception):
 
     @property
     def transient(self) -> bool:
-        """Whether the same request may succeed if it is sent again."""
-        return (self.status == 429 or self.status >= 500) and self.headers.get("x-should-retry") != "false"
+        """Whether the same request may succeed if it is sent again. Of a timeout, the header keeps SDKs from repeating at
+        once what is expensive, which is not the client's last word."""
+        repeatable = self.headers.get("x-should-retry") != "false" or self.code == _TIMEOUT
+        return repeatable and (self.status == 429 or self.status >= 500)
 
     def text(self, *, in_stream: bool = False) -> ErrorText:
         """Returns what a client may read; `in_stream`: inside a response whose status is 200."""
@@ -155,12 +160,7 @@ class BackendTimeout(BackendError):
     """A deadline passed: connect, first byte, idle or total."""
 
     status = 504
-    code = "upstream_timeout"
-
-    @property
-    def transient(self) -> bool:
-        """True: the header keeps SDKs from repeating at once what is expensive, which is not the client's last word."""
-        return True
+    code = _TIMEOUT
 
 
 class BackendProtocolError(BackendError):
