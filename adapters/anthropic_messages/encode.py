@@ -52,7 +52,9 @@ def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Jso
 
 def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
     """Replace what the client wrote by what the passes decided."""
-    if conversation.tool_choice == "none" and fields.get("tools"):
+    choice = fields.get("tool_choice")
+    forbidden = isinstance(choice, dict) and choice.get("type") == "none"
+    if conversation.tool_choice == "none" and fields.get("tools") and not forbidden:
         fields["tool_choice"] = {"type": "none"}
     if bool(fields.get("stream")) != conversation.stream:
         fields["stream"] = conversation.stream

@@ -171,10 +171,6 @@ def test_results_among_text_stand_first() -> None:
     assert sent({**BODY, "messages": messages})["messages"][2:] == [{"role": "user", "content": [RESULT, said]}]
 
 
-def test_the_system_prompt_may_be_text() -> None:
-    assert sent({**BODY, "system": "Be brief."})["system"] == [{"type": "text", "text": "Be brief."}]
-
-
 def test_a_turn_that_a_pass_has_changed_is_written_anew() -> None:
     messages: list[Json] = [
         {"role": "user", "content": "Hello"},

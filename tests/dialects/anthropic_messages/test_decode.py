@@ -21,10 +21,10 @@ from gateway.core.conversation import (
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.anthropic_messages.messages import encode_message, merge_messages
+from gateway.dialects.anthropic_messages.messages import encode_message
 from gateway.dialects.base import RequestHead
 from gateway.history.prepare import prepare
-from tests.dialects.anthropic_messages.requests import HELLO, conversation, decoded, history, request
+from tests.dialects.anthropic_messages.requests import HELLO, conversation, decoded, history, merged_messages, request
 
 CACHED: Final[dict[str, Json]] = {"cache_control": {"type": "ephemeral"}}
 PNG: Final = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
@@ -273,7 +273,7 @@ def test_results_stand_before_the_rest_of_their_message() -> None:
     ]
     assert (turns[0].extra, turns[1].extra) == ({}, CACHED)
     assert [(notice.rule, notice.action) for notice in asked.notices] == [("RESULTS_FIRST", "moved")]
-    merged = merge_messages(map(encode_message, turns))
+    merged = merged_messages(turns)
     assert merged == [{"role": "user", "content": [result("one"), other, said]}]
 
 
