@@ -93,8 +93,8 @@ class PassthroughFields(msgspec.Struct, frozen=True):
     """Unknown fields of a backend's chunk, for a client of the same dialect.
 
     `scope` names the object of the chunk that carried them. They belong to the next event of the same list. Those of
-    the scope `event` are a whole event of the backend's stream that no other event expresses. A decoder reports them
-    only to a conversation of its own dialect (`Capabilities.passthrough`).
+    the scope `event` are a whole event of the backend's stream, which no other event expresses or which others express
+    in part. A decoder reports them only to a conversation of its own dialect (`Capabilities.passthrough`).
     """
 
     scope: Scope

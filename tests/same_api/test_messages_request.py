@@ -20,10 +20,10 @@ from tests.same_api.unknown import NEW_FIELDS, with_new_fields
 
 PUBLISHED: Final = json.loads((Path(__file__).parent / "anthropic_messages.json").read_text())
 ADAPTER: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
-HELLO: Final = {"role": "user", "content": "Hello"}
+HELLO: Final[dict[str, Any]] = {"role": "user", "content": "Hello"}
 BODY: Final[dict[str, Any]] = {"model": "m", "max_tokens": 9, "messages": [HELLO]}
-CALL: Final = {"type": "tool_use", "id": "a", "name": "a", "input": {}}
-RESULT: Final = {"type": "tool_result", "tool_use_id": "a", "content": "7"}
+CALL: Final[dict[str, Any]] = {"type": "tool_use", "id": "a", "name": "a", "input": {}}
+RESULT: Final[dict[str, Any]] = {"type": "tool_result", "tool_use_id": "a", "content": "7"}
 # A thread is never left to the backend: only what continues one refers to it.
 FIELDS: Final = [
     *[
@@ -45,7 +45,7 @@ def sent(body: dict[str, Any]) -> Any:
 
 def messages_with(block: dict[str, Any]) -> list[dict[str, Any]]:
     """A history in which the API accepts the block."""
-    said = [HELLO, {"role": "assistant", "content": [block]}]
+    said: list[dict[str, Any]] = [HELLO, {"role": "assistant", "content": [block]}]
     match block["type"]:
         case "tool_use":
             return [*said, {"role": "user", "content": [RESULT | {"tool_use_id": block["id"]}]}]
