@@ -8,6 +8,7 @@ from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.notices import Notice
 
 Reason = Literal["stop", "length", "tool_calls", "content_filter"]
+ReasoningField = Literal["reasoning_content", "reasoning"]
 Scope = Literal["response", "choice", "delta", "event"]
 
 
@@ -28,9 +29,10 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
-    """A non-empty piece of the reasoning."""
+    """A non-empty piece of the reasoning. `field` is the name under which a chat completions backend sent it."""
 
     text: str
+    field: ReasoningField = "reasoning_content"
 
 
 @final
