@@ -39,6 +39,9 @@ def encode_request(conversation: Conversation, options: AnthropicMessagesOptions
         fields = canonical_fields(conversation, options, turns, notices)
         return EncodedRequest(_body(conversation, turns, fields), notices=tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
+    if own.get("thread") is not None:
+        detail = "thread is left out: the gateway and its clients send the whole history"
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
     _follow(conversation, fields)
     return EncodedRequest(_body(conversation, turns, fields), _betas(own.get(BETA_FIELD), notices), tuple(notices))
 

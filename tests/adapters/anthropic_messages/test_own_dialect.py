@@ -158,7 +158,9 @@ def test_no_demand_is_written_into_the_prompt() -> None:
 
 
 def test_a_thread_is_never_left_to_the_backend() -> None:
-    assert sent({**BODY, "thread": {"type": "create"}}) == BODY
+    asked = exchange({**BODY, "thread": {"type": "create"}})
+    assert json.loads(asked.request.body) == BODY
+    assert [notice.rule for notice in asked.notices if "thread" in notice.detail] == ["FIELD_NOT_SENT"]
 
 
 def test_results_among_text_stand_first() -> None:
