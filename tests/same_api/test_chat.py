@@ -1,6 +1,7 @@
 """A chat completions request and its answer arrive as client and backend wrote them.
 
-The values are those of the published types of OpenAI's SDK. The exceptions are listed in docs/chat-backends.md.
+The values are those of the published types of OpenAI's SDK. The exceptions are
+listed in docs/dialects.md, "The same API on both sides".
 """
 
 import json

@@ -1,7 +1,7 @@
 """An answer of a backend of the Messages API reaches a client of the same API as the backend wrote it.
 
 The values are those of the published types of Anthropic's SDK. The exceptions are listed in
-docs/dialects/anthropic_messages.md, "What a client of the same API receives"; `as_sent` makes them equal.
+docs/messages-backends.md, "A client of the same API".
 """
 
 import json

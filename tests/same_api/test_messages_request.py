@@ -1,7 +1,7 @@
 """A request of the Messages API reaches a backend of the same API as its client wrote it.
 
 The values are those of the published types of Anthropic's SDK. The exceptions are listed in
-docs/dialects/anthropic_messages.md, "What a backend of the same API receives".
+docs/messages-backends.md, "A client of the same API".
 """
 
 import json
@@ -63,6 +63,18 @@ def test_every_field_arrives_with_what_is_new_in_it(name: str, value: Any) -> No
     value = with_new_fields(value) if name not in {"model"} else "m"
     body = BODY | {"tools": [{"name": "a", "input_schema": {"type": "object"}}], name: value, **NEW_FIELDS}
     assert sent(body) == body
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tool_choice": {"type": "x_choice"}},
+        {"output_config": {"effort": "x_effort", "format": {"type": "x_format"}}},
+        {"thinking": {"type": "x_thinking"}},
+    ],
+)
+def test_a_new_word_arrives(fields: dict[str, Any]) -> None:
+    assert sent(BODY | fields) == BODY | fields
 
 
 @pytest.mark.parametrize("block", PUBLISHED["blocks"], ids=[block["type"] for block in PUBLISHED["blocks"]])

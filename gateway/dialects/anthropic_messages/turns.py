@@ -115,7 +115,8 @@ def _joined(run: Sequence[Turn]) -> Turn:
     extra = {name: value for turn in run for name, value in turn.extra.items()}
     blocks = tuple([block for turn in run for block in turn.blocks])
     source = Source(DIALECT, {**fields, "content": content}, True)
-    return Turn("assistant", blocks, None, run[0].index, extra, source)
+    compaction = any(turn.compaction for turn in run)
+    return Turn("assistant", blocks, None, run[0].index, extra, source, compaction=compaction)
 
 
 def _blocks_of(message: JsonObject) -> list[Json]:
