@@ -66,6 +66,8 @@ class MessageReader:
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
         self._begun: set[int] = set()
+        # The start of the first block, which waits for its content: until then a failure can still be a status.
+        self._opening: list[Event] = []
         self._call_ids: set[str] = set()
         self._states: list[ReasoningEnd] = []
         self._reason = ""
@@ -74,6 +76,8 @@ class MessageReader:
 
     def piece(self, event: PieceEvent) -> Event | None:
         """Return the event of a piece that its open block takes as it is; None: it must be read in full."""
+        if self._opening:
+            return None
         block, delta = self._open.get(event.index), event.delta
         if isinstance(delta, TextPiece):
             return TextDelta(delta.text) if isinstance(block, TextBlock) else None
@@ -94,11 +98,17 @@ class MessageReader:
         read = _EVENTS.get(kind) if isinstance(kind, str) else None
         if read is None:
             if self._own_client and not self.empty and kind:
-                return [PassthroughFields("event", event)]
+                return self._behind_opening(self._written(event))
             return self._note("ignored", "UNKNOWN_EVENT", "an event that is not part of a message")
         if self.empty and kind not in _BEFORE_START:
             raise invalid_event("it precedes the start of the message")
-        return read(self, event)
+        events = read(self, event)
+        return self._behind_opening(events) if self._opening and events else events
+
+    def _behind_opening(self, events: list[Event]) -> list[Event]:
+        """Return the events behind the start of the block that waits for them."""
+        opening, self._opening = self._opening, []
+        return [*opening, *events]
 
     def message(self, message: Json) -> list[Event]:
         """Return the events of a whole response. Raises BackendError."""
@@ -218,7 +228,13 @@ class MessageReader:
             return [*self._unknown_content(opened), *block.start()]
         if isinstance(block, CallBlock):
             return [_own_call(start, opened, event) for start in block.start()]
-        return [PassthroughFields("event", {**event, "content_block": emptied(opened)}), *block.start()]
+        opening: Event = PassthroughFields("event", {**event, "content_block": emptied(opened)})
+        content = block.start()
+        waits = isinstance(block, TextBlock | ThinkingBlock) and not content and event is not _WHOLE_START
+        if waits and len(self._begun) == 1:
+            self._opening = [opening]
+            return []
+        return [opening, *content]
 
     def _unknown_content(self, opened: JsonObject) -> list[Event]:
         """Report what a block has beside its own content: the citations of a text."""

@@ -439,6 +439,18 @@ def test_a_streamed_citation_stands_where_it_came() -> None:
     assert rules(content(wire)) == ["PART_UNKNOWN"]
 
 
+@pytest.mark.parametrize("opened", [TEXT, THINKING])
+def test_the_first_block_of_a_stream_waits_for_its_content(opened: dict[str, Json]) -> None:
+    """Until it has some, nothing is sent, and a failure can still be a status."""
+    begun: wires.Event = {"type": "content_block_start", "index": 0, "content_block": opened}
+    decoder = MessagesDecoder(MAX_EVENT, own_client=True)
+    decoder.feed(sse(start()))
+    assert decoder.feed(sse(begun)) == []
+    piece = (text if opened is TEXT else thinking)("a")[0]
+    first, _ = decoder.feed(sse(grown(0, piece)))
+    assert first == PassthroughFields("event", begun)
+
+
 def test_a_field_for_errors_may_be_empty() -> None:
     assert read(message({"type": "text", "text": "Hello"}, error=None))[-1] == STOP
 
