@@ -22,13 +22,6 @@ from gateway.core.events import (
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 
-# The field that holds the piece of each type of delta.
-DELTA_FIELDS: Final = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-}
 # The fields of a block whose events hold all of its content.
 CONTENT_FIELDS: Final = {
     "text": frozenset({"type", "text"}),
@@ -153,7 +146,7 @@ class CallBlock:
 class OtherBlock:
     """A block without events of its own, such as a call that the backend has executed, for a client of the same API."""
 
-    grows_by: frozenset[str] = frozenset(DELTA_FIELDS)
+    grows_by: frozenset[str] = frozenset({"input_json_delta"})
 
     def __init__(self, index: int, opened: JsonObject) -> None:
         pass

@@ -11,7 +11,6 @@ import msgspec
 from adapters.anthropic_messages.blocks import (
     CALL_FIELDS,
     CONTENT_FIELDS,
-    DELTA_FIELDS,
     Block,
     CallBlock,
     OtherBlock,
@@ -40,6 +39,7 @@ from gateway.core.events import (
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.dialects.anthropic_messages import DIALECT
+from gateway.dialects.anthropic_messages.blocks import PIECES
 
 # The fields of the events of a block of which the core's events say everything.
 _START_FIELDS: Final = frozenset({"type", "index", "content_block"})
@@ -159,7 +159,7 @@ class MessageReader:
         block, delta = self._block(_index_of(event)), event.get("delta")
         if not isinstance(delta, dict) or not (kind := text_of(delta, "type")):
             raise invalid_event("a delta has no type")
-        field = DELTA_FIELDS.get(kind)
+        field = PIECES.get(kind)
         if self._own_client and (field is None or isinstance(block, OtherBlock)):
             return [PassthroughFields("event", event)]
         if field is None:

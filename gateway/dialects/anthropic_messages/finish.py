@@ -13,7 +13,7 @@ _STOP_REASONS: Final[Mapping[Reason, str]] = {
     "content_filter": "refusal",
 }
 # What each of the API's own words means.
-_MEANINGS: Final[Mapping[Json, Reason]] = {
+MEANINGS: Final[Mapping[str, Reason]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
@@ -29,7 +29,7 @@ def final_fields(finish: Finish, own: JsonObject = EMPTY) -> dict[str, Json]:
     """Returns the fields that say why the answer ended. `own` are those of a backend of the same API, whose word stays
     as it is, also a new one, unless the answer has ended for another reason: with a call, for instance."""
     word = own.get("stop_reason")
-    if isinstance(word, str) and _MEANINGS.get(word, finish.reason) == finish.reason:
+    if isinstance(word, str) and MEANINGS.get(word, finish.reason) == finish.reason:
         return {**own}
     sequence = finish.stop_sequence
     derived = "stop_sequence" if finish.reason == "stop" and sequence is not None else _STOP_REASONS[finish.reason]
