@@ -1,4 +1,4 @@
-"""Over sockets, the Messages API on both sides: what each side writes arrives, but for the label before each state."""
+"""Over sockets, one API on both sides: what each side writes arrives, but for the label before each state."""
 
 import json
 import re
@@ -9,6 +9,8 @@ import pytest
 from gateway.core.provider_state import LABEL
 from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_backend
 from gateway.testing.gateway import running_gateway
+from tests.same_api.test_chat import BODY as CHAT_BODY
+from tests.same_api.test_chat import MESSAGES, completion, plain
 from tests.same_api.test_messages_answer import CONTENT, KINDS, message_with, stream_of
 from tests.same_api.test_messages_request import BODY, HELLO, messages_with
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields
@@ -17,8 +19,8 @@ STATEFUL: Final = ("compaction", "thinking", "redacted_thinking", "x_block")
 PATH: Final = "/v1/messages"
 
 
-def settings(base_url: str) -> dict[str, Any]:
-    entry = {"adapter": "anthropic_messages", "base_url": base_url}
+def settings(base_url: str, adapter: str = "anthropic_messages") -> dict[str, Any]:
+    entry = {"adapter": adapter, "base_url": base_url}
     return {"backends": {"b": entry}, "models": {"m": {"backend": "b", "name": "m"}}}
 
 
@@ -63,3 +65,23 @@ async def test_every_event_of_a_stream_arrives(kind: str) -> None:
     read[0]["message"]["id"] = events[0]["message"]["id"]
     assert read == events
     assert json.loads(backend.seen[0][1]) == body
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+async def test_a_chat_completion_and_the_history_with_it_arrive(name: str) -> None:
+    written = completion(MESSAGES[name])
+
+    async def say(connection: Connection) -> None:
+        await connection.send(answer("200 OK", json.dumps(written).encode(), b"content-type: application/json"))
+
+    async with (
+        faulty_backend(say) as backend,
+        running_gateway(settings(backend.base_url, "openai_chat")) as gateway,
+    ):
+        got = (await gateway.chat(**CHAT_BODY, **NEW_FIELDS)).json()
+        said = got["choices"][0]["message"]
+        await gateway.chat(**CHAT_BODY | {"messages": [HELLO, said, HELLO]})
+    first, second = [json.loads(seen) for _, seen in backend.seen]
+    assert plain(got) == plain(written)
+    assert first == CHAT_BODY | NEW_FIELDS
+    assert second["messages"] == [HELLO, said, HELLO]

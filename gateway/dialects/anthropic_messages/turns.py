@@ -4,7 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Json, JsonObject, Role, Source, Text, ToolResult, Turn
+import msgspec
+
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Json,
+    JsonObject,
+    Role,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.anthropic_messages.content import IN_ASSISTANT, IN_SYSTEM, IN_USER, ContentReader
@@ -110,13 +123,23 @@ def _with_joined_calls(turns: Iterable[Turn]) -> Iterator[Turn]:
 
 def _joined(run: Sequence[Turn]) -> Turn:
     messages = [turn.source.value for turn in run if turn.source is not None]
-    content = [block for message in messages for block in _blocks_of(message)]
+    content: list[Json] = []
+    blocks: list[Block] = []
+    for turn, message in zip(run, messages, strict=True):
+        blocks += [_behind(block, len(content)) for block in turn.blocks]
+        content += _blocks_of(message)
     fields = {name: value for message in messages for name, value in message.items()}
     extra = {name: value for turn in run for name, value in turn.extra.items()}
-    blocks = tuple([block for turn in run for block in turn.blocks])
     source = Source(DIALECT, {**fields, "content": content}, True)
     compaction = any(turn.compaction for turn in run)
-    return Turn("assistant", blocks, None, run[0].index, extra, source, compaction=compaction)
+    return Turn("assistant", tuple(blocks), None, run[0].index, extra, source, compaction=compaction)
+
+
+def _behind(block: Block, count: int) -> Block:
+    """Returns a block at its position behind `count` others."""
+    if isinstance(block, ToolCall) and block.item is not None:
+        return msgspec.structs.replace(block, item=count + block.item)
+    return block
 
 
 def _blocks_of(message: JsonObject) -> list[Json]:

@@ -390,6 +390,16 @@ def test_the_path_of_an_unanswered_call_is_the_clients_own() -> None:
     assert found.rule == "CALLS_UNANSWERED" and found.param.startswith("messages[1].content")
 
 
+def test_neighbouring_messages_with_calls_are_one_turn_whose_calls_have_paths_of_their_own() -> None:
+    said = {"type": "text", "text": "Hm."}
+    calling = [{"role": "assistant", "content": [said, {**CALL, "id": name}]} for name in "ab"]
+    asked = history(HELLO, *calling)
+    _, turn = asked.turns
+    assert [(call.id, call.item) for call in turn.calls] == [("a", 1), ("b", 3)]
+    assert turn.source is not None
+    assert turn.source.value["content"] == [block for message in calling for block in message["content"]]
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
