@@ -8,11 +8,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
     Event,
-    PassthroughFields,
     ReasoningDelta,
     ReasoningEnd,
     TextDelta,
@@ -20,25 +19,18 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from gateway.core.malformed_event import invalid_event
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
-from gateway.framing.json_text import NotJson, decode_json
 
-# The field that holds the piece of each type of delta.
-DELTA_FIELDS: Final = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-}
 # The fields of a block whose events hold all of its content.
 CONTENT_FIELDS: Final = {
     "text": frozenset({"type", "text"}),
     "thinking": frozenset({"type", "thinking", "signature"}),
     "redacted_thinking": frozenset({"type", "data"}),
 }
-_CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
+CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
+# The fields of a block that its pieces fill.
+_FILLED: Final = {"text": ("text",), "thinking": ("thinking", "signature")}
 
 
 class Block(Protocol):
@@ -137,8 +129,7 @@ class CallBlock:
         if not (self.id and name):
             message = "The backend sent a tool call without an id or without the name of a function."
             raise BackendProtocolError(message, code="upstream_invalid_tool_call")
-        unknown = {key: value for key, value in self._opened.items() if key not in _CALL_FIELDS and value is not None}
-        return [ToolCallStart(self._index, self.id, name, extra=unknown or EMPTY)]
+        return [ToolCallStart(self._index, self.id, name)]
 
     def grow(self, kind: str, piece: str) -> list[Event]:
         self.grown = self.grown or bool(piece)
@@ -158,25 +149,16 @@ class OtherBlock:
     grows_by: frozenset[str] = frozenset({"input_json_delta"})
 
     def __init__(self, index: int, opened: JsonObject) -> None:
-        self._opened = opened
-        self._input: list[str] = []
+        pass
 
     def start(self) -> list[Event]:
         return []
 
     def grow(self, kind: str, piece: str) -> list[Event]:
-        self._input.append(piece)
         return []
 
     def stop(self) -> list[Event]:
-        written = "".join(self._input)
-        if not written:
-            return [PassthroughFields("event", self._opened)]
-        try:
-            whole = decode_json(written.encode("utf-8", "replace"))
-        except NotJson as error:
-            raise invalid_event("the input of a content block is not JSON") from error
-        return [PassthroughFields("event", {**self._opened, "input": whole})]
+        return []
 
 
 _KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
@@ -187,12 +169,15 @@ _KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
 }
 
 
-def open_block(index: int, opened: JsonObject, *, own_client: bool) -> Block:
-    """Return the block that an object opens. A call has unknown fields only for a client of the same API."""
-    kind = text_of(opened, "type")
-    if kind == "tool_use" and not own_client:
-        opened = {name: value for name, value in opened.items() if name in _CALL_FIELDS}
-    return _KINDS.get(kind, OtherBlock)(index, opened)
+def open_block(index: int, opened: JsonObject) -> Block:
+    """Return the block that an object opens."""
+    return _KINDS.get(text_of(opened, "type"), OtherBlock)(index, opened)
+
+
+def emptied(opened: JsonObject) -> dict[str, Json]:
+    """Return the fields of a block without the text that its events hold."""
+    filled = _FILLED.get(text_of(opened, "type"), ())
+    return {name: "" if name in filled and isinstance(value, str) else value for name, value in opened.items()}
 
 
 def text_of(fields: JsonObject, name: str) -> str:

@@ -39,6 +39,9 @@ def encode_request(conversation: Conversation, options: AnthropicMessagesOptions
         fields = canonical_fields(conversation, options, turns, notices)
         return EncodedRequest(_body(conversation, turns, fields), notices=tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
+    if own.get("thread") is not None:
+        detail = "thread is left out: the gateway and its clients send the whole history"
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
     _follow(conversation, fields)
     return EncodedRequest(_body(conversation, turns, fields), _betas(own.get(BETA_FIELD), notices), tuple(notices))
 
@@ -52,7 +55,9 @@ def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Jso
 
 def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
     """Replace what the client wrote by what the passes decided."""
-    if conversation.tool_choice == "none" and fields.get("tools"):
+    choice = fields.get("tool_choice")
+    forbidden = isinstance(choice, dict) and choice.get("type") == "none"
+    if conversation.tool_choice == "none" and fields.get("tools") and not forbidden:
         fields["tool_choice"] = {"type": "none"}
     if bool(fields.get("stream")) != conversation.stream:
         fields["stream"] = conversation.stream

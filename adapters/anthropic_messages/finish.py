@@ -3,19 +3,10 @@
 from typing import Final
 
 from gateway.core.conversation import Json
-from gateway.core.events import Finish, Reason
+from gateway.core.events import Finish
 from gateway.core.notices import Notice
+from gateway.dialects.anthropic_messages.finish import MEANINGS
 
-_REASONS: Final[dict[str, Reason]] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "compaction": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
 # The model has not come to its end: it goes on when the client sends the response back.
 _UNFINISHED: Final = frozenset({"pause_turn", "compaction"})
 
@@ -23,7 +14,7 @@ _UNFINISHED: Final = frozenset({"pause_turn", "compaction"})
 def decode_finish(raw: str, sequence: Json) -> tuple[Finish, Notice | None]:
     """Return the Finish, with the stop sequence that ended the response, and a Notice about an unusual reason."""
     stop = sequence if isinstance(sequence, str) and sequence else None
-    reason = _REASONS.get(raw)
+    reason = MEANINGS.get(raw)
     if reason is None:
         detail = f"the backend's stop reason {raw[:40]!r} is unknown; read as stop"
         return Finish("stop", raw, stop), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")

@@ -6,14 +6,17 @@ Source: Anthropic, API reference, streaming messages.
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from adapters.anthropic_messages.blocks import (
+    CALL_FIELDS,
     CONTENT_FIELDS,
-    DELTA_FIELDS,
     Block,
     CallBlock,
     OtherBlock,
     TextBlock,
     ThinkingBlock,
+    emptied,
     open_block,
     text_of,
 )
@@ -21,7 +24,7 @@ from adapters.anthropic_messages.delta_fast_path import PieceEvent, TextPiece, T
 from adapters.anthropic_messages.failure import reported_failure
 from adapters.anthropic_messages.finish import decode_finish
 from adapters.anthropic_messages.usage import TokenCounts
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import (
     Event,
@@ -31,20 +34,28 @@ from gateway.core.events import (
     ResponseStart,
     TextDelta,
     ToolCallDelta,
+    ToolCallStart,
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
+from gateway.dialects.anthropic_messages import DIALECT
+from gateway.dialects.anthropic_messages.blocks import PIECES
 
-# The type of the delta with a citation of a text.
-_CITATION: Final = "citations_delta"
-_MESSAGE_FIELDS: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
+# The fields of the events of a block of which the core's events say everything.
+_START_FIELDS: Final = frozenset({"type", "index", "content_block"})
+_DELTA_EVENT_FIELDS: Final = frozenset({"type", "index", "delta"})
+_END_FIELDS: Final = frozenset({"type", "index"})
+# Those of a whole message, which has no events.
+_WHOLE_START: Final[JsonObject] = {"type": "content_block_start"}
+_WHOLE_END: Final[JsonObject] = {"type": "content_block_stop"}
 
 
 class MessageReader:
     """Reads one response. `empty` is true until the message has started, `finished` is true once it has stopped.
 
-    A client of the same API (`own_client`) receives what no other event expresses as it is; for any other client a
-    Notice reports it. With `keeps_state`, the state of each piece of reasoning is reported where that piece ends.
+    A client of the same API (`own_client`) receives each event as it was written, but for the pieces of content that
+    the events of the core hold; for any other client a Notice reports what these do not express. With `keeps_state`,
+    the state of each piece of reasoning is reported where that piece ends.
     """
 
     def __init__(self, own_client: bool, *, keeps_state: bool = False) -> None:
@@ -55,7 +66,8 @@ class MessageReader:
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
         self._begun: set[int] = set()
-        self._behind_text = False
+        # The start of the first block, which waits for its content: until then a failure can still be a status.
+        self._opening: list[Event] = []
         self._call_ids: set[str] = set()
         self._states: list[ReasoningEnd] = []
         self._reason = ""
@@ -64,6 +76,8 @@ class MessageReader:
 
     def piece(self, event: PieceEvent) -> Event | None:
         """Return the event of a piece that its open block takes as it is; None: it must be read in full."""
+        if self._opening:
+            return None
         block, delta = self._open.get(event.index), event.delta
         if isinstance(delta, TextPiece):
             return TextDelta(delta.text) if isinstance(block, TextBlock) else None
@@ -83,10 +97,18 @@ class MessageReader:
             raise reported_failure(event)
         read = _EVENTS.get(kind) if isinstance(kind, str) else None
         if read is None:
+            if self._own_client and not self.empty and kind:
+                return self._behind_opening(self._written(event))
             return self._note("ignored", "UNKNOWN_EVENT", "an event that is not part of a message")
         if self.empty and kind not in _BEFORE_START:
             raise invalid_event("it precedes the start of the message")
-        return read(self, event)
+        events = read(self, event)
+        return self._behind_opening(events) if self._opening and events else events
+
+    def _behind_opening(self, events: list[Event]) -> list[Event]:
+        """Return the events behind the start of the block that waits for them."""
+        opening, self._opening = self._opening, []
+        return [*opening, *events]
 
     def message(self, message: Json) -> list[Event]:
         """Return the events of a whole response. Raises BackendError."""
@@ -100,10 +122,12 @@ class MessageReader:
             error.words = text_of(message, "message") or text_of(message, "detail")
             raise error
         self._counts.add(message.get("usage"))
-        events = self._started(message)
+        events = [self._started(message)]
+        if self._own_client:
+            events.append(PassthroughFields("response", {**message, "content": []}))
         for index, block in enumerate(content):
-            events += self._begin(index, block)
-            events += self._end(index)
+            events += self._begin(index, block, _WHOLE_START)
+            events += self._end(index, _WHOLE_END)
         self._ended(message)
         return [*events, *self._stop({})]
 
@@ -119,52 +143,57 @@ class MessageReader:
             raise invalid_event("the message starts twice")
         self._counts.add(message.get("usage"))
         usage = self._counts.report(ended=False)
-        return [*self._started(message), *([] if usage is None else [usage])]
+        return [self._started(message), *self._written(event), *([] if usage is None else [usage])]
 
-    def _started(self, message: JsonObject) -> list[Event]:
+    def _started(self, message: JsonObject) -> Event:
         self.empty = False
-        start = ResponseStart(text_of(message, "id") or None, text_of(message, "model") or None)
-        return [start, *self._unknown_fields(message)]
+        return ResponseStart(text_of(message, "id") or None, text_of(message, "model") or None)
 
     def _ping(self, event: JsonObject) -> list[Event]:
         return []
 
     def _block_start(self, event: JsonObject) -> list[Event]:
-        return self._begin(_index_of(event), event.get("content_block"))
+        return self._begin(_index_of(event), event.get("content_block"), event)
 
     def _block_delta(self, event: JsonObject) -> list[Event]:
         block, delta = self._block(_index_of(event)), event.get("delta")
         if not isinstance(delta, dict) or not (kind := text_of(delta, "type")):
             raise invalid_event("a delta has no type")
-        if kind == _CITATION and self._own_client and isinstance(block, TextBlock):
-            return [PassthroughFields("event", delta)]
-        field = DELTA_FIELDS.get(kind)
+        field = PIECES.get(kind)
+        if self._own_client and (field is None or isinstance(block, OtherBlock)):
+            return [PassthroughFields("event", event)]
         if field is None:
             return self._note("dropped", "PART_UNKNOWN", "a piece of content of an unknown type")
         if kind not in block.grows_by:
             raise invalid_event(f"a {kind} does not belong to its content block")
         if not isinstance(piece := delta.get(field), str):
             raise invalid_event(f"a {kind} has no {field}")
-        return block.grow(kind, piece)
+        if self._own_client and not piece:
+            return [PassthroughFields("event", event)]
+        events = block.grow(kind, piece)
+        if self._own_client and not (event.keys() <= _DELTA_EVENT_FIELDS and delta.keys() <= {"type", field}):
+            rest = {name: value for name, value in delta.items() if name != field}
+            return [PassthroughFields("event", {**event, "delta": rest}), *events]
+        return events
 
     def _block_stop(self, event: JsonObject) -> list[Event]:
-        return self._end(_index_of(event))
+        return self._end(_index_of(event), event)
 
     def _delta(self, event: JsonObject) -> list[Event]:
         delta = event.get("delta")
         if not isinstance(delta, dict):
             raise invalid_event("a delta of the message is not an object")
         self._counts.add(event.get("usage"))
-        return self._ended(delta)
+        self._ended(delta)
+        return self._written(event)
 
-    def _ended(self, fields: JsonObject) -> list[Event]:
+    def _ended(self, fields: JsonObject) -> None:
         """Read the stop reason, and the stop sequence beside it."""
         reason = fields.get("stop_reason")
         if not isinstance(reason, str | None):
             raise invalid_event("the stop reason is not text")
         if reason:
             self._reason, self._sequence = reason, fields.get("stop_sequence")
-        return self._unknown_fields(fields)
 
     def _stop(self, event: JsonObject) -> list[Event]:
         """Return the events at the end of the message. Raises BackendProtocolError for a block without an end, and
@@ -181,23 +210,31 @@ class MessageReader:
             *([] if notice is None else [notice]),
             *([] if usage is None else [usage]),
             finish,
+            *(self._written(event) if len(event) > 1 else ()),
         ]
 
-    def _begin(self, index: int, opened: Json) -> list[Event]:
+    def _begin(self, index: int, opened: Json, event: JsonObject) -> list[Event]:
         if index in self._begun:
             raise invalid_event("two content blocks have the same index")
         if not isinstance(opened, dict) or not text_of(opened, "type"):
             raise invalid_event("a content block has no type")
         self._begun.add(index)
-        block = self._open[index] = open_block(index, opened, own_client=self._own_client)
+        block = self._open[index] = open_block(index, opened)
         if isinstance(block, CallBlock):
             if block.id in self._call_ids:
                 raise invalid_event("two calls have the same id")
             self._call_ids.add(block.id)
-        behind_text, self._behind_text = self._behind_text, isinstance(block, TextBlock)
-        if self._own_client and isinstance(block, TextBlock):
-            return [*_text_start(opened, behind_text), *block.start()]
-        return [*self._unknown_content(opened), *block.start()]
+        if not self._own_client:
+            return [*self._unknown_content(opened), *block.start()]
+        if isinstance(block, CallBlock):
+            return [_own_call(start, opened, event) for start in block.start()]
+        opening: Event = PassthroughFields("event", {**event, "content_block": emptied(opened)})
+        content = block.start()
+        waits = isinstance(block, TextBlock | ThinkingBlock) and not content and event is not _WHOLE_START
+        if waits and len(self._begun) == 1:
+            self._opening = [opening]
+            return []
+        return [opening, *content]
 
     def _unknown_content(self, opened: JsonObject) -> list[Event]:
         """Report what a block has beside its own content: the citations of a text."""
@@ -206,18 +243,26 @@ class MessageReader:
             return []
         return self._note("dropped", "PART_UNKNOWN", "unknown fields of a content block")
 
-    def _end(self, index: int) -> list[Event]:
+    def _end(self, index: int, event: JsonObject) -> list[Event]:
         block = self._block(index)
         del self._open[index]
         events = block.stop()
         if self._own_client:
-            return events
+            return self._own_end(block, events, event)
         if isinstance(block, OtherBlock):
             return self._note("dropped", "PART_UNKNOWN", "a content block that only clients of the same API know")
         if self._keeps_state:
             return events
         self._states += [event for event in events if isinstance(event, ReasoningEnd)]
         return [event for event in events if not isinstance(event, ReasoningEnd)]
+
+    def _own_end(self, block: Block, events: list[Event], event: JsonObject) -> list[Event]:
+        """Return the end of a block: an event of the core for reasoning and calls, else the backend's own."""
+        if isinstance(block, TextBlock | OtherBlock):
+            return self._written(event)
+        if isinstance(block, ThinkingBlock) and not events:
+            events = [ReasoningEnd(EMPTY)]
+        return [*([] if event.keys() <= _END_FIELDS else self._written(event)), *events]
 
     def _block(self, index: int) -> Block:
         block = self._open.get(index)
@@ -233,12 +278,9 @@ class MessageReader:
         detail = f"the signatures of {len(self._states)} pieces of reasoning cannot be kept apart"
         return self._note("dropped", "REASONING_STATE_DROPPED", detail)
 
-    def _unknown_fields(self, fields: JsonObject) -> list[Event]:
-        """Return the fields of the message that no event has, for a client of the same API."""
-        if not self._own_client or _MESSAGE_FIELDS.issuperset(fields):
-            return []
-        unknown = {key: value for key, value in fields.items() if key not in _MESSAGE_FIELDS and value is not None}
-        return [PassthroughFields("response", unknown)] if unknown else []
+    def _written(self, event: JsonObject) -> list[Event]:
+        """Return an event as the backend wrote it, for a client of the same API."""
+        return [PassthroughFields("event", event)] if self._own_client else []
 
     def _note(self, action: Action, rule: str, detail: str) -> list[Event]:
         """Report each rule once, because a backend that breaks a rule breaks it in every event."""
@@ -248,13 +290,12 @@ class MessageReader:
         return [Notice("backend", action, rule, detail, level="warning")]
 
 
-def _text_start(opened: JsonObject, behind_text: bool) -> list[Event]:
-    """Return the start of a text as its own event where the pieces of the text do not show it: behind another text,
-    or with fields such as citations."""
-    unknown = {name: value for name, value in opened.items() if name != "text" and value is not None}
-    if not behind_text and not any(value for name, value in unknown.items() if name != "type"):
-        return []
-    return [PassthroughFields("event", unknown)]
+def _own_call(start: Event, opened: JsonObject, event: JsonObject) -> Event:
+    """Return the start of a call with what its event has beside the call: a call may be unwrapped, or wait."""
+    if not isinstance(start, ToolCallStart) or (opened.keys() <= CALL_FIELDS and event.keys() <= _START_FIELDS):
+        return start
+    unknown: Json = {name: value for name, value in opened.items() if name not in CALL_FIELDS}
+    return msgspec.structs.replace(start, extra={DIALECT: {**event, "content_block": unknown}})
 
 
 def _index_of(event: JsonObject) -> int:

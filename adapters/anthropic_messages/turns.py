@@ -30,7 +30,7 @@ from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
-from gateway.dialects.anthropic_messages.messages import content_blocks, encode_blocks, encode_message, merge_messages
+from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_blocks, encode_message
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
@@ -40,21 +40,22 @@ _KEPT: Final = frozenset({"cache_control"})
 
 
 class EncodedTurns(msgspec.Struct, frozen=True):
-    """The system prompt as blocks, and the messages.
+    """The system prompt, as its client wrote it or as blocks (empty: there is none), and the messages.
 
     `thinks`: every call since the last question stands behind thinking that the API knows again.
     """
 
-    system: list[Json]
+    system: Json
     messages: list[JsonObject]
     thinks: bool
 
 
 def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTurns:
-    """Encode all turns, and add the notices. Neighbouring messages of one role are one: results stand before what the
-    user says to them. Raises InvalidRequest for an image that the API cannot read."""
+    """Encode all turns, and add the notices. Neighbouring messages of one role are one, unless a client of this API
+    wrote them apart: results stand before what the user says to them. Raises InvalidRequest for an image that the API
+    cannot read."""
     system: list[Json] = []
-    messages: list[JsonObject] = []
+    merged = MessageMerger()
     thinks = True
     fitter = _Fitter(conversation, notices)
     for turn in conversation.turns:
@@ -62,20 +63,21 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
         if source is not None:
             # The system prompt is no message of the client: it has no position.
             if is_system(turn) and turn.index is None:
-                system += content_blocks(source["content"])
+                system.append(source["content"])
             else:
-                messages.append(source)
+                merged.add(source, turn.index)
             continue
         fitting = fitter.turn(turn)
-        if is_system(turn) and not messages:
-            system += encode_blocks(fitting.blocks)
+        if is_system(turn) and not merged.runs:
+            system.append(encode_blocks(fitting.blocks))
         elif fitting.blocks:
-            messages.append(encode_message(fitting))
+            merged.add(encode_message(fitting))
         if turn.role == "user":
             thinks = True
         elif fitting.calls:
             thinks = thinks and type(fitting.blocks[0]) is Reasoning
-    return EncodedTurns(system, merge_messages(messages), thinks)
+    whole = system[0] if len(system) == 1 else [block for content in system for block in content_blocks(content)]
+    return EncodedTurns(whole, merged.messages(), thinks)
 
 
 class _Fitter(msgspec.Struct):

@@ -12,6 +12,7 @@ from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
     Event,
     ReasoningDelta,
+    ReasoningField,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -141,16 +142,17 @@ class ChunkReader:
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         refusal = None if self._passthrough.passes else _text(delta.get("refusal"))
-        if unknown := _unknown_fields(delta, _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"}):
+        unknown = _unknown_fields(delta, _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"})
+        if "reasoning" in delta and self._passthrough.passes:
+            unknown = _with_second_name(delta, unknown)
+        if unknown:
             events += self._passthrough.fields("delta", unknown)
         if refusal is not None:
             detail = "the refusal of the model is sent as its text"
             self._note(events, "changed", "REFUSAL_AS_TEXT", detail)
             events.append(TextDelta(refusal))
             self._spoken = True
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        if isinstance(reasoning, str) and reasoning:
-            events.append(ReasoningDelta(reasoning))
+        self._reasoning(delta, events)
         content = delta.get("content")
         if isinstance(content, str):
             if content:
@@ -162,6 +164,13 @@ class ChunkReader:
             events += self._tracker().feed(calls, whole=whole)
         if (call := delta.get("function_call")) is not None:
             events += self._tracker().feed([{"index": "function_call", "function": call}])
+
+    def _reasoning(self, delta: dict[str, Json], events: list[Event]) -> None:
+        """Read the reasoning under its name."""
+        name: ReasoningField = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
+        reasoning = delta.get(name)
+        if isinstance(reasoning, str) and reasoning:
+            events.append(ReasoningDelta(reasoning, name))
 
     def _tracker(self) -> CallTracker:
         """Create the tracker on first use, because most responses make no call."""
@@ -229,6 +238,12 @@ def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObjec
     if known.issuperset(fields):
         return EMPTY
     return {key: value for key in fields if key not in known and (value := fields[key]) is not None}
+
+
+def _with_second_name(delta: dict[str, Json], unknown: JsonObject) -> JsonObject:
+    """Return the unknown fields with `reasoning` where it stands beside `reasoning_content`, which is the one read."""
+    again = delta["reasoning"]
+    return {**unknown, "reasoning": again} if again and delta.get("reasoning_content") else unknown
 
 
 def _decode_usage(usage: dict[str, Json]) -> UsageReport:

@@ -10,6 +10,7 @@ are verified by parsing the chunk once more with another text in its place, so t
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -67,6 +68,12 @@ class DeltaFastPath:
             self._tries = _TRIES
         return None
 
+    def _maker(self, delta: Delta) -> Callable[[str], Delta]:
+        """Return the function that makes such a delta of another text."""
+        if type(delta) is ToolCallDelta:
+            return self._more(delta.index)
+        return partial(ReasoningDelta, field=delta.field) if type(delta) is ReasoningDelta else TextDelta
+
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
         """Keep the chunk when its events are one delta, optionally after unknown fields."""
         self._learned = False
@@ -84,7 +91,7 @@ class DeltaFastPath:
             self._before, self._after = cut
             self._text = slice(len(self._before), -len(self._after))
             self._extensions = extensions
-            self._delta = self._more(delta.index) if type(delta) is ToolCallDelta else type(delta)
+            self._delta = self._maker(delta)
             self._learned = True
 
 

@@ -8,6 +8,7 @@ from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.notices import Notice
 
 Reason = Literal["stop", "length", "tool_calls", "content_filter"]
+ReasoningField = Literal["reasoning_content", "reasoning"]
 Scope = Literal["response", "choice", "delta", "event"]
 
 
@@ -28,9 +29,10 @@ class TextDelta(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
-    """A non-empty piece of the reasoning."""
+    """A non-empty piece of the reasoning. `field` is the name under which a chat completions backend sent it."""
 
     text: str
+    field: ReasoningField = "reasoning_content"
 
 
 @final
@@ -93,8 +95,8 @@ class PassthroughFields(msgspec.Struct, frozen=True):
     """Unknown fields of a backend's chunk, for a client of the same dialect.
 
     `scope` names the object of the chunk that carried them. They belong to the next event of the same list. Those of
-    the scope `event` are a whole event of the backend's stream that no other event expresses. A decoder reports them
-    only to a conversation of its own dialect (`Capabilities.passthrough`).
+    the scope `event` are a whole event of the backend's stream, which no other event expresses or which others express
+    in part. A decoder reports them only to a conversation of its own dialect (`Capabilities.passthrough`).
     """
 
     scope: Scope

@@ -27,7 +27,7 @@ _FIELD_OF_TYPE: Final[Mapping[Json, str]] = {
     "thinking": "signature",
     "redacted_thinking": "data",
     "reasoning": "encrypted_content",
-    **dict.fromkeys(COMPACTION_TYPES, "encrypted_content"),
+    **dict.fromkeys((*COMPACTION_TYPES, "compaction_delta"), "encrypted_content"),
 }
 _FIELD_OF_PART: Final = "thoughtSignature"
 # An object without any of these fields has no state.

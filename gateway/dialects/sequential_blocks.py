@@ -5,7 +5,7 @@ closes before the next one opens. `SequentialBlocks` holds back whatever belongs
 """
 
 from collections import deque
-from typing import Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -21,12 +21,8 @@ from gateway.core.events import (
 )
 
 BlockKind: TypeAlias = Literal["text", "reasoning", "call", "other"]
-
-
-class TextStart(msgspec.Struct, frozen=True):
-    """A text begins, also directly behind another. `fields` are what a backend of the client's dialect says of it."""
-
-    fields: JsonObject
+# Of these no event of the core says where they end.
+_WITHOUT_END: Final = frozenset({"text", "other"})
 
 
 class TextFields(msgspec.Struct, frozen=True):
@@ -35,9 +31,26 @@ class TextFields(msgspec.Struct, frozen=True):
     fields: JsonObject
 
 
+class OwnBlock(msgspec.Struct, frozen=True):
+    """A block of a backend of the client's dialect begins, also directly behind another of its kind. `fields` are what
+    the backend says of it."""
+
+    kind: BlockKind
+    fields: JsonObject
+
+
+class OwnPiece(msgspec.Struct, frozen=True):
+    """A piece of the present block of a backend of the client's dialect, as the backend wrote it."""
+
+    fields: JsonObject
+
+
+class OwnEnd(msgspec.Struct, frozen=True):
+    """The present text, or block of the kind `other`, of a backend of the client's dialect ends."""
+
+
 BlockEvent: TypeAlias = (
-    TextStart
-    | TextDelta
+    TextDelta
     | TextFields
     | ReasoningDelta
     | ReasoningEnd
@@ -45,6 +58,9 @@ BlockEvent: TypeAlias = (
     | ToolCallDelta
     | ToolCallEnd
     | PassthroughFields
+    | OwnBlock
+    | OwnPiece
+    | OwnEnd
 )
 
 
@@ -68,7 +84,7 @@ class BlockDelta(msgspec.Struct, frozen=True):
 
 
 class BlockFields(msgspec.Struct, frozen=True):
-    """Fields of the open text, behind its pieces so far."""
+    """Fields of the open block, behind its pieces so far."""
 
     fields: JsonObject
 
@@ -94,8 +110,9 @@ class SequentialBlocks:
     Text and reasoning close when something else begins, reasoning also at its `ReasoningEnd`; a call closes at its
     `ToolCallEnd`. While a call is open, everything else is held back, and then follows in the order in which it began.
     A `ReasoningEnd` behind no reasoning is a block without text if it has state, else nothing: an encoder leaves out
-    the state that its client does not get. `PassthroughFields` are a complete block of the kind `other`. What is still
-    held back when an answer fails is lost with the rest of the answer.
+    the state that its client does not get. `PassthroughFields` are a complete block of the kind `other`; one that
+    begins with `OwnBlock` closes at its `OwnEnd`. What is still held back when an answer fails is lost with the rest of
+    the answer.
     """
 
     def __init__(self) -> None:
@@ -112,8 +129,6 @@ class SequentialBlocks:
             return []
         steps: list[BlockStep] = []
         match event:
-            case TextStart():
-                self._open(_HeldBlock("text", fields=event.fields), steps)
             case TextDelta():
                 self._grow("text", event.text, steps)
             case TextFields():
@@ -134,6 +149,8 @@ class SequentialBlocks:
             case PassthroughFields():
                 self._open(_HeldBlock("other", fields=event.fields), steps)
                 self._close(steps)
+            case OwnBlock() | OwnPiece() | OwnEnd():
+                self._own(event, steps)
             case _:
                 assert_never(event)
         return steps
@@ -143,6 +160,23 @@ class SequentialBlocks:
         steps: list[BlockStep] = []
         self._close(steps)
         return steps
+
+    def _own(self, event: OwnBlock | OwnPiece | OwnEnd, steps: list[BlockStep]) -> None:
+        if isinstance(event, OwnBlock):
+            self._open(_HeldBlock(event.kind, fields=event.fields), steps)
+        elif isinstance(event, OwnPiece):
+            steps += [BlockFields(event.fields)] if self.kind is not None else ()
+        elif self.kind in _WITHOUT_END:
+            self._close(steps)
+
+    def _hold_own(self, event: OwnBlock | OwnPiece | OwnEnd) -> None:
+        last = self._held[-1] if self._held else None
+        if isinstance(event, OwnBlock):
+            self._held.append(_HeldBlock(event.kind, fields=event.fields))
+        elif last is not None and isinstance(event, OwnPiece):
+            last.said.append(event.fields)
+        elif last is not None:
+            last.ended = last.ended or last.kind in _WITHOUT_END
 
     def _grow(self, kind: BlockKind, text: str, steps: list[BlockStep]) -> None:
         if self.kind != kind:
@@ -171,8 +205,6 @@ class SequentialBlocks:
 
     def _hold(self, event: BlockEvent) -> None:
         match event:
-            case TextStart():
-                self._held.append(_HeldBlock("text", fields=event.fields))
             case TextDelta():
                 self._held_open("text").pieces.append(event.text)
             case TextFields():
@@ -191,6 +223,8 @@ class SequentialBlocks:
                 block.state, block.ended = event.extra, True
             case PassthroughFields():
                 self._held.append(_HeldBlock("other", fields=event.fields, ended=True))
+            case OwnBlock() | OwnPiece() | OwnEnd():
+                self._hold_own(event)
             case _:
                 assert_never(event)
 
@@ -235,4 +269,6 @@ class _HeldBlock(msgspec.Struct):
 
 
 def _of_call(event: BlockEvent, index: int) -> bool:
+    if type(event) is OwnPiece:
+        return event.fields.get("index") == index
     return (type(event) is ToolCallDelta or type(event) is ToolCallEnd) and event.index == index

@@ -11,8 +11,8 @@ from gateway.core.provider_state import with_states
 # The events that may have state, and the objects of a backend's stream that may.
 STATEFUL: Final = frozenset({ReasoningEnd, ToolCallStart, ToolCallEnd, PassthroughFields})
 _SCOPES: Final[frozenset[Scope]] = frozenset({"delta", "event"})
-# The field of an item inside an event of OpenAI Responses.
-_ITEM: Final = "item"
+# The fields of an event that hold an object with state: an item of OpenAI Responses, a block or a delta of Messages.
+_HOLDERS: Final = ("item", "content_block", "delta")
 
 
 def with_label(event: Event, label: str) -> Event:
@@ -22,8 +22,9 @@ def with_label(event: Event, label: str) -> Event:
             return msgspec.structs.replace(event, extra=_labelled(event.extra, label))
         case PassthroughFields() if event.scope in _SCOPES:
             fields = _labelled(event.fields, label)
-            if isinstance(item := fields.get(_ITEM), dict):
-                fields = {**fields, _ITEM: dict(_labelled(item, label))}
+            for name in _HOLDERS:
+                if isinstance(held := fields.get(name), dict):
+                    fields = {**fields, name: dict(_labelled(held, label))}
             return PassthroughFields(event.scope, fields)
         case _:
             return event

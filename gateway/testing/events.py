@@ -66,7 +66,7 @@ def join(events: Iterable[Event]) -> list[Event]:
         if isinstance(event, TextDelta) and isinstance(last, TextDelta):
             joined[-1] = TextDelta(last.text + event.text)
         elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
-            joined[-1] = ReasoningDelta(last.text + event.text)
+            joined[-1] = ReasoningDelta(last.text + event.text, event.field)
         elif isinstance(event, ToolCallDelta) and isinstance(last, ToolCallDelta) and event.index == last.index:
             joined[-1] = ToolCallDelta(event.index, last.arguments + event.arguments)
         else:

@@ -27,9 +27,11 @@ from gateway.dialects.sequential_blocks import (
     BlockFields,
     BlockStart,
     BlockStep,
+    OwnBlock,
+    OwnEnd,
+    OwnPiece,
     SequentialBlocks,
     TextFields,
-    TextStart,
 )
 from gateway.testing.events import fold
 from gateway.testing.strategies import answers
@@ -104,13 +106,43 @@ def told(steps: Iterable[BlockStep]) -> str:
         ([ONE, TextDelta("a"), ReasoningEnd(SIGNED), ToolCallEnd(7)], "0:f( ) 1:text( a ) 2:reasoning( s)"),
         ([TextDelta("a"), PassthroughFields("choice", {"x": 1})], "0:text( a ) 1:other( )"),
         ([ONE, PassthroughFields("choice", {}), TextDelta("a"), ToolCallEnd(7)], "0:f( ) 1:other( ) 2:text( a )"),
-        ([TextDelta("a"), TextStart({"x": 1}), TextDelta("b")], "0:text( a ) 1:text( b )"),
+        ([TextDelta("a"), OwnBlock("text", {"x": 1}), TextDelta("b")], "0:text( a ) 1:text( b )"),
         ([TextDelta("a"), TextFields({"x": 1}), TextDelta("b")], "0:text( a [x] b )"),
         ([ReasoningDelta("a"), TextFields({"x": 1})], "0:reasoning( a ) 1:text( [x] )"),
         (
-            [ONE, TextDelta("a"), TextStart({}), TextDelta("b"), TextFields({"x": 1}), ToolCallEnd(7), TextDelta("c")],
+            [
+                ONE,
+                TextDelta("a"),
+                OwnBlock("text", {}),
+                TextDelta("b"),
+                TextFields({"x": 1}),
+                ToolCallEnd(7),
+                TextDelta("c"),
+            ],
             "0:f( ) 1:text( a ) 2:text( b [x] c )",
         ),
+        (
+            [OwnBlock("other", {}), OwnPiece({"x": 1}), OwnEnd(), OwnBlock("other", {}), OwnEnd(), TextDelta("a")],
+            "0:other( [x] ) 1:other( ) 2:text( a )",
+        ),
+        (
+            [OwnBlock("text", {}), OwnEnd(), OwnBlock("reasoning", {}), OwnEnd(), OwnPiece({"x": 1})],
+            "0:text( ) 1:reasoning( [x] )",
+        ),
+        ([ONE, OwnPiece({"index": 7, "x": 1}), OwnEnd(), ToolCallEnd(7)], "0:f( [index x] )"),
+        (
+            [
+                ONE,
+                OwnBlock("other", {}),
+                OwnPiece({"x": 1}),
+                OwnEnd(),
+                OwnBlock("text", {}),
+                TextDelta("a"),
+                ToolCallEnd(7),
+            ],
+            "0:f( ) 1:other( [x] ) 2:text( a )",
+        ),
+        ([OwnPiece({"x": 1}), OwnEnd(), TextDelta("a")], "0:text( a )"),
     ],
 )
 def test_blocks_follow_one_another(events: list[BlockEvent], expected: str) -> None:
@@ -125,8 +157,8 @@ def test_a_start_tells_what_its_block_is_made_of() -> None:
         BlockStart(1, "other", None, {"x": 1}),
         BlockStart(2, "call", ONE),
     ]
-    assert BlockStart(0, "text", None, {"x": 1}) in steps_of([TextStart({"x": 1})])
-    assert BlockStart(1, "text", None, {"x": 1}) in steps_of([ONE, TextStart({"x": 1}), ToolCallEnd(7)])
+    assert BlockStart(0, "text", None, {"x": 1}) in steps_of([OwnBlock("text", {"x": 1})])
+    assert BlockStart(1, "text", None, {"x": 1}) in steps_of([ONE, OwnBlock("text", {"x": 1}), ToolCallEnd(7)])
 
 
 def test_the_open_block_is_known() -> None:

@@ -2,11 +2,10 @@
 
 import hashlib
 import re
-from typing import Final, assert_never
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-import msgspec
-
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import (
     Event,
     PassthroughFields,
@@ -18,13 +17,20 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.provider_state import provider_state
-from gateway.dialects.anthropic_messages import PROVIDER
-from gateway.dialects.sequential_blocks import BlockEvent, BlockStart, TextFields, TextStart
+from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
+from gateway.dialects.sequential_blocks import BlockEvent, BlockKind, BlockStart, OwnBlock, OwnEnd, OwnPiece
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]+")
 _DIGEST: Final = 24
-# The field of a call beside its name and input: which tool of the server made it.
-_CALLER: Final = "caller"
+# The kinds of blocks whose text the events of the core hold; any other block stands as its backend wrote it.
+_KINDS: Final[dict[Json, BlockKind]] = {"text": "text", "thinking": "reasoning", "redacted_thinking": "reasoning"}
+# The field that holds the piece of each type of delta.
+PIECES: Final[dict[Json, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+    "signature_delta": "signature",
+}
 
 
 def block_event(event: Event) -> BlockEvent | None:
@@ -43,38 +49,59 @@ def block_event(event: Event) -> BlockEvent | None:
 
 def opened_block(start: BlockStart) -> dict[str, Json]:
     """Returns the content block with which a block begins: without its text, without the input of a call."""
-    match start.kind:
-        case "text":
-            return {"type": "text", "text": "", **start.fields}
-        case "reasoning" if "data" in start.fields:
-            return {"type": "redacted_thinking", "data": start.fields["data"]}
-        case "reasoning":
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        case "call":
-            assert start.call is not None  # a call has its start
-            return _call(start.call)
-        case "other":
-            return {**start.fields, "input": {}} if isinstance(start.fields.get("input"), dict) else {**start.fields}
+    if start.call is not None:
+        return {**_own_block(start.call.extra.get(DIALECT)), **_call(start.call)}
+    if own := _own_block(start.fields):
+        return {**own}
+    if start.kind == "reasoning" and "data" in start.fields:
+        return {"type": "redacted_thinking", "data": start.fields["data"]}
+    return (
+        {"type": "thinking", "thinking": "", "signature": ""}
+        if start.kind == "reasoning"
+        else {"type": "text", "text": ""}
+    )
+
+
+def start_event(start: BlockStart) -> JsonObject:
+    """Returns the event with which a block begins, as a backend of the same API wrote it; empty where none did."""
+    own = start.fields if start.call is None else start.call.extra.get(DIALECT)
+    return own if isinstance(own, Mapping) and "content_block" in own else EMPTY
+
+
+def _own_block(event: object) -> JsonObject:
+    block = event.get("content_block") if isinstance(event, Mapping) else None
+    return block if isinstance(block, Mapping) else EMPTY
+
+
+def _passed(event: PassthroughFields) -> BlockEvent | None:
+    """Returns what a backend of the same API wrote of a block; None for an event of the message as a whole."""
+    match event.fields:
+        case {"type": "content_block_start", "content_block": {"type": kind}}:
+            return OwnBlock(_KINDS.get(kind, "other"), event.fields)
+        case {"type": "content_block_delta"}:
+            return OwnPiece(event.fields)
+        case {"type": "content_block_stop"}:
+            return OwnEnd()
         case _:
-            assert_never(start.kind)
+            return None
 
 
-def _passed(event: PassthroughFields) -> BlockEvent:
-    """Returns what a backend of the same API sends: the beginning of a text, a citation of it, or another block."""
-    match event.fields.get("type"):
-        case "text":
-            return TextStart(event.fields)
-        case "citations_delta":
-            return TextFields(event.fields)
-        case _:
-            return event
-
-
-def with_citation(start: BlockStart, delta: JsonObject) -> BlockStart:
-    """Returns the start of a text with the citation of a delta among its fields."""
-    before = start.fields.get("citations")
-    citations = [*(before if isinstance(before, list) else ()), delta.get("citation")]
-    return msgspec.structs.replace(start, fields={**start.fields, "citations": citations})
+def with_pieces(block: dict[str, Json], deltas: Iterable[JsonObject]) -> dict[str, Json]:
+    """Returns a block with what deltas add to it that no event of the core holds, as Anthropic's SDKs do it."""
+    for event in deltas:
+        delta = event.get("delta")
+        match delta:
+            case {"type": "citations_delta", "citation": citation}:
+                before = block.get("citations")
+                block["citations"] = [*(before if isinstance(before, list) else ()), citation]
+            case {"type": "input_json_delta", "partial_json": str(piece)}:
+                before = block.get("input")
+                block["input"] = before + piece if isinstance(before, str) else piece
+            case {"type": kind} if isinstance(delta, dict) and kind not in PIECES:
+                block |= {name: value for name, value in delta.items() if name != "type"}
+            case _:
+                pass
+    return block
 
 
 def client_id(call_id: str) -> str:
@@ -88,7 +115,4 @@ def client_id(call_id: str) -> str:
 
 
 def _call(start: ToolCallStart) -> dict[str, Json]:
-    block: dict[str, Json] = {"type": "tool_use", "id": client_id(start.id), "name": start.name, "input": {}}
-    if _CALLER in start.extra:
-        block[_CALLER] = start.extra[_CALLER]
-    return block
+    return {"type": "tool_use", "id": client_id(start.id), "name": start.name, "input": {}}

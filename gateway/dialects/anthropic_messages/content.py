@@ -183,12 +183,15 @@ class ContentReader(msgspec.Struct):
         return (Text(name),) if isinstance(name, str) else None
 
     def _compaction(self, block: JsonObject, index: int, *_: object) -> tuple[Block, ...]:
-        # A compaction that failed has no content.
-        content = block.get("content")
+        content, state = block.get("content"), block.get("encrypted_content")
+        kept = EMPTY
+        if isinstance(state, str) and state:
+            kept = with_provider_state(PROVIDER, {"encrypted_content": state})
         if not isinstance(content, str) or not content:
-            return ()
+            # A compaction that failed has neither text nor state.
+            return (Reasoning("", extra=kept),) if kept else ()
         self.compactions.add(index)
-        return (Text(content, _rest(block, "content")),)
+        return (Text(content, {**_rest(block, "content", "encrypted_content"), **kept}),)
 
 
 _Reader: TypeAlias = Callable[[ContentReader, JsonObject, int, str, int], tuple[Block, ...] | None]

@@ -49,8 +49,10 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", paths=PATHS)], PATHS)
     params = read_params(request, fields, changes)
-    system = fields.pop("system", None)
-    turns = (*read_system(system, faults, changes), *read_turns(messages, faults, changes))
+    # A system prompt without a turn stays among the fields.
+    if system := read_system(fields.get("system"), faults, changes):
+        del fields["system"]
+    turns = (*system, *read_turns(messages, faults, changes))
     tools, others = ((), ()) if request.tools is None else read_tools(request.tools, fields["tools"], faults)
     conversation = Conversation(
         turns,

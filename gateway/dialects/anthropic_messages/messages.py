@@ -1,7 +1,9 @@
 """Encodes turns as messages: the client's own where no pass changed it, else messages made from its blocks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, assert_never
+
+import msgspec
 
 from gateway.core.conversation import (
     Block,
@@ -44,15 +46,29 @@ def encode_message(turn: Turn) -> JsonObject:
     return {"role": _ROLES[turn.role], "content": _content(turn)}
 
 
-def merge_messages(messages: Iterable[JsonObject]) -> list[JsonObject]:
-    """Joins neighbouring messages of one role, which the API reads as one: results and what the user says to them."""
+class MessageMerger(msgspec.Struct):
+    """Joins neighbouring messages of one role, which the API reads as one: results and what the user says to them.
+
+    Those that a client of this API wrote apart stay apart. `runs` are the messages so far that will be one.
+    """
+
     runs: list[list[JsonObject]] = []
-    for message in messages:
-        if runs and runs[-1][0]["role"] == message["role"]:
-            runs[-1].append(message)
-        else:
-            runs.append([message])
-    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+    _index: int | None = None
+
+    def add(self, message: JsonObject, index: int | None = None) -> None:
+        """Adds a message. `index` is that of the client's own message of this API which it is, or is a part of."""
+        last = self.runs[-1] if self.runs else None
+        apart = index is not None and self._index is not None and index != self._index
+        if last is None or apart or last[0]["role"] != message["role"]:
+            self.runs.append([message])
+            self._index = index
+            return
+        last.append(message)
+        self._index = None if index is None else self._index
+
+    def messages(self) -> list[JsonObject]:
+        """Returns the messages."""
+        return [run[0] if len(run) == 1 else _joined(run) for run in self.runs]
 
 
 def _joined(run: Sequence[JsonObject]) -> JsonObject:

@@ -8,11 +8,14 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.anthropic_messages.request_models import MessagesFields, OutputFormat, Thinking
+from gateway.dialects.anthropic_messages.tools import WORDS
+from gateway.dialects.field_types import missing_field
 
 # Every field that is read here or elsewhere in the dialect; any other is reported.
 READ: Final = frozenset({*MessagesFields.__struct_fields__, "messages"})
 _OUTPUT_FIELDS: Final = frozenset({"effort", "format"})
 _METADATA_FIELDS: Final = frozenset({"user_id"})
+_SCHEMA: Final = "json_schema"
 # Backends know no higher efforts by a common name.
 _EFFORTS: Final[Mapping[str, str]] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 # A budget of fewer tokens than this is of the effort beside it.
@@ -45,8 +48,17 @@ def read_params(request: MessagesFields, fields: JsonObject, changes: Changes) -
 
 
 def own_fields(request: MessagesFields) -> tuple[str, ...]:
-    """Returns the fields by which Anthropic's servers would run tools: only a backend of the same API does."""
-    fields = {"mcp_servers": request.mcp_servers, "container": request.container}
+    """Returns the fields that only a backend of the same API gives an effect: those by which Anthropic's servers would
+    run tools, and those with a word that is in none of the published types."""
+    choice, wanted = request.tool_choice, _format(request)
+    effort = None if request.output_config is None else request.output_config.effort
+    fields = {
+        "mcp_servers": request.mcp_servers,
+        "container": request.container,
+        "tool_choice.type": choice is not None and choice.type not in {*WORDS, "tool"},
+        "output_config.effort": effort is not None and effort not in _EFFORTS,
+        "output_config.format.type": wanted is not None and wanted.type != _SCHEMA,
+    }
     return tuple([name for name, value in fields.items() if value])
 
 
@@ -78,19 +90,25 @@ def _report(request: MessagesFields, fields: JsonObject, changes: Changes) -> No
             changes.drop_field(name)
 
 
-def _response_format(request: MessagesFields) -> Json:
+def _format(request: MessagesFields) -> OutputFormat | None:
     config = request.output_config
-    wanted: OutputFormat | None = request.output_format if config is None or config.format is None else config.format
-    if wanted is None:
+    return request.output_format if config is None or config.format is None else config.format
+
+
+def _response_format(request: MessagesFields) -> Json:
+    wanted = _format(request)
+    if wanted is None or wanted.type != _SCHEMA:
         return None
+    if wanted.schema is None:
+        raise missing_field("output_config.format.schema")
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": wanted.schema, "strict": True}}
 
 
 def _effort(request: MessagesFields, changes: Changes) -> str | None:
     asked = None if request.output_config is None else request.output_config.effort
     if asked is not None:
-        effort = _EFFORTS[asked]
-        if effort != asked:
+        effort = _EFFORTS.get(asked)
+        if effort not in (asked, None):
             changes.add("changed", "EFFORT_CHANGED", f"output_config.effort {asked} is sent as {effort}")
         return effort
     return None if request.thinking is None else _effort_of(request.thinking, changes)

@@ -3,7 +3,7 @@
 Unknown fields are legal. The published OpenAPI document is made from these types.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -21,9 +21,10 @@ class MessagesTool(msgspec.Struct, frozen=True):
 
 
 class MessagesToolChoice(msgspec.Struct, frozen=True):
-    """`tool_choice`; `name` belongs to the type `tool`."""
+    """`tool_choice`: of the type `auto`, `any`, `tool`, to which `name` belongs, or `none`. Any other type is for a
+    backend of the same API."""
 
-    type: Literal["auto", "any", "tool", "none"]
+    type: str
     name: str | None = None
     disable_parallel_tool_use: bool | None = None
 
@@ -37,16 +38,18 @@ class Thinking(msgspec.Struct, frozen=True):
 
 
 class OutputFormat(msgspec.Struct, frozen=True):
-    """A JSON schema that the answer must match."""
+    """A JSON schema that the answer must match, of the type `json_schema`. Any other type is for a backend of the same
+    API."""
 
-    type: Literal["json_schema"]
-    schema: FreeObject
+    type: str
+    schema: FreeObject | None = None
 
 
 class OutputConfig(msgspec.Struct, frozen=True):
-    """`output_config`: how much the model thinks and says, and in which format."""
+    """`output_config`: how much the model thinks and says (`low`, `medium`, `high`, `xhigh` or `max`; any other word is
+    for a backend of the same API), and in which format."""
 
-    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    effort: str | None = None
     format: OutputFormat | None = None
 
 

@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 # Claude Code sends it only so that Anthropic's servers keep to loading tools later; no model may call it. (Claude Code
 # 2.1.330: its description says so, and `defer_loading` is true.)
 PLACEHOLDER: Final = "DeferredToolPlaceholder"
-_WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "any": "required", "none": "none"}
+WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read_tools(
@@ -47,11 +47,12 @@ def read_tools(
 
 
 def read_tool_choice(choice: MessagesToolChoice | None) -> ToolChoice:
-    """Returns the choice. Raises InvalidRequest for a forced tool without a name."""
+    """Returns the choice; `auto` for one of a type that only a backend of the same API may know. Raises InvalidRequest
+    for a forced tool without a name."""
     if choice is None:
         return "auto"
     if choice.type != "tool":
-        return _WORDS[choice.type]
+        return WORDS.get(choice.type, "auto")
     if not choice.name:
         raise missing_field("tool_choice.name")
     return NamedTool(choice.name)

@@ -1,9 +1,23 @@
 """Reads the system prompt and each message as turns, which keep their source; every repaired fault names its rule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Json, JsonObject, Role, Source, Text, ToolResult, Turn
+import msgspec
+
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Json,
+    JsonObject,
+    Role,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.anthropic_messages.content import IN_ASSISTANT, IN_SYSTEM, IN_USER, ContentReader
@@ -36,6 +50,8 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
     they stand before that of its other blocks. `faults` collects the violations."""
     turns: list[Turn] = []
     odd: list[int] = []
+    # Whether neighbouring messages make calls.
+    apart = False
     reader = ContentReader(faults, changes)
     for index, message in enumerate(messages):
         # Many messages are nothing but a role and a text.
@@ -45,7 +61,9 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
                 turns.append(Turn(known, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
                 continue
         if isinstance(message, dict):
-            turns += _read_message(message, index, reader)
+            read = _read_message(message, index, reader)
+            apart = apart or bool(turns and turns[-1].calls and read[0].calls)
+            turns += read
         else:
             odd.append(index)
     faults.add_each(
@@ -54,7 +72,7 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
         lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
         "messages are not objects",
     )
-    return tuple(turns)
+    return tuple(_with_joined_calls(turns) if apart else turns)
 
 
 def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -> list[Turn]:
@@ -62,6 +80,8 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     extra = EMPTY if message.keys() <= _READ else {name: message[name] for name in message if name not in _READ}
     if isinstance(content, str):
         return [Turn(role, (Text(content),), None, index, extra, Source(DIALECT, message))]
+    if content == [] and role == "system" and extra:
+        return [_directive(message, index, extra, reader.changes)]
     read = reader.read(content, index, ".content", _BLOCKS[role])
     results = {position: block for position, block in read if type(block) is ToolResult}
     blocks = tuple([block for _, block in read if type(block) is not ToolResult])
@@ -79,6 +99,53 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
         source = Source(DIALECT, {**message, "content": others}, True)
         turns.append(Turn("user", blocks, None, index, extra, source))
     return turns
+
+
+def _directive(message: JsonObject, index: int, extra: JsonObject, changes: Changes) -> Turn:
+    """Returns a message of the system that says something by its other fields alone.
+
+    Source: Anthropic, mid-conversation output config: `content: []` with `output_config`.
+    """
+    for name in extra:
+        changes.drop_field(f"messages[{index}].{name}")
+    return Turn("system", (), None, index, extra, Source(DIALECT, message, True))
+
+
+def _with_joined_calls(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """Yields each run of messages with calls as one turn, whose results follow all of them.
+
+    Source: Anthropic, API reference, `messages`: consecutive messages of one role are combined into a single turn.
+    """
+    for calling, run in groupby(turns, lambda turn: bool(turn.calls)):
+        neighbours = [*run]
+        yield from [_joined(neighbours)] if calling and len(neighbours) > 1 else neighbours
+
+
+def _joined(run: Sequence[Turn]) -> Turn:
+    messages = [turn.source.value for turn in run if turn.source is not None]
+    content: list[Json] = []
+    blocks: list[Block] = []
+    for turn, message in zip(run, messages, strict=True):
+        blocks += [_behind(block, len(content)) for block in turn.blocks]
+        content += _blocks_of(message)
+    fields = {name: value for message in messages for name, value in message.items()}
+    extra = {name: value for turn in run for name, value in turn.extra.items()}
+    source = Source(DIALECT, {**fields, "content": content}, True)
+    compaction = any(turn.compaction for turn in run)
+    return Turn("assistant", tuple(blocks), None, run[0].index, extra, source, compaction=compaction)
+
+
+def _behind(block: Block, count: int) -> Block:
+    """Returns a block at its position behind `count` others."""
+    if isinstance(block, ToolCall) and block.item is not None:
+        return msgspec.structs.replace(block, item=count + block.item)
+    return block
+
+
+def _blocks_of(message: JsonObject) -> list[Json]:
+    """Returns the content of a message with calls."""
+    content = message["content"]
+    return content if isinstance(content, list) else [content]
 
 
 def _is_empty_text(block: Json) -> bool:

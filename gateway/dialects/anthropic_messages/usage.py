@@ -1,6 +1,6 @@
 """Encodes token counts as the usage object, whose `input_tokens` leaves out those that a prompt cache holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gateway.core.conversation import Json
@@ -11,9 +11,22 @@ from gateway.dialects.usage import token_counts
 UNCOUNTED: Final = UsageReport()
 
 
-def usage_object(usage: UsageReport) -> dict[str, Json]:
+# Clients read them without a look.
+_REQUIRED: Final = ("input_tokens", "output_tokens")
+
+
+def usage_object(usage: UsageReport, own: Json = None, required: Sequence[str] = _REQUIRED) -> dict[str, Json]:
     """Returns the counts, all of them numbers: clients read them without a look. `usage_note` says where they are no
-    report of the backend."""
+    report of the backend. `own` is the object that a backend of the same API wrote: it stays as it is, but for the
+    counts that are `required`, where it has none, and for all counts where they are estimated."""
+    counts = _counts(usage)
+    if not isinstance(own, dict):
+        return counts
+    missing = {name: counts[name] for name in required if type(own.get(name)) is not int}
+    return {**own, **missing, **(counts if usage.estimated else {})}
+
+
+def _counts(usage: UsageReport) -> dict[str, Json]:
     prompt, completion, _ = token_counts(usage)
     read = _detail(usage, "prompt_tokens_details", "cached_tokens")
     written = _detail(usage, "prompt_tokens_details", "cache_write_tokens")

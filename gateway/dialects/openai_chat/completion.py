@@ -13,6 +13,7 @@ from gateway.core.events import (
     Reason,
     ReasoningDelta,
     ReasoningEnd,
+    ReasoningField,
     ResponseStart,
     Scope,
     TextDelta,
@@ -54,7 +55,7 @@ class _Fold(msgspec.Struct):
     """The response, its pieces sorted by kind."""
 
     text: list[str] = []
-    reasoning: list[str] = []
+    reasoning: dict[ReasoningField, list[str]] = {}
     starts: dict[int, ToolCallStart] = {}
     arguments: dict[int, list[str]] = {}
     reason: Reason = "stop"
@@ -70,7 +71,7 @@ class _Fold(msgspec.Struct):
             elif type(event) is ToolCallDelta:
                 self.arguments[event.index].append(event.arguments)
             elif type(event) is ReasoningDelta:
-                self.reasoning.append(event.text)
+                self.reasoning.setdefault(event.field, []).append(event.text)
             elif type(event) is PassthroughFields:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
             elif type(event) is ReasoningEnd:
@@ -95,7 +96,7 @@ class _Fold(msgspec.Struct):
         content = None if silent else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}
         if self.reasoning:
-            message["reasoning_content"] = "".join(self.reasoning)
+            message |= {name: "".join(pieces) for name, pieces in self.reasoning.items()}
         if self.starts:
             message["tool_calls"] = [self._call(start) for start in self.starts.values()]
         message.update(fields)

@@ -134,7 +134,7 @@ class ChatStreamEncoder:
             self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
             self._state = STREAM_TRANSITIONS[self._state]["finish"]
         elif type(event) is ReasoningDelta:
-            self._chunk(out, b'"reasoning_content":' + _encode(event.text))
+            self._chunk(out, b'"' + event.field.encode() + b'":' + _encode(event.text))
         elif type(event) is ReasoningEnd:
             # A message keeps a provider's state of its reasoning among its own fields.
             self._pending.append(PassthroughFields("delta", event.extra))

@@ -61,9 +61,9 @@ from gateway.dialects.sequential_blocks import (
     BlockFields,
     BlockStart,
     BlockStep,
+    OwnBlock,
     SequentialBlocks,
     TextFields,
-    TextStart,
 )
 from gateway.dialects.stateful import AnswerRecord
 
@@ -316,7 +316,7 @@ def _block_event(event: PassthroughFields) -> BlockEvent:
         case {"type": "response.output_text.annotation.added"}:
             return TextFields(event.fields)
         case {"type": "response.output_item.added", "item": dict(item)} if item.get("type") == "message":
-            return TextStart(item)
+            return OwnBlock("text", item)
         case {"type": "response.output_item.done", "item": dict(item)} if item.get("type") == "message":
             return TextFields(event.fields)
         case _:

@@ -158,7 +158,9 @@ def test_no_demand_is_written_into_the_prompt() -> None:
 
 
 def test_a_thread_is_never_left_to_the_backend() -> None:
-    assert sent({**BODY, "thread": {"type": "create"}}) == BODY
+    asked = exchange({**BODY, "thread": {"type": "create"}})
+    assert json.loads(asked.request.body) == BODY
+    assert [notice.rule for notice in asked.notices if "thread" in notice.detail] == ["FIELD_NOT_SENT"]
 
 
 def test_results_among_text_stand_first() -> None:
@@ -169,10 +171,6 @@ def test_results_among_text_stand_first() -> None:
         {"role": "user", "content": [said, RESULT]},
     ]
     assert sent({**BODY, "messages": messages})["messages"][2:] == [{"role": "user", "content": [RESULT, said]}]
-
-
-def test_the_system_prompt_may_be_text() -> None:
-    assert sent({**BODY, "system": "Be brief."})["system"] == [{"type": "text", "text": "Be brief."}]
 
 
 def test_a_turn_that_a_pass_has_changed_is_written_anew() -> None:

@@ -63,7 +63,13 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     ),
     "the other name of reasoning": (
         sse(chunk({"reasoning": "b"}), chunk({"reasoning": "c", "reasoning_content": "c"}, "stop")),
-        [START, ReasoningDelta("b"), ReasoningDelta("c"), Finish("stop", "stop")],
+        [
+            START,
+            ReasoningDelta("b", "reasoning"),
+            PassthroughFields("delta", {"reasoning": "c"}),
+            ReasoningDelta("c"),
+            Finish("stop", "stop"),
+        ],
     ),
     "content as parts": (
         sse(

@@ -43,7 +43,7 @@ BEGUN = written(call(0, "a", "f", ""))
     ("first", "second", "events"),
     [
         (written({"content": "a"}), written({"content": 'é"\n'}), [TextDelta('é"\n')]),
-        (written({"reasoning": "a"}), written({"reasoning": "b"}), [ReasoningDelta("b")]),
+        (written({"reasoning": "a"}), written({"reasoning": "b"}), [ReasoningDelta("b", "reasoning")]),
         (written({"content": "", "reasoning_content": "a"}), written({"content": "", "reasoning_content": "b"}),
          [ReasoningDelta("b")]),
         (written(call(0, arguments="{")), written(call(0, arguments="}")), [ToolCallDelta(0, "}")]),

@@ -23,7 +23,9 @@ DELTAS: Final = {
 CONTENT: Final = ("text", "thinking", "redacted_thinking", "tool_use")
 # What only a backend of the same API answers with.
 OWN_CONTENT: Final = ("server_tool_use", "web_search_tool_result")
-COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+COUNTS: Final = ("input_tokens", "output_tokens")
+# A backend of the same API may leave them out, or write null.
+CACHE_COUNTS: Final = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def write(conversation: Conversation) -> bytes:
@@ -106,7 +108,7 @@ class StreamReader:
         assert (message["type"], message["role"], message["content"]) == ("message", "assistant", [])
         assert message["stop_reason"] is None is message["stop_sequence"]
         check_counts(message["usage"])
-        assert message["usage"]["input_tokens"] + message["usage"]["cache_read_input_tokens"] > 0, "Ctx 0"
+        assert message["usage"]["input_tokens"] + message["usage"].get("cache_read_input_tokens", 0) > 0, "Ctx 0"
         self.message = message
 
     def content_block_start(self, index: int, content_block: dict[str, Any]) -> None:
@@ -124,7 +126,9 @@ class StreamReader:
     def content_block_delta(self, index: int, delta: dict[str, Any]) -> None:
         assert self.open is not None and index == len(self.content), "a delta of no open block"
         field = DELTAS[self.open["type"]][delta["type"]]
-        assert delta.keys() == {"type", field} and delta[field], "an empty delta"
+        assert delta.keys() == {"type", field}
+        # Anthropic begins each call with one.
+        assert delta[field] or field == "partial_json", "an empty delta"
         if field == "partial_json":
             self.input += delta[field]
         elif field == "signature":
@@ -156,6 +160,8 @@ class StreamReader:
     ) -> None:
         assert self.message is not None and self.open is None and self.last is None
         assert isinstance(delta["stop_reason"], str) and delta.keys() == {"stop_reason", "stop_sequence"}
+        # As the SDKs do, the counts of the end replace those of the start.
+        usage = self.message["usage"] | usage
         check_counts(usage)
         self.last = {**delta, "usage": usage, "dragoman": dragoman or {}}
 
@@ -166,7 +172,7 @@ class StreamReader:
 
 
 def check_counts(usage: dict[str, Any]) -> None:
-    for name in COUNTS:
+    for name in (*COUNTS, *[name for name in CACHE_COUNTS if usage.get(name) is not None]):
         assert type(usage[name]) is int and usage[name] >= 0, f"{name} is no count"
 
 

@@ -1,10 +1,12 @@
 """Decodes requests of the Messages API for the tests of this folder."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import Conversation, JsonObject, Turn
 from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
+from gateway.dialects.anthropic_messages.messages import MessageMerger, encode_message
 from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
 
@@ -28,3 +30,11 @@ def conversation(**fields: object) -> Conversation:
 
 def history(*messages: object) -> Conversation:
     return conversation(messages=list(messages))
+
+
+def merged_messages(turns: Iterable[Turn]) -> list[JsonObject]:
+    """The messages of turns, which are joined where the client did not write them apart."""
+    merger = MessageMerger()
+    for turn in turns:
+        merger.add(encode_message(turn), None if turn.source is None else turn.index)
+    return merger.messages()

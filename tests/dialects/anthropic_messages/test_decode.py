@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
 from gateway.core.conversation import (
     Block,
     File,
@@ -18,13 +20,13 @@ from gateway.core.conversation import (
     ToolChoice,
     ToolResult,
 )
-from gateway.core.errors import InvalidRequest
+from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
 from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.anthropic_messages.messages import encode_message, merge_messages
+from gateway.dialects.anthropic_messages.messages import encode_message
 from gateway.dialects.base import RequestHead
 from gateway.history.prepare import prepare
-from tests.dialects.anthropic_messages.requests import HELLO, conversation, decoded, history, request
+from tests.dialects.anthropic_messages.requests import HELLO, conversation, decoded, history, merged_messages, request
 
 CACHED: Final[dict[str, Json]] = {"cache_control": {"type": "ephemeral"}}
 PNG: Final = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
@@ -124,9 +126,9 @@ def test_the_sampling_and_the_schema() -> None:
         ({"tools": [{"type": "bash_20250124"}]}, "tools[0].name"),
         ({"tools": [{"name": "f", "input_schema": "x"}]}, "tools[0].input_schema"),
         ({"tool_choice": {"type": "tool"}}, "tool_choice.name"),
-        ({"tool_choice": {"type": "all"}}, "tool_choice.type"),
-        ({"output_config": {"effort": "huge"}}, "output_config.effort"),
-        ({"output_config": {"format": {"type": "text"}}}, "output_config.format.type"),
+        ({"tool_choice": {"type": 1}}, "tool_choice.type"),
+        ({"output_config": {"effort": 1}}, "output_config.effort"),
+        ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema"),
         ({"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
     ],
 )
@@ -134,6 +136,22 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], param: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         request(**fields)
     assert (caught.value.status, caught.value.param) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"tool_choice": {"type": "all"}}, "tool_choice.type"),
+        ({"output_config": {"effort": "huge"}}, "output_config.effort"),
+        ({"output_config": {"format": {"type": "text"}}}, "output_config.format.type"),
+    ],
+)
+def test_a_new_word_is_for_a_backend_of_the_same_api_alone(fields: dict[str, Any], path: str) -> None:
+    asked = conversation(**fields)
+    assert asked.own_fields == (path,)
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(asked, Capabilities(tools=True))
+    assert (caught.value.status, caught.value.param) == (400, path)
 
 
 def test_a_thread_is_refused_in_the_words_that_claude_code_knows() -> None:
@@ -273,7 +291,7 @@ def test_results_stand_before_the_rest_of_their_message() -> None:
     ]
     assert (turns[0].extra, turns[1].extra) == ({}, CACHED)
     assert [(notice.rule, notice.action) for notice in asked.notices] == [("RESULTS_FIRST", "moved")]
-    merged = merge_messages(map(encode_message, turns))
+    merged = merged_messages(turns)
     assert merged == [{"role": "user", "content": [result("one"), other, said]}]
 
 
@@ -370,6 +388,16 @@ def test_the_path_of_an_unanswered_call_is_the_clients_own() -> None:
     asked = history(HELLO, {"role": "assistant", "content": [{"type": "text", "text": "a"}, CALL]}, HELLO)
     (found,) = prepare(asked, Policy()).violations
     assert found.rule == "CALLS_UNANSWERED" and found.param.startswith("messages[1].content")
+
+
+def test_neighbouring_messages_with_calls_are_one_turn_whose_calls_have_paths_of_their_own() -> None:
+    said = {"type": "text", "text": "Hm."}
+    calling = [{"role": "assistant", "content": [said, {**CALL, "id": name}]} for name in "ab"]
+    asked = history(HELLO, *calling)
+    _, turn = asked.turns
+    assert [(call.id, call.item) for call in turn.calls] == [("a", 1), ("b", 3)]
+    assert turn.source is not None
+    assert turn.source.value["content"] == [block for message in calling for block in message["content"]]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.core.conversation import File, Image, Json, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.provider_state import with_provider_state
-from gateway.dialects.anthropic_messages.messages import encode_message, encode_turn, merge_messages
-from tests.dialects.anthropic_messages.requests import HELLO, conversation
+from gateway.dialects.anthropic_messages.messages import encode_message, encode_turn
+from tests.dialects.anthropic_messages.requests import HELLO, conversation, merged_messages
 
 CACHED: Final[dict[str, Json]] = {"cache_control": {"type": "ephemeral"}}
 PNG: Final = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
@@ -92,7 +92,7 @@ def test_a_message_that_nothing_changed_is_the_clients_own() -> None:
     assert encode_message(turn.changed(Text("b"))) == {"role": "user", "content": "b"}
 
 
-def test_neighbours_of_one_role_are_one_message() -> None:
+def test_neighbours_of_one_role_are_one_message_unless_the_client_wrote_them_apart() -> None:
     said = {"type": "text", "text": "and now?"}
     messages = [
         HELLO,
@@ -104,8 +104,8 @@ def test_neighbours_of_one_role_are_one_message() -> None:
     ]
     asked = conversation(messages=messages)
     expected = [result("x"), said, {"type": "text", "text": "Hello"}]
-    for turns in (asked.turns, [msgspec.structs.replace(turn, source=None) for turn in asked.turns]):
-        merged = merge_messages(map(encode_message, turns))
-        assert [message["role"] for message in merged] == ["user", "assistant", "user"]
-        assert merged[0] == HELLO
-        assert merged[2]["content"] == expected
+    merged = merged_messages([msgspec.structs.replace(turn, source=None) for turn in asked.turns])
+    assert [message["role"] for message in merged] == ["user", "assistant", "user"]
+    assert merged[0] == HELLO
+    assert merged[2]["content"] == expected
+    assert merged_messages(asked.turns) == messages

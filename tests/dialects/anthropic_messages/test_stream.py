@@ -71,6 +71,21 @@ def thinking(text: str, signature: str = "") -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": signature}
 
 
+def own(kind: str, **fields: Json) -> PassthroughFields:
+    """An event as a backend of the same API writes it."""
+    return PassthroughFields("event", {"type": kind, "index": 5, **fields})
+
+
+def own_text(**fields: Json) -> PassthroughFields:
+    return own("content_block_start", content_block={"type": "text", "text": "", **fields})
+
+
+def citation(text: str) -> PassthroughFields:
+    return own("content_block_delta", delta={"type": "citations_delta", "citation": {"cited_text": text}})
+
+
+END: Final = own("content_block_stop")
+CALLER: Final[Json] = {"content_block": {"caller": {"type": "direct"}}}
 SERVER_CALL: Final[dict[str, Json]] = {
     "type": "server_tool_use",
     "id": "srvtoolu_1",
@@ -104,7 +119,8 @@ SERVER_RESULT: Final[dict[str, Json]] = {"type": "web_search_tool_result", "tool
         (called(["[1", "]"]), [use({"arguments": "[1]"})]),
         (called(["tru", "e {"]), [use({"arguments": "true {"})]),
         (called(["{}"], "call:1"), [use({}, "toolu_0af6315558b41599b4a0fbfa")]),
-        (called(["{}"], extra={"caller": {"type": "direct"}}), [use({}, caller={"type": "direct"})]),
+        (called(["{}"], extra={"anthropic_messages": CALLER}), [use({}, caller={"type": "direct"})]),
+        (called(["{}"], extra={"caller": "of another API"}), [use({})]),
         (called(["{}"], extra={"extra_content": {"google": {"thought_signature": "g"}}}), [use({})]),
         (
             [
@@ -120,17 +136,26 @@ SERVER_RESULT: Final[dict[str, Json]] = {"type": "web_search_tool_result", "tool
             [TEXT, use({"n": 1}, "x"), use({"n": 2}, "y")],
         ),
         (
-            [PassthroughFields("event", SERVER_CALL), PassthroughFields("event", SERVER_RESULT), TextDelta("a")],
+            [
+                own("content_block_start", content_block={**SERVER_CALL, "input": {}}),
+                own("content_block_delta", delta={"type": "input_json_delta", "partial_json": '{"query":'}),
+                own("content_block_delta", delta={"type": "input_json_delta", "partial_json": '"x"}'}),
+                END,
+                own("content_block_start", content_block=SERVER_RESULT),
+                END,
+                TextDelta("a"),
+            ],
             [SERVER_CALL, SERVER_RESULT, TEXT],
         ),
         (
             [
                 TextDelta("a"),
-                PassthroughFields("event", {"type": "text", "citations": []}),
+                own_text(citations=[]),
                 TextDelta("b"),
-                PassthroughFields("event", {"type": "citations_delta", "citation": {"cited_text": "x"}}),
-                PassthroughFields("event", {"type": "citations_delta", "citation": {"cited_text": "y"}}),
-                PassthroughFields("event", {"type": "text"}),
+                citation("x"),
+                citation("y"),
+                END,
+                own_text(),
                 TextDelta("c"),
             ],
             [
@@ -158,10 +183,7 @@ def test_the_id_of_a_call_is_the_same_every_time() -> None:
         (Finish("stop"), "end_turn", None),
         (Finish("stop", "stop"), "end_turn", None),
         (Finish("stop", "stop_sequence:END", "END"), "stop_sequence", "END"),
-        (Finish("stop", "pause_turn"), "pause_turn", None),
-        (Finish("length", "pause_turn"), "max_tokens", None),
         (Finish("length"), "max_tokens", None),
-        (Finish("length", "model_context_window_exceeded"), "model_context_window_exceeded", None),
         (Finish("tool_calls"), "tool_use", None),
         (Finish("content_filter"), "refusal", None),
     ],
@@ -171,6 +193,24 @@ def test_the_reason_why_an_answer_ended(finish: Finish, reason: str, sequence: s
     assert last is not None
     assert (last["stop_reason"], last["stop_sequence"]) == (reason, sequence)
     assert (message["stop_reason"], message["stop_sequence"]) == (reason, sequence)
+
+
+@pytest.mark.parametrize(
+    ("finish", "own_word", "reason"),
+    [
+        (Finish("stop"), "pause_turn", "pause_turn"),
+        (Finish("length"), "pause_turn", "max_tokens"),
+        (Finish("tool_calls"), "pause_turn", "tool_use"),
+        (Finish("length"), "model_context_window_exceeded", "model_context_window_exceeded"),
+        (Finish("stop"), "unheard_of", "unheard_of"),
+    ],
+)
+def test_the_word_of_a_backend_of_the_same_api_stays_if_it_is_true(finish: Finish, own_word: str, reason: str) -> None:
+    delta: Json = {"stop_reason": own_word, "stop_sequence": None}
+    ended = PassthroughFields("event", {"type": "message_delta", "delta": delta})
+    last, message = streamed(*CALL, ended, finish).last, whole(*CALL, ended, finish)
+    assert last is not None
+    assert last["stop_reason"] == message["stop_reason"] == reason
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "content_filter"])

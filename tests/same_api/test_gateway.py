@@ -1,0 +1,87 @@
+"""Over sockets, one API on both sides: what each side writes arrives, but for the label before each state."""
+
+import json
+import re
+from typing import Any, Final
+
+import pytest
+
+from gateway.core.provider_state import LABEL
+from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_backend
+from gateway.testing.gateway import running_gateway
+from tests.same_api.test_chat import BODY as CHAT_BODY
+from tests.same_api.test_chat import MESSAGES, completion, plain
+from tests.same_api.test_messages_answer import CONTENT, KINDS, message_with, stream_of
+from tests.same_api.test_messages_request import BODY, HELLO, messages_with
+from tests.same_api.unknown import NEW_FIELDS, with_new_fields
+
+STATEFUL: Final = ("compaction", "thinking", "redacted_thinking", "x_block")
+PATH: Final = "/v1/messages"
+
+
+def settings(base_url: str, adapter: str = "anthropic_messages") -> dict[str, Any]:
+    entry = {"adapter": adapter, "base_url": base_url}
+    return {"backends": {"b": entry}, "models": {"m": {"backend": "b", "name": "m"}}}
+
+
+def unlabelled(text: str) -> str:
+    return re.sub(LABEL, "", text)
+
+
+@pytest.mark.parametrize("kind", STATEFUL)
+async def test_a_whole_answer_and_the_history_with_it_arrive(kind: str) -> None:
+    message = message_with(CONTENT[KINDS.index(kind)])
+
+    async def say(connection: Connection) -> None:
+        await connection.send(answer("200 OK", json.dumps(message).encode(), b"content-type: application/json"))
+
+    async with faulty_backend(say) as backend, running_gateway(settings(backend.base_url)) as gateway:
+        body = BODY | {"system": "Be brief.", "messages": with_new_fields([HELLO]), **NEW_FIELDS}
+        got = await gateway.client.post(PATH, json=body)
+        read = json.loads(unlabelled(got.text))
+        assert {**read, "id": message["id"]} == message
+        # The client sends back what it got, labels included.
+        said = {"role": "assistant", "content": got.json()["content"]}
+        await gateway.client.post(PATH, json=BODY | {"messages": [HELLO, said, HELLO]})
+    first, second = [json.loads(seen) for _, seen in backend.seen]
+    assert first == body
+    assert second["messages"] == [HELLO, {"role": "assistant", "content": message["content"]}, HELLO]
+
+
+@pytest.mark.parametrize("kind", STATEFUL)
+async def test_every_event_of_a_stream_arrives(kind: str) -> None:
+    events = stream_of(CONTENT[KINDS.index(kind)])
+
+    async def say(connection: Connection) -> None:
+        written = [b"event: %b\ndata: %b\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events]
+        await connection.send(HEAD, *[chunk(event) for event in written], END)
+
+    block = next(block for block in CONTENT if block["type"] == kind)
+    body = BODY | {"stream": True, "messages": messages_with(block)}
+    async with faulty_backend(say) as backend, running_gateway(settings(backend.base_url)) as gateway:
+        got = await gateway.client.post(PATH, json=body)
+    frames = [frame.partition("data: ")[2] for frame in unlabelled(got.text).split("\n\n") if frame]
+    read = [event for frame in frames if (event := json.loads(frame))["type"] != "ping"]
+    read[0]["message"]["id"] = events[0]["message"]["id"]
+    assert read == events
+    assert json.loads(backend.seen[0][1]) == body
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+async def test_a_chat_completion_and_the_history_with_it_arrive(name: str) -> None:
+    written = completion(MESSAGES[name])
+
+    async def say(connection: Connection) -> None:
+        await connection.send(answer("200 OK", json.dumps(written).encode(), b"content-type: application/json"))
+
+    async with (
+        faulty_backend(say) as backend,
+        running_gateway(settings(backend.base_url, "openai_chat")) as gateway,
+    ):
+        got = (await gateway.chat(**CHAT_BODY, **NEW_FIELDS)).json()
+        said = got["choices"][0]["message"]
+        await gateway.chat(**CHAT_BODY | {"messages": [HELLO, said, HELLO]})
+    first, second = [json.loads(seen) for _, seen in backend.seen]
+    assert plain(got) == plain(written)
+    assert first == CHAT_BODY | NEW_FIELDS
+    assert second["messages"] == [HELLO, said, HELLO]
