@@ -90,8 +90,8 @@ class GatewayError(Exception):
 
     @property
     def transient(self) -> bool:
-        """Whether the same request may succeed if it is sent again. Of a timeout, the header keeps SDKs from repeating at
-        once what is expensive, which is not the client's last word."""
+        """Whether the same request may succeed if it is sent again. Of a timeout, the header only keeps SDKs from
+        repeating at once what is expensive."""
         repeatable = self.headers.get("x-should-retry") != "false" or self.code == _TIMEOUT
         return repeatable and (self.status == 429 or self.status >= 500)
 

@@ -43,6 +43,7 @@ class DialectCase(msgspec.Struct, frozen=True):
     - `streams_by_default`: whether a request that does not say so gets a stream.
     - `reads`: what clients of the dialect read of an answer beside text.
     - `lists_models`: whether the dialect has a list of models of its own.
+    - `statuses`: the dialect's own statuses for those of errors, where its clients read them otherwise.
     - `write_target`: the path and the query to which a request goes, where the conversation decides; None: those of the
       first `generate` route.
     """
@@ -58,6 +59,7 @@ class DialectCase(msgspec.Struct, frozen=True):
     reads: frozenset[ReadableContent] = ALL_CONTENT
     lists_models: bool = True
     write_target: Callable[[Conversation], str] | None = None
+    statuses: Mapping[int, int] = {}
 
     def __str__(self) -> str:
         return self.dialect().name

@@ -73,11 +73,11 @@ WAYS: Final[tuple[Way, ...]] = (by_grpc, by_connect_end, by_connect_body)
 @pytest.mark.parametrize(
     ("code", "name", "details", "status", "said", "delay"),
     [
-        (14, "unavailable", [DELAY], 503, "upstream_overloaded", "2.5"),
-        (8, "resource_exhausted", [DELAY, QUOTA], 429, "rate_limit_exceeded", "2.5"),
+        (14, "unavailable", [DELAY], 503, "upstream_overloaded", "3"),
+        (8, "resource_exhausted", [DELAY, QUOTA], 429, "rate_limit_exceeded", "3"),
         (8, "resource_exhausted", [QUOTA], 429, "insufficient_quota", None),
-        (8, "resource_exhausted", [RATE, QUOTA], 429, "rate_limit_exceeded", None),
-        (8, "resource_exhausted", [DEBUG], 429, "rate_limit_exceeded", None),
+        (8, "resource_exhausted", [RATE, QUOTA], 429, "rate_limit_exceeded", "1"),
+        (8, "resource_exhausted", [DEBUG], 429, "rate_limit_exceeded", "1"),
         (3, "invalid_argument", [WRONG_KEY], 502, "upstream_auth_error", None),
         (3, "invalid_argument", [FIELDS], 400, "invalid_value", None),
     ],
@@ -117,7 +117,7 @@ def test_the_delay_of_the_transport_wins() -> None:
         {"grpc-status": "14", "grpc-retry-pushback-ms": "900", "grpc-status-details-bin": header([DELAY])}
     )
     assert error is not None
-    assert (error.headers.get("retry-after-ms"), error.headers.get("retry-after")) == ("900", None)
+    assert (error.headers.get("retry-after-ms"), error.headers.get("retry-after")) == ("900", "1")
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,15 @@ REFUSED: Final[dict[str, tuple[Body, Body, str | None]]] = {
     "refuses_forced_choice": (
         chat(USER, tools=TOOLS, tool_choice="required"),
         chat(USER, tools=TOOLS, tool_choice="none"),
-        None,
+        "TOOL_CHOICE_REFUSED",
     ),
-    "refuses_max_tokens": (chat(USER, max_tokens=9), chat(USER, max_completion_tokens=9), None),
+    "refuses_max_tokens": (chat(USER, max_tokens=9), chat(USER, max_completion_tokens=9), "PARAM_REFUSED"),
     "context_unnamed": (
         chat({"role": "user", "content": "word " * 1001}),
         chat({"role": "user", "content": "word " * 900}),
         None,
     ),
-    "refuses_stream_options": (chat(USER, stream_options={}), chat(USER), None),
+    "refuses_stream_options": (chat(USER, stream_options={}), chat(USER), "PARAM_REFUSED"),
 }
 # The sound backend refuses these as well, in words of its own.
 ALSO_REFUSED: Final[dict[str, tuple[Body, str]]] = {

@@ -264,8 +264,8 @@ def test_an_error_is_one_frame_and_the_end() -> None:
     (frame,) = chunks(made.fail(BackendTruncated("cut\u2028off")))
     assert frame == {
         "error": {
-            "message": "cut\u2028off",
-            "type": "upstream_error",
+            "message": "Provider returned error 502 (server error): cut\u2028off",
+            "type": "server_error",
             "param": None,
             "code": "upstream_stream_truncated",
         }

@@ -82,7 +82,7 @@ class Stream:
         self.last = response
         if name == "response.failed":
             assert self.error is not None, "only `error` raises in the SDKs"
-            assert response["status"] == "failed" and response["error"]["message"] == self.error
+            assert response["status"] == "failed" and response["error"]["message"].startswith(self.error)
             assert response["error"]["code"]
             self.failed = True
             return

@@ -59,6 +59,8 @@ CASE: Final = DialectCase(
         "tool_calls": "completed",
         "content_filter": "incomplete: content_filter",
     },
+    # Codex sends a request again, in vain, for any other status of a final error.
+    statuses={402: 429, 403: 400, 413: 400, 422: 400},
 )
 
 
