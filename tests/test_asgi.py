@@ -26,6 +26,7 @@ from gateway.settings import ServerSettings
 from gateway.testing.gateway import hello, python_process, running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import settings_for
+from tests.tiers import sample
 
 PROTOCOLS: Final = ("httptools", "h11")
 DIALECT: Final = OpenAIChatDialect()
@@ -120,6 +121,7 @@ async def answers(base_url: str) -> list[tuple[int, str, bytes]]:
         ]
 
 
+@sample(lambda protocol: 1)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_every_kind_of_answer_is_the_one_of_our_own_server(tmp_path: Path, protocol: str) -> None:
     async with faulty_backend(by_word) as backend:

@@ -16,6 +16,7 @@ from gateway.core.conversation import Json
 from gateway.core.provider_state import label_of
 from gateway.testing.faulty import Connection, FaultyBackend, answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.tiers import sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -330,6 +331,7 @@ def carried(sent: str) -> list[str]:
     return [state for state in STATES if state in sent]
 
 
+@sample()
 @WAYS
 @EACH
 async def test_state_returns_to_its_own_backend_as_it_was_made(scene: Scene, wire: Wire, stream: bool) -> None:
@@ -342,6 +344,7 @@ async def test_state_returns_to_its_own_backend_as_it_was_made(scene: Scene, wir
         assert noted == []
 
 
+@sample()
 @pytest.mark.parametrize("other", ["host", "key"])
 @WAYS
 @EACH
@@ -356,6 +359,7 @@ async def test_state_reaches_no_other_backend_of_its_api(scene: Scene, wire: Wir
     assert "Rome" in sent
 
 
+@sample()
 @pytest.mark.parametrize("adapter", WIRES)
 @WAYS
 @EACH
@@ -371,6 +375,7 @@ async def test_state_reaches_no_backend_of_another_api(scene: Scene, wire: Wire,
     assert "STATE_FOREIGN" in noted
 
 
+@sample()
 @pytest.mark.parametrize("adapter", WIRES)
 @EACH
 async def test_state_without_a_label_reaches_the_api_that_the_client_speaks(
@@ -391,6 +396,7 @@ async def test_state_without_a_label_reaches_the_api_that_the_client_speaks(
     assert noted == ["STATE_UNLABELLED"]
 
 
+@sample()
 @pytest.mark.parametrize("profile", ["openai", "mistral", "groq", "deepseek"])
 async def test_a_signature_of_google_reaches_no_other_provider_of_chat_completions(scene: Scene, profile: str) -> None:
     wire = WIRES["openai_chat"]

@@ -14,6 +14,7 @@ from gateway.registry import load_dialect
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from tests.promises.wire_gateway import frames, wire_gateway
 from tests.promises.wires import WIRES
+from tests.tiers import sample
 
 WHOLE: Final = '{"path":"a.py","content":"def f(): pass"}'
 CUT: Final = '{"path":"a.py","content":"def'
@@ -117,6 +118,7 @@ def _pieces(text: str) -> Iterator[str]:
     return (text[at : at + 7] for at in range(0, len(text), 7))
 
 
+@sample()
 @pytest.mark.parametrize("rest", ["{}", '{"path":"b.py"}', " oops", "</tool_call>"])
 @pytest.mark.parametrize("wire", SPEAKS)
 async def test_only_the_first_value_of_the_arguments_reaches_a_client(wire: str, rest: str) -> None:

@@ -221,6 +221,7 @@ async def _check_grpc(row: Promise) -> None:
         await _ask(await stack.enter_async_context(running_gateway(settings)), plays)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", GRPC_PROMISES[::4], ids=lambda row: row.id)
 async def test_a_fault_over_grpc_is_made_again(row: Promise) -> None:
     await _check_grpc(row)

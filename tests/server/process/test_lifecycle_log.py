@@ -17,6 +17,7 @@ from tests.server.backend import HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.process.test_run import endless, read_stream, until_refused
 from tests.server.process.test_workers import children, metrics_become, until
+from tests.tiers import sample
 
 WORKERS: Final = ("1", "2")
 
@@ -33,6 +34,7 @@ def lines(log: str, word: str) -> list[str]:
     return re.findall(rf"^\S+ (?:INFO|WARNING|ERROR) - ({word}.*)$", log, re.M)
 
 
+@sample(lambda workers: 1)
 @pytest.mark.parametrize("workers", WORKERS)
 async def test_a_start_a_reload_and_a_stop_are_one_line_each(tmp_path: Path, workers: str) -> None:
     keys = tmp_path / "keys"
@@ -89,6 +91,7 @@ async def test_a_second_signal_in_the_midst_of_a_stream_is_told_as_what_it_is(tm
     assert lines(errors, "stopping")[1:] == ["stopping at once signal=SIGTERM"]
 
 
+@pytest.mark.full
 async def test_a_client_that_takes_nothing_does_not_hold_up_a_second_signal(tmp_path: Path) -> None:
     """It cannot receive an error, but its access line has the same fields as any other."""
 

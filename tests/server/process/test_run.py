@@ -75,6 +75,7 @@ async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Pat
     assert status == 0
 
 
+@pytest.mark.full
 async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
@@ -123,6 +124,7 @@ async def until_refused(gateway: GatewayCommand) -> None:
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.full
 async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
     async with gateway_command(
         tmp_path, settings_for("http://127.0.0.1:1", graceful_shutdown_timeout_s=60), "serve", "--port", "0"
@@ -236,6 +238,7 @@ async def test_a_wrong_setting_is_one_line_and_status_2(
     assert errors.startswith("dragoman: ") and errors.count("\n") == 1
 
 
+@pytest.mark.full
 async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path: Path) -> None:
     native: Json = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:1"}
     settings: dict[str, Json] = {
@@ -284,6 +287,7 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full
 async def test_what_answers_at_a_port_in_use_is_named(tmp_path: Path) -> None:
     async with (
         running_gateway({}) as other,

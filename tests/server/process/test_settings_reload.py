@@ -31,6 +31,7 @@ from gateway.testing.gateway import GatewayCommand, RunningGateway, gateway_comm
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.samples import missing
+from tests.tiers import sample
 
 
 def saying(word: str) -> Script:
@@ -224,6 +225,7 @@ async def test_the_file_with_the_keys_is_watched_as_well(tmp_path: Path) -> None
                     pass
 
 
+@pytest.mark.full
 async def test_a_signal_reads_the_file_though_watching_is_off(tmp_path: Path) -> None:
     async with faulty_backend(saying("old")) as old, faulty_backend(saying("new")) as new:
         settings = settings_for(old.base_url, reload=False)
@@ -249,6 +251,7 @@ async def said(gateway: GatewayCommand) -> str:
         return text_of(await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello()))
 
 
+@sample(lambda workers: 1)
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_closing_its_terminal_ends_the_gateway(tmp_path: Path, workers: str) -> None:
     ours, theirs = pty.openpty()
