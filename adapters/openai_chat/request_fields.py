@@ -82,21 +82,21 @@ def _without_refused(body: Body, rules: RequestRules, paths: FieldPaths) -> Iter
 
 
 def _fitted_to_model(body: Body, rules: ModelRules, paths: FieldPaths) -> Iterator[Notice]:
-    for name in rules.refused:
+    only = rules.effort_beside_tools
+    if only is not None and any(body.get(name) for name in _TOOLS) and body.get(_EFFORT) != only:
+        body[_EFFORT] = only
+        detail = f"{paths.param(_EFFORT)} is sent as {only!r}: beside tools, this API accepts no other one of the model"
+        yield Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level="warning")
+    effort = body.get(_EFFORT)
+    reasons = (rules.default_effort if effort is None else effort) != "none"
+    for name in (*rules.refused, *(rules.refused_while_reasoning if reasons else ())):
         if name in body:
             del body[name]
             yield _dropped(paths.param(name), "the model refuses a field of this name", level="info")
-    for name, value in rules.fixed.items():
+    for name, value in rules.fixed_while_reasoning.items() if reasons else ():
         if body.get(name) is not None and body[name] != value:
             del body[name]
             yield _dropped(paths.param(name), f"the model accepts only {value:g}", level="info")
-    effort = rules.effort_beside_tools
-    if effort is not None and any(body.get(name) for name in _TOOLS) and body.get(_EFFORT) != effort:
-        body[_EFFORT] = effort
-        detail = (
-            f"{paths.param(_EFFORT)} is sent as {effort!r}: this API accepts no other one of the model beside tools"
-        )
-        yield Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level="warning")
 
 
 def _without_lonely(body: Body, rules: RequestRules, paths: FieldPaths) -> Iterator[Notice]:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.request_rules import RequestRules
+from gateway.core.request_rules import ModelRules, RequestRules
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 
@@ -122,6 +122,34 @@ _OPENAI_TOOLS: Final = ToolRules(root="object", nested="complete")
 _WITH_PARAMETERS: Final = ToolRules(parameters="required")
 # Fields of OpenAI's bookkeeping and of its own models, which others refuse by name.
 _OPENAI_FIELDS: Final = ("prompt_cache_retention", "safety_identifier", "store", "verbosity")
+_PENALTIES: Final = ("presence_penalty", "frequency_penalty")
+_REASONING_MODEL: Final = ModelRules(
+    r"(o[1-9]|gpt-[56])(?!.*-chat)(?![0-9]).*",
+    refused=_PENALTIES,
+    refused_while_reasoning=("top_p",),
+    fixed_while_reasoning={"temperature": 1},
+)
+# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses
+# instead": from gpt-5.5 on also without an effort, but not with `none`. Models that lack `none` refuse tools there.
+_OPENAI_MODELS: Final = (
+    msgspec.structs.replace(
+        _REASONING_MODEL,
+        models=r"gpt-5\.4(?!.*-(chat|pro))(?![0-9]).*",
+        effort_beside_tools="none",
+        default_effort="none",
+    ),
+    msgspec.structs.replace(
+        _REASONING_MODEL,
+        models=r"(?!gpt-6\.1-sol)(gpt-5\.[5-9]|gpt-6)(?!.*-(chat|pro|astra))(?![0-9]).*",
+        effort_beside_tools="none",
+    ),
+    msgspec.structs.replace(
+        _REASONING_MODEL, models=r"gpt-5\.[12](?!.*-(chat|pro|codex))(?![0-9]).*", default_effort="none"
+    ),
+    _REASONING_MODEL,
+)
+# "invalid temperature: only 1 is allowed for this model"; the default is refused as well.
+_KIMI_MODELS: Final = (ModelRules(r"kimi-k.*", refused=("temperature", "top_p", "n", *_PENALTIES)),)
 # "Unsupported parameter: 'max_tokens' is not supported with this model"; the newer name is for all models. "The
 # 'metadata' parameter is only allowed when 'store' is enabled." "'tool_choice' is only allowed when 'tools' are
 # specified."
@@ -129,6 +157,7 @@ _OPENAI_REQUEST: Final = RequestRules(
     limit="max_completion_tokens",
     beside={"metadata": "store"},
     no_tools="absent",
+    models=_OPENAI_MODELS,
 )
 _OLDER_LIMIT: Final = RequestRules(limit="max_tokens")
 _PDF: Final = ("application/pdf",)
@@ -194,6 +223,7 @@ PROFILES: Final[dict[str, Profile]] = {
         max_tools=128,
         result_media="user",
         tool_rules=ToolRules(root="object"),
+        request_rules=RequestRules(models=_KIMI_MODELS),
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),

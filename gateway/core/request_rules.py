@@ -12,14 +12,18 @@ class ModelRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     - `models`: a regular expression for the whole name of each of them, without the vendor before the last slash.
     - `refused`: the fields that they refuse by name.
-    - `fixed`: the fields of which they accept one value.
     - `effort_beside_tools`: the only `reasoning_effort` that they accept beside functions; null: any.
+    - `default_effort`: that of a request without `reasoning_effort`; null: they reason.
+    - `refused_while_reasoning`, `fixed_while_reasoning`: the fields that they refuse, and those of which they take one
+      value, unless the effort is `none`.
     """
 
     models: str
     refused: tuple[str, ...] = ()
-    fixed: Mapping[str, float] = {}
     effort_beside_tools: str | None = None
+    default_effort: str | None = None
+    refused_while_reasoning: tuple[str, ...] = ()
+    fixed_while_reasoning: Mapping[str, float] = {}
 
     def __post_init__(self) -> None:
         """Raises ValueError for names that are no regular expression."""

@@ -335,14 +335,18 @@ def _request_rules(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _model_rules(sent: Sent, rules: ModelRules, *, tools: bool) -> Iterator[str]:
+    effort = sent.body.get("reasoning_effort")
+    if rules.effort_beside_tools not in (None, effort) and tools:
+        yield f"the effort beside functions is {effort!r}"
     if found := {*rules.refused} & sent.body.keys():
         yield f"{found} is refused by the model"
-    for name, only in rules.fixed.items():
+    if effort == "none" or (effort is None and rules.default_effort == "none"):
+        return
+    if found := {*rules.refused_while_reasoning} & sent.body.keys():
+        yield f"{found} is refused by the model while it reasons"
+    for name, only in rules.fixed_while_reasoning.items():
         if (value := sent.body.get(name)) is not None and value != only:
             yield f"{name} is {value!r}"
-    effort = rules.effort_beside_tools
-    if effort is not None and tools and sent.body.get("reasoning_effort") != effort:
-        yield "the effort beside functions is another one"
 
 
 def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:

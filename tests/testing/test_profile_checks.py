@@ -145,7 +145,8 @@ def test_a_function_against_the_rules_is_seen(rules: ToolRules, functions: list[
         (RequestRules(no_tools="absent"), {"tools": []}),
         (RequestRules(no_tools="absent"), {"tool_choice": "auto"}),
         (RequestRules(models=(ModelRules("m", refused=("top_p",)),)), {"model": "v/m", "top_p": 1}),
-        (RequestRules(models=(ModelRules("m", fixed={"top_p": 1}),)), {"model": "m", "top_p": 0.5}),
+        (RequestRules(models=(ModelRules("m", refused_while_reasoning=("top_p",)),)), {"model": "m", "top_p": 1}),
+        (RequestRules(models=(ModelRules("m", fixed_while_reasoning={"top_p": 1}),)), {"model": "m", "top_p": 0.5}),
         (
             RequestRules(models=(ModelRules("m", effort_beside_tools="none"),)),
             {"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}]},

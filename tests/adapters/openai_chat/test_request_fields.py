@@ -208,3 +208,84 @@ def test_without_rules_nothing_changes() -> None:
     for profile in ("none", RequestRules()):
         sent = chat(fields, profile)
         assert (beside_messages(sent), sent.notices) == (fields, [])
+
+
+FUNCTIONS: Final = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+SAMPLING: Final = {"temperature": 0.5, "top_p": 0.9, "presence_penalty": 0.1, "frequency_penalty": 0.1, "seed": 7}
+
+
+def for_model(model: str, fields: Mapping[str, Any], profile: str = "openai") -> Exchange:
+    return chat({"model": model, **fields}, profile)
+
+
+@pytest.mark.parametrize(
+    ("model", "effort"),
+    [
+        ("gpt-5.4", "none"),
+        ("gpt-5.4-mini-2026-03-05", "none"),
+        ("gpt-5.5", "none"),
+        ("openai/gpt-5.6-codex", "none"),
+        ("gpt-6", "none"),
+        ("gpt-6-mini", "none"),
+        # These take tools beside an effort, or have no effort `none`.
+        ("gpt-5", "high"),
+        ("gpt-5.2", "high"),
+        ("gpt-5.4-pro", "high"),
+        ("gpt-6-astra", "high"),
+        ("gpt-6.1-sol", "high"),
+        ("o3", "high"),
+        ("gpt-4.1", "high"),
+    ],
+)
+def test_an_openai_model_receives_the_effort_that_it_accepts_beside_tools(model: str, effort: str) -> None:
+    sent = for_model(model, {"tools": FUNCTIONS, "reasoning_effort": "high"})
+    assert json.loads(sent.request.body)["reasoning_effort"] == effort
+    assert told(sent) == ([("REQUEST_FIELD_CHANGED", "reasoning_effort")] if effort == "none" else [])
+    alone = for_model(model, {"reasoning_effort": "high"})
+    assert (json.loads(alone.request.body)["reasoning_effort"], told(alone)) == ("high", [])
+    silent = json.loads(for_model(model, {"tools": FUNCTIONS}).request.body)
+    assert silent.get("reasoning_effort") == ("none" if effort == "none" else None)
+
+
+def test_an_effort_of_the_responses_api_is_named_as_its_client_knows_it() -> None:
+    tools = [{"type": "function", **FUNCTIONS[0]["function"]}]  # type: ignore[dict-item] # a literal of JSON
+    fields = {"model": "gpt-5.5", "input": "hi", "reasoning": {"effort": "high"}, "tools": tools}
+    sent = exchange(CLIENTS["responses"][0], fields, PROFILES["openai"])
+    assert json.loads(sent.request.body)["reasoning_effort"] == "none"
+    assert told(sent) == [("REQUEST_FIELD_CHANGED", "reasoning.effort")]
+
+
+@sample()
+@pytest.mark.parametrize(
+    ("model", "effort", "kept"),
+    [
+        ("gpt-4o", None, {*SAMPLING}),
+        ("gpt-5-chat-latest", None, {*SAMPLING}),
+        ("gpt-50", None, {*SAMPLING}),
+        ("o3", None, {"seed"}),
+        ("o4-mini", "low", {"seed"}),
+        ("gpt-5-mini", None, {"seed"}),
+        ("gpt-5.1-codex", None, {"seed"}),
+        ("gpt-5.1", None, {"temperature", "top_p", "seed"}),
+        ("gpt-5.1", "low", {"seed"}),
+        ("gpt-5.4", None, {"temperature", "top_p", "seed"}),
+        ("gpt-5.5", None, {"seed"}),
+        ("gpt-5.5", "none", {"temperature", "top_p", "seed"}),
+    ],
+)
+def test_an_openai_model_receives_the_sampling_that_it_accepts(model: str, effort: str | None, kept: set[str]) -> None:
+    sent = for_model(model, {**SAMPLING, **({"reasoning_effort": effort} if effort else {})})
+    assert {*json.loads(sent.request.body)} & SAMPLING.keys() == kept
+    assert {field for _, field in told(sent)} == SAMPLING.keys() - kept
+
+
+def test_the_only_value_that_a_model_accepts_is_sent() -> None:
+    sent = for_model("o3", {"temperature": 1})
+    assert (json.loads(sent.request.body)["temperature"], told(sent)) == (1, [])
+
+
+@pytest.mark.parametrize(("model", "kept"), [("kimi-k2.5", set()), ("moonshot-v1-8k", {"temperature", "top_p"})])
+def test_kimi_k_receives_no_sampling(model: str, kept: set[str]) -> None:
+    sent = for_model(model, {"temperature": 0.5, "top_p": 0.9}, "kimi-thinking")
+    assert {*json.loads(sent.request.body)} & SAMPLING.keys() == kept
+    assert len(told(sent)) == 2 - len(kept)
