@@ -328,6 +328,13 @@ PROFILES: Final[dict[str, Profile]] = {
         ),
         choice_fields="drop",
     ),
+    # A field that it does not know, also in a message, is a 400, `wrong_api_format`: `reasoning_content` is one.
+    "cerebras": Profile(
+        reasoning_field="reasoning",
+        result_media="user",
+        request_rules=RequestRules(refused=("metadata", *_OPENAI_FIELDS)),
+        choice_fields="drop",
+    ),
     "ollama": Profile(
         arguments="object",
         content="string",

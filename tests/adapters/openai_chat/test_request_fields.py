@@ -1,7 +1,8 @@
 """What a provider receives beside the messages, from clients of each dialect: its own names, and no field it refuses.
 
 The table is the providers' documentation, error texts and SDKs: `max_tokens` is a 400 at OpenAI's reasoning models and
-`max_completion_tokens` a 422 at Mistral; Groq's SDK and Google's compatible API lack the bookkeeping of OpenAI.
+`max_completion_tokens` a 422 at Mistral; the SDKs of Groq and Cerebras, and Google's compatible API, lack the fields of
+OpenAI's bookkeeping.
 """
 
 import json
@@ -78,6 +79,7 @@ PROVIDERS: Final[Mapping[str, tuple[dict[str, str], set[str]]]] = {
         {},
         {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "verbosity"},
     ),
+    "cerebras": ({}, {"metadata", "safety_identifier", "store", "verbosity"}),
     "gemini": ({}, {"metadata", "prompt_cache_key", "safety_identifier", "store", "verbosity"}),
     "kimi-thinking": ({}, set()),
     "minimax": ({}, set()),
@@ -289,3 +291,10 @@ def test_kimi_k_receives_no_sampling(model: str, kept: set[str]) -> None:
     sent = for_model(model, {"temperature": 0.5, "top_p": 0.9}, "kimi-thinking")
     assert {*json.loads(sent.request.body)} & SAMPLING.keys() == kept
     assert len(told(sent)) == 2 - len(kept)
+
+
+def test_cerebras_receives_reasoning_in_the_field_that_it_knows() -> None:
+    thought = {"role": "assistant", "content": "4", "reasoning_content": "2 + 2", "finish_reason": "stop"}
+    again = {"messages": [*HELLO, thought, *HELLO]}
+    body = json.loads(exchange(decode_chat, again, PROFILES["cerebras"]).request.body)
+    assert body["messages"][1] == {"role": "assistant", "content": "4", "reasoning": "2 + 2"}
