@@ -5,7 +5,9 @@ from typing import Final
 import msgspec
 
 from adapters.openai_chat.canonical import canonical_fields, canonical_turn
+from adapters.openai_chat.request_fields import Body, fit_fields
 from gateway.core.conversation import Conversation, JsonObject
+from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.messages import encode_turn
@@ -16,10 +18,19 @@ _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, profile: Profile) -> bytes:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values."""
-    if conversation.dialect != DIALECT:
-        return _canonical_body(conversation, profile)
+def encode_body(conversation: Conversation, profile: Profile) -> tuple[bytes, tuple[Notice, ...]]:
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+
+    The notices say what the profile's rules for a request change.
+    """
+    write = _own_body if conversation.dialect == DIALECT else _canonical_body
+    body = write(conversation, profile)
+    rules = profile.request_rules
+    notices = () if rules is None else tuple(fit_fields(body, rules, conversation))
+    return _encode(body), notices
+
+
+def _own_body(conversation: Conversation, profile: Profile) -> Body:
     messages: list[JsonObject] = []
     for turn in conversation.turns:
         source = turn.source
@@ -27,23 +38,19 @@ def encode_body(conversation: Conversation, profile: Profile) -> bytes:
             messages.append(source.value)
         else:
             messages += encode_turn(turn, profile)
-    body: dict[str, object] = {"model": "", "messages": [], **conversation.params}
-    body["model"], body["messages"] = conversation.model, messages
-    _follow(conversation, body)
-    return _encode(body)
-
-
-def _canonical_body(conversation: Conversation, profile: Profile) -> bytes:
-    kept = frozenset() if profile.state is None else frozenset(profile.state.fields)
-    turns = [canonical_turn(turn, kept) for turn in conversation.turns]
-    messages = [message for turn in turns for message in encode_turn(turn, profile)]
-    return _encode({"model": conversation.model, "messages": messages, **canonical_fields(conversation)})
-
-
-def _follow(conversation: Conversation, body: dict[str, object]) -> None:
-    """Replace what the client wrote by what the passes decided."""
     params = conversation.params
+    body: Body = {"model": "", "messages": [], **params}
+    body["model"], body["messages"] = conversation.model, messages
+    # The passes decide, not what the client wrote.
     if conversation.tool_choice == "none":
         body |= {choice: "none" for tools, choice in _CHOICES.items() if params.get(tools)}
     if bool(params.get("stream")) != conversation.stream:
         body["stream"] = conversation.stream
+    return body
+
+
+def _canonical_body(conversation: Conversation, profile: Profile) -> Body:
+    kept = frozenset() if profile.state is None else frozenset(profile.state.fields)
+    turns = [canonical_turn(turn, kept) for turn in conversation.turns]
+    messages = [message for turn in turns for message in encode_turn(turn, profile)]
+    return {"model": conversation.model, "messages": messages, **canonical_fields(conversation)}

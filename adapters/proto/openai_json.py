@@ -10,6 +10,7 @@ from adapters.openai_chat.encode import encode_body
 from gateway.adapter import Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.events import Event
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
 
@@ -17,13 +18,15 @@ CAPABILITIES: Final[Capabilities] = OpenAIChatAdapter.capabilities
 _STREAM: Final = ("stream", "stream_options")
 
 
-def request_json(conversation: Conversation, policy: Policy, *, streams: bool) -> Json:
-    """Return the request. It asks for a stream with token counts if the method streams, even if the client did not."""
+def request_json(conversation: Conversation, policy: Policy, *, streams: bool) -> tuple[Json, tuple[Notice, ...]]:
+    """Return the request and the notices of its changes. It asks for a stream with token counts if the method streams,
+    even if the client did not."""
     params = {name: value for name, value in conversation.params.items() if name not in _STREAM}
     if streams:
         params |= {"stream": True, "stream_options": {"include_usage": True}}
     asked = replace(conversation, params=params, stream=streams, include_usage=streams)
-    return decode_json(encode_body(asked, policy.profile))
+    body, notices = encode_body(asked, policy.profile)
+    return decode_json(body), notices
 
 
 class OpenAIChunks:

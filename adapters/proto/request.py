@@ -196,11 +196,9 @@ class _OpenAIRequest:
         self.template.try_out({"$openai": {"messages": []}, "$model": "model"})
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
-        values = {
-            "$openai": request_json(conversation, policy, streams=self._streams),
-            "$model": conversation.model or None,
-        }
-        return self.template.render(values, []), (), None
+        document, notices = request_json(conversation, policy, streams=self._streams)
+        values = {"$openai": document, "$model": conversation.model or None}
+        return self.template.render(values, []), notices, None
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
         return None

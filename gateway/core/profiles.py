@@ -1,4 +1,4 @@
-"""Describes, as data, which histories OpenAI-compatible providers accept.
+"""Describes, as data, which requests OpenAI-compatible providers accept.
 
 The source of every entry is a provider's documentation or error text. A profile changes only what its provider
 requires; the default one changes nothing. `settings.json` may add profiles (`profiles.NAME`, where `base` names the
@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from gateway.core.request_rules import ModelRules, RequestRules
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 
@@ -78,6 +79,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `empty_text`: the replacement for blank text where the provider refuses it; None: no replacement.
     - `max_tools`: a request with more tools is refused before anything is sent.
     - `tool_rules`: what the provider demands of the functions of a request; null: as the adapter's wire says.
+    - `request_rules`: what the provider demands of the other fields of a chat completions request; null: nothing.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
     - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
@@ -107,6 +109,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     empty_text: str | None = None
     max_tools: int | None = None
     tool_rules: ToolRules | None = None
+    request_rules: RequestRules | None = None
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
     state: StateRule | None = None
@@ -117,6 +120,46 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _OPENAI_TOOLS: Final = ToolRules(root="object", nested="complete")
 # "function parameters is empty".
 _WITH_PARAMETERS: Final = ToolRules(parameters="required")
+# Fields of OpenAI's bookkeeping and of its own models, which others refuse by name.
+_OPENAI_FIELDS: Final = ("prompt_cache_retention", "safety_identifier", "store", "verbosity")
+_PENALTIES: Final = ("presence_penalty", "frequency_penalty")
+_REASONING_MODEL: Final = ModelRules(
+    r"(o[1-9]|gpt-[56])(?!.*-chat)(?![0-9]).*",
+    refused=_PENALTIES,
+    refused_while_reasoning=("top_p",),
+    fixed_while_reasoning={"temperature": 1},
+)
+# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses
+# instead": from gpt-5.5 on also without an effort, but not with `none`. Models that lack `none` refuse tools there.
+_OPENAI_MODELS: Final = (
+    msgspec.structs.replace(
+        _REASONING_MODEL,
+        models=r"gpt-5\.4(?!.*-(chat|pro))(?![0-9]).*",
+        effort_beside_tools="none",
+        default_effort="none",
+    ),
+    msgspec.structs.replace(
+        _REASONING_MODEL,
+        models=r"(?!gpt-6\.1-sol)(gpt-5\.[5-9]|gpt-6)(?!.*-(chat|pro|astra))(?![0-9]).*",
+        effort_beside_tools="none",
+    ),
+    msgspec.structs.replace(
+        _REASONING_MODEL, models=r"gpt-5\.[12](?!.*-(chat|pro|codex))(?![0-9]).*", default_effort="none"
+    ),
+    _REASONING_MODEL,
+)
+# "invalid temperature: only 1 is allowed for this model"; the default is refused as well.
+_KIMI_MODELS: Final = (ModelRules(r"kimi-k.*", refused=("temperature", "top_p", "n", *_PENALTIES)),)
+# "Unsupported parameter: 'max_tokens' is not supported with this model"; the newer name is for all models. "The
+# 'metadata' parameter is only allowed when 'store' is enabled." "'tool_choice' is only allowed when 'tools' are
+# specified."
+_OPENAI_REQUEST: Final = RequestRules(
+    limit="max_completion_tokens",
+    beside={"metadata": "store"},
+    no_tools="absent",
+    models=_OPENAI_MODELS,
+)
+_OLDER_LIMIT: Final = RequestRules(limit="max_tokens")
 _PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
 
@@ -135,6 +178,7 @@ PROFILES: Final[dict[str, Profile]] = {
         files=_PDF,
         max_tools=128,
         tool_rules=_OPENAI_TOOLS,
+        request_rules=_OPENAI_REQUEST,
         choice_fields="drop",
     ),
     "deepseek": Profile(
@@ -146,6 +190,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="placeholder",
+        request_rules=_OLDER_LIMIT,
         choice_fields="drop",
     ),
     # If the history holds a tool call, its reasoning is required in all later turns.
@@ -160,6 +205,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="placeholder",
+        request_rules=_OLDER_LIMIT,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
@@ -177,6 +223,7 @@ PROFILES: Final[dict[str, Profile]] = {
         max_tools=128,
         result_media="user",
         tool_rules=ToolRules(root="object"),
+        request_rules=RequestRules(models=_KIMI_MODELS),
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -194,6 +241,7 @@ PROFILES: Final[dict[str, Profile]] = {
     "glm": Profile(
         reasoning_field="reasoning_content",
         result_media="user",
+        request_rules=_OLDER_LIMIT,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop"),
     ),
@@ -204,6 +252,7 @@ PROFILES: Final[dict[str, Profile]] = {
         choice_fields="drop",
         state=StateRule(fields=("reasoning_details",), turns="all"),
     ),
+    # Fields that it does not know are a 400, "Unknown name".
     # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
     # must follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
     # response."
@@ -218,6 +267,9 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         result_media="user",
         tool_rules=ToolRules(names="unique"),
+        request_rules=RequestRules(
+            refused=("metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning", *_OPENAI_FIELDS),
+        ),
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
@@ -237,6 +289,7 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_rules=ToolRules(root="object", names="unique"),
         choice_fields="drop",
     ),
+    # Another field than its schema has is a 422, `extra_forbidden`.
     # Exactly nine alphanumeric characters, up to the eleventh version of its tokenizer. Its validator accepts a system
     # message only after another one or after the user's; its templates begin with the user.
     "mistral": Profile(
@@ -251,8 +304,15 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="empty",
         tool_rules=_WITH_PARAMETERS,
+        request_rules=RequestRules(
+            limit="max_tokens",
+            renamed={"seed": "random_seed"},
+            refused=("service_tier", *_OPENAI_FIELDS),
+            no_tools="absent",
+        ),
         choice_fields="drop",
     ),
+    # "property 'prompt_cache_key' is unsupported".
     "groq": Profile(
         tool_names=_OPENAI_NAMES,
         content="string",
@@ -262,6 +322,17 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         max_tools=128,
         result_media="user",
+        request_rules=RequestRules(
+            refused=("metadata", "prompt_cache_key", *_OPENAI_FIELDS),
+            values={"service_tier": ("auto", "on_demand", "flex", "performance")},
+        ),
+        choice_fields="drop",
+    ),
+    # A field that it does not know, also in a message, is a 400, `wrong_api_format`: `reasoning_content` is one.
+    "cerebras": Profile(
+        reasoning_field="reasoning",
+        result_media="user",
+        request_rules=RequestRules(refused=("metadata", *_OPENAI_FIELDS)),
         choice_fields="drop",
     ),
     "ollama": Profile(
@@ -274,6 +345,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="empty",
         result_media="user",
+        request_rules=_OLDER_LIMIT,
         choice_fields="drop",
     ),
     # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
@@ -288,6 +360,7 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="empty",
         result_media="user",
+        request_rules=RequestRules(beside={"stream_options": "stream"}, no_tools="absent"),
         choice_fields="drop",
     ),
     # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
@@ -305,6 +378,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="null",
         empty_text="(empty)",
         result_media="user",
+        request_rules=RequestRules(limit="max_completion_tokens"),
         choice_fields="drop",
     ),
 }

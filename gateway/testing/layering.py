@@ -41,7 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.context_length core.conversation core.field_paths core.events core.notices core.errors core.policy"
-    " core.provider_state core.state_rule core.tool_rules"
+    " core.provider_state core.request_rules core.state_rule core.tool_rules"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -51,12 +51,13 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway", gateway=None),
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
+    ImportRule("gateway.core.request_rules"),
     ImportRule("gateway.core.state_rule"),
     ImportRule("gateway.core.tool_rules"),
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule core.tool_rules")),
+    ImportRule("gateway.core.profiles", _ours("core.conversation core.request_rules core.state_rule core.tool_rules")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),

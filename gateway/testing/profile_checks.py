@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import Alphabet, Profile
+from gateway.core.request_rules import ModelRules, RequestRules
 from gateway.core.tool_rules import ToolRules
 from gateway.testing.chat_body import (
     RESULTS,
@@ -307,6 +308,47 @@ def _incomplete(schema: JsonObject) -> Iterator[JsonObject]:
         yield from _incomplete(found)
 
 
+def _request_rules(sent: Sent, profile: Profile) -> Iterator[str]:
+    rules = profile.request_rules or RequestRules()
+    limits = {"max_tokens", "max_completion_tokens"} - {rules.limit}
+    if rules.limit is not None and (found := limits & sent.body.keys()):
+        yield f"{found} is another field for the limit than {rules.limit}"
+    if found := rules.renamed.keys() & sent.body.keys():
+        yield f"{found} has another name"
+    if found := {*rules.refused} & sent.body.keys():
+        yield f"{found} is refused"
+    for name, other in rules.beside.items():
+        if sent.body.get(name) is not None and sent.body.get(other) is not True:
+            yield f"{name} is sent without {other}"
+    for name, values in rules.values.items():
+        if (value := sent.body.get(name)) is not None and value not in values:
+            yield f"{name} is {value!r}"
+    offered = [sent.body[name] for name in ("tools", "functions") if name in sent.body]
+    if rules.no_tools == "absent" and not any(offered):
+        if offered:
+            yield "the list of functions is empty"
+        if {"auto", "none"} & {str(sent.body.get(name)) for name in ("tool_choice", "function_call")}:
+            yield "a choice is sent without functions"
+    of_model = rules.of_model(str(sent.body.get("model")))
+    if of_model is not None:
+        yield from _model_rules(sent, of_model, tools=any(offered))
+
+
+def _model_rules(sent: Sent, rules: ModelRules, *, tools: bool) -> Iterator[str]:
+    effort = sent.body.get("reasoning_effort")
+    if rules.effort_beside_tools not in (None, effort) and tools:
+        yield f"the effort beside functions is {effort!r}"
+    if found := {*rules.refused} & sent.body.keys():
+        yield f"{found} is refused by the model"
+    if effort == "none" or (effort is None and rules.default_effort == "none"):
+        return
+    if found := {*rules.refused_while_reasoning} & sent.body.keys():
+        yield f"{found} is refused by the model while it reasons"
+    for name, only in rules.fixed_while_reasoning.items():
+        if (value := sent.body.get(name)) is not None and value != only:
+            yield f"{name} is {value!r}"
+
+
 def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:
     for message in messages_of(sent.body) if profile.missing_signature is not None else ():
         for call in calls_of(message)[:1]:
@@ -339,5 +381,6 @@ DEMANDS: Final[Mapping[str, Demand]] = {
     "empty_text": _empty_text,
     "max_tools": _max_tools,
     "tool_rules": _tool_rules,
+    "request_rules": _request_rules,
     "missing_signature": _missing_signature,
 }

@@ -86,8 +86,9 @@ def test_what_is_sent_is_itself_a_history_without_faults(request: dict[str, Json
 @given(requests(), POLICIES)
 def test_names_are_all_that_changes_beside_the_messages(request: dict[str, Json], policy: Policy) -> None:
     """Each name as it was, or as what the answer is translated back from; everything else as the client wrote it, where
-    the provider has no rules for schemas."""
-    policy = msgspec.structs.replace(policy, profile=msgspec.structs.replace(policy.profile, tool_rules=None))
+    the provider has no rules for schemas and fields."""
+    profile = msgspec.structs.replace(policy.profile, tool_rules=None, request_rules=None)
+    policy = msgspec.structs.replace(policy, profile=profile)
     try:
         asked = decode(json.dumps(request).encode())
         exchange = Exchange(ADAPTER, asked, msgspec.structs.replace(policy, loop_guard=LoopGuard()))

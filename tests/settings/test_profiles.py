@@ -5,6 +5,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.core.profiles import PROFILES, Alphabet
+from gateway.core.request_rules import ModelRules, RequestRules
 from gateway.settings import Settings, read_settings
 
 BACKEND: dict[str, Json] = {"adapter": "a:B", "base_url": "http://127.0.0.1:1"}
@@ -32,6 +33,14 @@ def test_a_profile_of_ones_own_starts_from_its_base() -> None:
     assert profile.max_tools == PROFILES["openai"].max_tools
 
 
+def test_the_rules_for_a_request_are_written_whole() -> None:
+    rules: dict[str, Json] = {"limit": "max_tokens", "models": [{"models": "m-.*", "refused": ["top_p"]}]}
+    top: dict[str, Json] = {"profiles": {"own": {"base": "openai", "request_rules": rules}}}
+    profile = read(top, backend={"profile": "own"}).models["m"].policy.profile
+    assert profile.request_rules == RequestRules("max_tokens", models=(ModelRules("m-.*", ("top_p",)),))
+    assert profile.max_tools == PROFILES["openai"].max_tools
+
+
 @pytest.mark.parametrize(
     ("top", "backend", "told"),
     [
@@ -42,6 +51,12 @@ def test_a_profile_of_ones_own_starts_from_its_base() -> None:
         ({"profiles": {"x": {"call_id": {"characters": "0-9"}}}}, {}, "profiles.x.call_id: [0-9] must be"),
         ({"profiles": {"x": {"call_id": {"first": "0-9"}}}}, {}, "profiles.x.call_id: [0-9] must be"),
         ({"profiles": {"x": {"call_id": {"longest": 1}}}}, {}, "profiles.x.call_id: longest must be"),
+        (
+            {"profiles": {"x": {"request_rules": {"models": [{"models": "("}]}}}},
+            {},
+            "profiles.x.request_rules.models[0]: models must be a regular expression",
+        ),
+        ({"profiles": {"x": {"request_rules": {"limit": "max"}}}}, {}, "profiles.x.request_rules.limit"),
         ({"profiles": {"x": {"tool_names": {"shortest": 65}}}}, {}, "profiles.x.tool_names: shortest must be"),
         (
             {"recent_tool_results": {"redact": ["("]}},

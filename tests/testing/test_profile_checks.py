@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.profiles import Alphabet, Profile
+from gateway.core.request_rules import ModelRules, RequestRules
 from gateway.core.tool_rules import ToolRules
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands
 
@@ -133,5 +134,29 @@ def test_a_function_against_the_rules_is_seen(rules: ToolRules, functions: list[
     assert broken_demands(Sent({}, {"messages": [USER], "functions": functions}), Profile(tool_rules=rules)) == [said]
 
 
+@pytest.mark.parametrize(
+    ("rules", "fields"),
+    [
+        (RequestRules(limit="max_tokens"), {"max_completion_tokens": 5}),
+        (RequestRules(renamed={"seed": "random_seed"}), {"seed": 5}),
+        (RequestRules(refused=("store",)), {"store": False}),
+        (RequestRules(beside={"metadata": "store"}), {"metadata": {}, "store": False}),
+        (RequestRules(values={"service_tier": ("auto",)}), {"service_tier": "flex"}),
+        (RequestRules(no_tools="absent"), {"tools": []}),
+        (RequestRules(no_tools="absent"), {"tool_choice": "auto"}),
+        (RequestRules(models=(ModelRules("m", refused=("top_p",)),)), {"model": "v/m", "top_p": 1}),
+        (RequestRules(models=(ModelRules("m", refused_while_reasoning=("top_p",)),)), {"model": "m", "top_p": 1}),
+        (RequestRules(models=(ModelRules("m", fixed_while_reasoning={"top_p": 1}),)), {"model": "m", "top_p": 0.5}),
+        (
+            RequestRules(models=(ModelRules("m", effort_beside_tools="none"),)),
+            {"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}]},
+        ),
+    ],
+)
+def test_a_field_against_the_rules_is_seen(rules: RequestRules, fields: dict[str, Json]) -> None:
+    (said,) = broken_demands(Sent({}, {"messages": [USER], **fields}), Profile(request_rules=rules))
+    assert said.startswith("request_rules: ")
+
+
 def test_every_demand_has_a_request_that_breaks_it() -> None:
-    assert {field for field, _, _ in BROKEN} | {"max_tools", "tool_rules"} == DEMANDS.keys()
+    assert {field for field, _, _ in BROKEN} | {"max_tools", "tool_rules", "request_rules"} == DEMANDS.keys()

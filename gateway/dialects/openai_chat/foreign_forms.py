@@ -22,6 +22,8 @@ from gateway.history.rules import violation
 _MESSAGES: Final = "messages"
 _RESPONSES_API: Final = "the Responses API"
 _MESSAGES_API: Final = "the Messages API"
+# Its `any` and its `required` are the same.
+_MISTRALS_API: Final = "Mistral's API"
 # Blocks of the Messages API that no part of a chat message is called.
 _BLOCKS: Final = IN_USER | IN_ASSISTANT - {"text"}
 _CHOICES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required", "none": "none"}
@@ -55,6 +57,9 @@ def read_foreign_tools(params: dict[str, Json], faults: Faults) -> None:
     if isinstance(tools, list):
         params["tools"] = [_tool(tool, f"tools[{position}]", faults) for position, tool in enumerate(tools)]
     choice = params.get("tool_choice")
+    if choice == "any":
+        params["tool_choice"] = "required"
+        faults.add("FOREIGN_FORM", -1, "tool_choice", _detail("tool_choice", _MISTRALS_API))
     if isinstance(choice, dict) and (read := _choice(choice)) is not None:
         params["tool_choice"], api = read
         faults.add("FOREIGN_FORM", -1, "tool_choice", _detail("tool_choice", api))

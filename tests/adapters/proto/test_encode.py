@@ -1,5 +1,6 @@
 """What a conversation becomes in the message of a declared backend."""
 
+import json
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES
 from gateway.settings import check_options
-from tests.adapters.proto.mappings import DELTAS, PARTS, TALK, Entry
+from tests.adapters.proto.mappings import DELTAS, PARTS, RELAY, TALK, Entry
 from tests.adapters.proto.services import METHODS
 
 USER = Turn("user", (Text("Where?"),), index=0)
@@ -164,3 +166,14 @@ def test_a_message_is_described_with_the_names_of_its_fields() -> None:
     made = adapter(PARTS)
     described = made.describe(made.encode(Conversation((USER,), model="m"), Policy()).body)
     assert isinstance(described, dict) and described["model"] == "m"
+
+
+def test_a_request_as_json_keeps_to_the_rules_of_its_provider() -> None:
+    bare = {**RELAY, "carrier": "frames_varint"}
+    asked = Conversation((USER,), model="m", sampling=Sampling(max_tokens=9))
+    request = adapter(bare).encode(asked, Policy(profile=PROFILES["openai"]))
+    message: Any = message_class(METHODS["relay"].request).FromString(request.body)
+    body = json.loads(message.body)
+    assert body.get("max_completion_tokens") == 9
+    assert "max_tokens" not in body
+    assert [notice.rule for notice in request.notices] == ["REQUEST_FIELD_RENAMED"]

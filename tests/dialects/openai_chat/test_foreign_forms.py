@@ -121,11 +121,12 @@ def test_a_flat_custom_tool_is_one_of_chat_completions(form: Any, nested: Any) -
         ({"type": "function", "name": "f"}, NamedTool("f")),
         ({"type": "tool", "name": "f"}, NamedTool("f")),
         ({"type": "any"}, "required"),
+        ("any", "required"),
         ({"type": "auto"}, "auto"),
         ({"type": "none"}, "none"),
     ],
 )
-def test_a_tool_choice_of_another_api_is_read(choice: dict[str, str], expected: object) -> None:
+def test_a_tool_choice_of_another_api_is_read(choice: dict[str, str] | str, expected: object) -> None:
     conversation = read(messages=HELLO, tools=[PLAIN], tool_choice=choice)
     assert conversation.tool_choice == expected
     assert rules(conversation) == [("FOREIGN_FORM", -1, "tool_choice")]
