@@ -34,9 +34,10 @@ class GeminiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The adapter's keys in a backend entry.
 
     `thinking`: how a reasoning effort is sent: as a level (Gemini 3 and later), or as a budget of tokens (Gemini 2.5).
+    None: as the model takes it, by its name; a name without a version takes a level.
     """
 
-    thinking: Literal["level", "budget"] = "level"
+    thinking: Literal["level", "budget"] | None = None
 
 
 class GeminiAdapter:

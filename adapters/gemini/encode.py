@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from adapters.gemini.canonical import Thinking, canonical_fields, tool_config
+from adapters.gemini.canonical import canonical_fields, tool_config
+from adapters.gemini.thinking import Thinking
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
 from gateway.core.notices import Notice
 from gateway.dialects.gemini import DIALECT
@@ -16,12 +17,12 @@ from gateway.history.classify import is_system
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, tuple[Notice, ...]]:
+def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[bytes, tuple[Notice, ...]]:
     """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values."""
     own = conversation.source.in_dialect(DIALECT) if conversation.source is not None else None
     notices: list[Notice] = []
     if own is None:
-        fields = canonical_fields(conversation, thinking)
+        fields = canonical_fields(conversation, thinking, notices)
     else:
         fields = {name: value for name, value in own.items() if name != "model"}
         _follow(conversation, fields)
