@@ -7,7 +7,7 @@ from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
-from gateway.capabilities.request_fields import check_capabilities, check_sequences
+from gateway.capabilities.request_fields import ONE_CALL, check_capabilities, check_sequences
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
@@ -33,6 +33,7 @@ from gateway.history.system_reminders import keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
+from gateway.response.single_call import SingleCallFilter
 from gateway.response.state_labels import STATEFUL, label_fields, with_label
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
@@ -142,8 +143,10 @@ class Exchange:
         self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
+        one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
+        single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, self._stop, self._check, self._readable)
+        filters = (self._guard, single, self._stop, self._check, self._readable)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
