@@ -242,6 +242,31 @@ def test_a_backend_that_knows_stop_sequences_is_left_alone(capabilities: Capabil
     assert exchange.feed(b"....") == [event for events in STOPPING for event in events]
 
 
+@pytest.mark.parametrize(
+    ("limits", "stop", "sent"),
+    [
+        ({"max_stops": 2}, ("a", "b", "STOP", "c"), ("a", "b")),
+        ({"max_stops": 2}, ("", "a", "a", "b", "STOP"), ("a", "b")),
+        ({"blank_stops": False}, ("a", " \n", "STOP"), ("a", "STOP")),
+        ({"blank_stops": False}, ("\n", " "), ()),
+        ({"max_stops": 5}, ("\n", "STOP"), ("\n", "STOP")),
+        ({}, ("", " ", "STOP"), ("", " ", "STOP")),
+    ],
+)
+def test_a_backend_gets_the_stop_sequences_that_it_accepts(
+    limits: dict[str, Any], stop: tuple[str, ...], sent: tuple[str, ...]
+) -> None:
+    adapter = ScriptedAdapter(capabilities=Capabilities(supported_params=frozenset({"stop"}), **limits))
+    Exchange(adapter, _asking(stop=stop), Policy())
+    assert [one.sampling.stop for one in adapter.encoded] == [sent]
+
+
+def test_the_answer_ends_before_a_sequence_that_the_backend_did_not_get() -> None:
+    capabilities = Capabilities(supported_params=frozenset({"stop"}), max_stops=1)
+    exchange = Exchange(ScriptedAdapter(*STOPPING, capabilities=capabilities), _asking(stop=("a", "STOP")), Policy())
+    assert exchange.feed(b"....") == [START, TextDelta("one "), Finish("stop", "stop_sequence:STOP", "STOP")]
+
+
 TOOLS = (ToolSpec("f"), ToolSpec("g"))
 TWO_CALLS: list[list[Event]] = [
     [START, ToolCallStart(0, "k", "f"), ToolCallStart(1, "l", "g"), ToolCallDelta(1, "{")],

@@ -60,6 +60,7 @@ class GeminiAdapter:
         system="first",
         result_media=True,
         files=frozenset({"application/pdf", "text/plain"}),
+        max_stops=5,
         native=True,
         tool_rules=ToolRules(names="unique"),
         state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),

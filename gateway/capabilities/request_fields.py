@@ -110,6 +110,17 @@ MOST_SEQUENCES: Final = 64
 LONGEST_SEQUENCE: Final = 4096
 
 
+def watched_sequences(sequences: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
+    """Returns the stop sequences for which the response is searched, since the backend does not apply them."""
+    if "stop" not in capabilities.supported_params:
+        return tuple(sequences)
+    if capabilities.max_stops is None and capabilities.blank_stops:
+        return ()
+    accepted = [one for one in dict.fromkeys(sequences) if one.strip() or (one and capabilities.blank_stops)]
+    sent = frozenset(accepted[: capabilities.max_stops])
+    return tuple([one for one in sequences if one not in sent])
+
+
 def check_sequences(sequences: Sequence[str], paths: FieldPaths) -> None:
     """Raises InvalidRequest for more or longer stop sequences than the matcher accepts."""
     if len(sequences) > MOST_SEQUENCES:
