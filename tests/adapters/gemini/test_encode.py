@@ -21,6 +21,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
+from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import RequestHead
@@ -229,3 +230,34 @@ def test_what_a_pass_decides_replaces_what_the_client_wrote() -> None:
     assert made["systemInstruction"] == {"parts": [{"text": "Be long."}]}
     assert made["toolConfig"] == {"retrievalConfig": {"x": 1}, "functionCallingConfig": {"mode": "NONE"}}
     assert made["contents"] == FIELDS["contents"]
+
+
+def test_empty_text_and_turns_without_content_are_not_sent_and_told() -> None:
+    turns = (
+        Turn("system", (Text(""),), index=0),
+        Turn("user", (Text(""), Text("Hello")), index=1),
+        Turn("assistant", (Reasoning("Hm.", extra=with_provider_state("anthropic", {"signature": "s"})),), index=2),
+        Turn("assistant", (Text(""), Text("", STATE)), index=3),
+        Turn("user", (Text(""),), index=4),
+        Turn("user", (Text(" "),), index=5),
+    )
+    sent = request(Conversation(turns, model="m"))
+    assert json.loads(sent.body) == {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Hello"}]},
+            {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]},
+            {"role": "user", "parts": [{"text": " "}]},
+        ]
+    }
+    assert [(notice.rule, notice.index) for notice in sent.notices] == [
+        ("REASONING_NOT_SENT", 2),
+        ("EMPTY_TURN_NOT_SENT", 2),
+        ("EMPTY_TURN_NOT_SENT", 4),
+    ]
+
+
+@pytest.mark.parametrize("turn", [Turn("system", (Text("Say hi."),)), Turn("user", (Text(""),), index=0)])
+def test_a_request_without_a_content_is_refused(turn: Turn) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        request(Conversation((turn,), model="m"))
+    assert refused.value.param == "messages"
