@@ -18,6 +18,7 @@ _OFF: Final = "none"
 _BUDGETED: Final = re.compile(r"gemini-[12](?:[.-]|$)")
 # The models that take MINIMAL; of each other one LOW is the least level.
 _MINIMAL: Final = re.compile(r"gemini-3(?:\.[0-6])?-flash")
+_LEAST: Final = frozenset({_OFF, "minimal"})
 _LEVELS: Final[Mapping[str, str]] = {
     _OFF: "LOW",
     "minimal": "LOW",
@@ -63,14 +64,15 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     if form == "budget":
         budget = _LEAST_BUDGET if effort == _OFF and _ALWAYS.search(model) else _BUDGETS[effort]
         config: dict[str, Json] = {"thinkingBudget": budget}
-        sent, same = f"a budget of {budget} tokens", effort not in _ABOVE and budget == _BUDGETS[effort]
+        kept = effort not in _ABOVE and budget == _BUDGETS[effort]
     else:
-        least = effort in (_OFF, "minimal") and _MINIMAL.search(model)
-        level = "MINIMAL" if least else _LEVELS[effort]
+        level = "MINIMAL" if effort in _LEAST and _MINIMAL.search(model) else _LEVELS[effort]
         config = {"thinkingLevel": level}
-        sent, same = f"the level {level}", level == effort.upper()
-    if not same:
-        detail = f"{name} {effort} is sent as {sent}, the nearest that the model takes"
+        kept = level == effort.upper()
+    if not kept:
+        ((field, sent),) = config.items()
+        said = mode if mode == "disabled" else effort
+        detail = f"{name} {said} is sent as {field} {sent}, the nearest that the model takes"
         notices.append(Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug"))
     return {**config, "includeThoughts": effort != _OFF}
 
