@@ -1,13 +1,20 @@
 """Processes one request and its response, sans-IO: prepares, encodes, then decodes, unwraps and finishes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
+
+import msgspec
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
-from gateway.capabilities.request_fields import check_capabilities, check_sequences
+from gateway.capabilities.request_fields import (
+    ONE_CALL,
+    check_capabilities,
+    check_sequences,
+    watched_sequences,
+)
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
@@ -33,6 +40,7 @@ from gateway.history.system_reminders import keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
+from gateway.response.single_call import SingleCallFilter
 from gateway.response.state_labels import STATEFUL, label_fields, with_label
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
@@ -80,9 +88,10 @@ class Exchange:
         capabilities = adapter.capabilities
         noticed = check_capabilities(conversation, capabilities)
         passes = conversation.dialect == capabilities.passthrough
-        emulates_stop = conversation.sampling.stop and not (passes or "stop" in capabilities.supported_params)
-        if emulates_stop:
-            check_sequences(conversation.sampling.stop, conversation.paths)
+        stops = conversation.sampling.stop
+        watched = watched_sequences(stops, capabilities) if stops and not passes else ()
+        if watched:
+            check_sequences(watched, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
         state_notices: list[Notice] = []
@@ -115,6 +124,8 @@ class Exchange:
         if window is not None:
             self.conversation, lowered = with_room(self.conversation, window)
             kept += lowered
+        if watched and "stop" in capabilities.supported_params:
+            self.conversation = _without_stops(self.conversation, watched)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             # A backend of the client's dialect receives the fields as the client wrote them.
@@ -141,9 +152,11 @@ class Exchange:
         self._unwrapper: Unwrapper | None = None
         self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
-        self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
+        self._stop = StopMatcher(watched) if watched else None
+        one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
+        single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, self._stop, self._check, self._readable)
+        filters = (self._guard, single, self._stop, self._check, self._readable)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
@@ -333,6 +346,13 @@ class Exchange:
         if reported in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
         return reported
+
+
+def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conversation:
+    """Returns the conversation with the stop sequences that the backend applies itself."""
+    stop = tuple([one for one in dict.fromkeys(conversation.sampling.stop) if one not in watched])
+    sampling = msgspec.structs.replace(conversation.sampling, stop=stop)
+    return msgspec.structs.replace(conversation, sampling=sampling)
 
 
 def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:

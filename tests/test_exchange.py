@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -239,6 +240,68 @@ def test_a_backend_that_knows_stop_sequences_is_left_alone(capabilities: Capabil
     adapter = ScriptedAdapter(*STOPPING, capabilities=capabilities)
     exchange = Exchange(adapter, _asking(stop=("STOP",)), Policy())
     assert exchange.feed(b"....") == [event for events in STOPPING for event in events]
+
+
+@pytest.mark.parametrize(
+    ("limits", "stop", "sent"),
+    [
+        ({"max_stops": 2}, ("a", "b", "STOP", "c"), ("a", "b")),
+        ({"max_stops": 2}, ("", "a", "a", "b", "STOP"), ("a", "b")),
+        ({"blank_stops": False}, ("a", " \n", "STOP"), ("a", "STOP")),
+        ({"blank_stops": False}, ("\n", " "), ()),
+        ({"max_stops": 5}, ("\n", "STOP"), ("\n", "STOP")),
+        ({}, ("", " ", "STOP"), ("", " ", "STOP")),
+    ],
+)
+def test_a_backend_gets_the_stop_sequences_that_it_accepts(
+    limits: dict[str, Any], stop: tuple[str, ...], sent: tuple[str, ...]
+) -> None:
+    adapter = ScriptedAdapter(capabilities=Capabilities(supported_params=frozenset({"stop"}), **limits))
+    Exchange(adapter, _asking(stop=stop), Policy())
+    assert [one.sampling.stop for one in adapter.encoded] == [sent]
+
+
+def test_the_answer_ends_before_a_sequence_that_the_backend_did_not_get() -> None:
+    capabilities = Capabilities(supported_params=frozenset({"stop"}), max_stops=1)
+    exchange = Exchange(ScriptedAdapter(*STOPPING, capabilities=capabilities), _asking(stop=("a", "STOP")), Policy())
+    assert exchange.feed(b"....") == [START, TextDelta("one "), Finish("stop", "stop_sequence:STOP", "STOP")]
+
+
+TOOLS = (ToolSpec("f"), ToolSpec("g"))
+TWO_CALLS: list[list[Event]] = [
+    [START, ToolCallStart(0, "k", "f"), ToolCallStart(1, "l", "g"), ToolCallDelta(1, "{")],
+    [ToolCallDelta(0, "{}"), ToolCallDelta(1, "}"), ToolCallEnd(1), ToolCallEnd(0)],
+    [ToolCallStart(2, "m", "f"), ToolCallDelta(2, "{}"), ToolCallEnd(2)],
+    [Finish("tool_calls")],
+]
+
+
+def _one_call(script: list[list[Event]], capabilities: Capabilities, **fields: Any) -> list[Event]:
+    asked = msgspec.structs.replace(_asking(), tools=TOOLS, parallel_tool_calls=False, **fields)
+    exchange = Exchange(ScriptedAdapter(*script, capabilities=capabilities), asked, Policy())
+    return [event for _ in script for event in exchange.feed(b".")]
+
+
+def test_a_backend_that_cannot_limit_itself_to_one_call_is_limited_and_the_rest_is_told() -> None:
+    told = _one_call(TWO_CALLS, Capabilities())
+    assert [event for event in told if not isinstance(event, Notice)] == [START, *CALL, Finish("tool_calls")]
+    notices = [(event.rule, event.tool_call_id) for event in told if isinstance(event, Notice)]
+    assert notices == [("SECOND_CALL_DROPPED", "l"), ("SECOND_CALL_DROPPED", "m")]
+
+
+def test_one_call_and_text_around_it_pass_untouched() -> None:
+    script: list[list[Event]] = [[START, TextDelta("a")], CALL, [TextDelta("b")], [Finish("tool_calls")]]
+    assert _one_call(script, Capabilities()) == [event for events in script for event in events]
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [Capabilities(passthrough="chat"), Capabilities(supported_params=frozenset({"parallel_tool_calls"}))],
+    ids=["native", "field"],
+)
+def test_a_backend_that_knows_the_field_is_left_alone(capabilities: Capabilities) -> None:
+    told = _one_call(TWO_CALLS, capabilities)
+    assert sum(isinstance(event, ToolCallEnd) for event in told) == 3
 
 
 ANSWERS: list[list[list[Event]]] = [

@@ -48,6 +48,7 @@ class AnthropicMessagesAdapter:
             result_media=True,
             files=frozenset({"application/pdf"}),
             remote_files=True,
+            blank_stops=False,
             native=True,
             tool_rules=ToolRules(root="object", names="unique", most_strict=20),
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),

@@ -34,9 +34,10 @@ class GeminiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The adapter's keys in a backend entry.
 
     `thinking`: how a reasoning effort is sent: as a level (Gemini 3 and later), or as a budget of tokens (Gemini 2.5).
+    None: as the model takes it, by its name; a name without a version takes a level.
     """
 
-    thinking: Literal["level", "budget"] = "level"
+    thinking: Literal["level", "budget"] | None = None
 
 
 class GeminiAdapter:
@@ -59,6 +60,7 @@ class GeminiAdapter:
         system="first",
         result_media=True,
         files=frozenset({"application/pdf", "text/plain"}),
+        max_stops=5,
         native=True,
         tool_rules=ToolRules(names="unique"),
         state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),

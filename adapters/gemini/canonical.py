@@ -1,13 +1,13 @@
 """Encodes what a client of another dialect asked for: the fields that the API publishes.
 
-Sources: Gemini API, reference, `models.generateContent`; OpenAI compatibility, "Thinking" (the budgets of efforts).
+Source: Gemini API, reference, `models.generateContent`.
 """
 
-from typing import Final, Literal
+from typing import Final
 
+from adapters.gemini.thinking import Thinking, thinking_config
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
-
-Thinking = Literal["level", "budget"]
+from gateway.core.notices import Notice
 
 # The names of `generationConfig` for the canonical fields that are sent with the client's value.
 _CONFIG: Final = {
@@ -27,20 +27,19 @@ SUPPORTED_PARAMS: Final = frozenset(
         "reasoning_effort",
         "response_format",
         "stop",
+        "thinking",
         "tool_choice",
     }
 )
 CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error", "type"})
-_LEVELS: Final = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH"}
-_BUDGETS: Final = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576}
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _JSON_TYPE: Final = "application/json"
 
 
-def canonical_fields(conversation: Conversation, thinking: Thinking) -> dict[str, Json]:
+def canonical_fields(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
     """Return the fields beside the contents and the system instruction."""
     fields: dict[str, Json] = {}
-    if config := _config(conversation, thinking):
+    if config := _config(conversation, thinking, notices):
         fields["generationConfig"] = config
     if conversation.tools:
         fields["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in conversation.tools]}]
@@ -57,7 +56,7 @@ def tool_config(conversation: Conversation) -> dict[str, Json]:
     return {"functionCallingConfig": {"mode": _MODES[choice]}}
 
 
-def _config(conversation: Conversation, thinking: Thinking) -> dict[str, Json]:
+def _config(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
     params, sampling = conversation.params, conversation.sampling
     config: dict[str, Json] = {
         name: value for canonical, name in _CONFIG.items() if (value := params.get(canonical)) is not None
@@ -67,8 +66,7 @@ def _config(conversation: Conversation, thinking: Thinking) -> dict[str, Json]:
     if sampling.stop:
         config["stopSequences"] = [*sampling.stop]
     config |= _format(params.get("response_format"))
-    effort = params.get("reasoning_effort")
-    if isinstance(effort, str) and (said := _thinking(effort, thinking)):
+    if said := thinking_config(conversation, thinking, notices):
         config["thinkingConfig"] = said
     return config
 
@@ -81,15 +79,6 @@ def _format(form: Json) -> dict[str, Json]:
             return {"responseMimeType": _JSON_TYPE}
         case _:
             return {}
-
-
-def _thinking(effort: str, thinking: Thinking) -> dict[str, Json]:
-    """Return how much the model thinks; it shows its thoughts, unless there are none. No level means none."""
-    if effort not in _BUDGETS:
-        return {}
-    if thinking == "budget" or effort not in _LEVELS:
-        return {"thinkingBudget": _BUDGETS[effort], "includeThoughts": effort != "none"}
-    return {"thinkingLevel": _LEVELS[effort], "includeThoughts": True}
 
 
 def _declaration(tool: ToolSpec) -> Json:

@@ -5,8 +5,10 @@ from typing import Final
 
 import msgspec
 
-from adapters.gemini.canonical import Thinking, canonical_fields, tool_config
-from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
+from adapters.gemini.canonical import canonical_fields, tool_config
+from adapters.gemini.thinking import Thinking
+from gateway.core.conversation import Block, Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
+from gateway.core.errors import nothing_to_send
 from gateway.core.notices import Notice
 from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.contents import encode_turn, signature
@@ -16,12 +18,13 @@ from gateway.history.classify import is_system
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, tuple[Notice, ...]]:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values."""
+def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[bytes, tuple[Notice, ...]]:
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+    Raises InvalidRequest for a conversation of system text alone."""
     own = conversation.source.in_dialect(DIALECT) if conversation.source is not None else None
     notices: list[Notice] = []
     if own is None:
-        fields = canonical_fields(conversation, thinking)
+        fields = canonical_fields(conversation, thinking, notices)
     else:
         fields = {name: value for name, value in own.items() if name != "model"}
         _follow(conversation, fields)
@@ -30,7 +33,9 @@ def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, 
         fields.pop("systemInstruction", None)
     else:
         fields["systemInstruction"] = instruction
-    contents = _contents([_readable(turn, notices) for turn in turns])
+    contents = _contents([fitted for turn in turns for fitted in _fitted(turn, notices)])
+    if not contents:
+        raise nothing_to_send(conversation.paths.param("messages"))
     return _encode({"contents": contents, **fields}), tuple(notices)
 
 
@@ -50,23 +55,37 @@ def _system(turns: Sequence[Turn]) -> tuple[Json, list[Turn]]:
     (first, *others) = system
     if not others and first.source is not None and first.source.in_dialect(DIALECT) is not None:
         return dict(first.source.value), rest
-    return {"parts": [{"text": block.text} for turn in system for block in turn.blocks if type(block) is Text]}, rest
+    parts: list[Json] = [{"text": text} for turn in system for block in turn.blocks if (text := _text(block))]
+    return ({"parts": parts} if parts else None), rest
 
 
-def _readable(turn: Turn, notices: list[Notice]) -> Turn:
-    """Return the turn without reasoning that another provider wrote, which the backend cannot use."""
+def _text(block: Block) -> str:
+    return block.text if type(block) is Text else ""
+
+
+def _fitted(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
+    """Yield the turn without reasoning that another provider wrote, which the backend cannot use, and without empty
+    text, which it refuses; nothing where no block remains."""
     if turn.source is not None and turn.source.in_dialect(DIALECT) is not None:
-        return turn
-    foreign = [block for block in turn.blocks if type(block) is Reasoning and not signature(block.extra)]
+        yield turn
+        return
     for block in turn.blocks:
         if type(block) is ToolCall and read_object(block.arguments) is None:
             detail = f"the arguments of {block.name[:64]!r} are no JSON object; they are sent as text in one"
             notices.append(Notice("encode", "changed", "ARGUMENTS_AS_TEXT", detail, turn.index, block.id, "warning"))
-    if not foreign:
-        return turn
-    detail = "reasoning without a signature of the provider"
-    notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
-    return turn.changed(*[block for block in turn.blocks if block not in foreign])
+    unsaid = [block for block in turn.blocks if isinstance(block, Text | Reasoning) and not signature(block.extra)]
+    foreign = [block for block in unsaid if type(block) is Reasoning]
+    empty = [block for block in unsaid if type(block) is Text and not block.text]
+    if foreign:
+        detail = "reasoning without a signature of the provider"
+        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
+    dropped = [*foreign, *empty]
+    fitted = turn.changed(*[block for block in turn.blocks if block not in dropped]) if dropped else turn
+    if fitted.blocks:
+        yield fitted
+    else:
+        detail = "a message without content is not sent"
+        notices.append(Notice("encode", "dropped", "EMPTY_TURN_NOT_SENT", detail, turn.index, level="debug"))
 
 
 def _contents(turns: Sequence[Turn]) -> list[Json]:

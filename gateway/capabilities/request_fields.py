@@ -20,8 +20,9 @@ REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
     "web_search_options": lambda value: value is not None,
 }
 
-# Fields that steer the backend or its bookkeeping: a response without them is still valid, so they are reported.
-EMULATED: Final = frozenset({"stop"})
+ONE_CALL: Final = "parallel_tool_calls"
+# Applied to the response where the backend has no field for them.
+EMULATED: Final = frozenset({"stop", ONE_CALL})
 GATEWAY_FIELDS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools", "tool_choice", "n"})
 
 # Read as the newer field, where that is not sent as well.
@@ -69,9 +70,6 @@ def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[
         if name in REFUSED:
             if REFUSED[name](value):
                 raise _unsupported(conversation, name, "this model's backend has no equivalent")
-        elif name == "parallel_tool_calls":
-            if value is False and conversation.tools:
-                raise _unsupported(conversation, name, "this model's backend cannot limit itself to one call")
         else:
             detail = f"the backend has no field for {conversation.paths.param(name)[:40]!r}"
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
@@ -110,6 +108,17 @@ def _unsupported(conversation: Conversation, name: str, reason: str) -> Unsuppor
 # OpenAI accepts four.
 MOST_SEQUENCES: Final = 64
 LONGEST_SEQUENCE: Final = 4096
+
+
+def watched_sequences(sequences: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
+    """Returns the stop sequences for which the response is searched, since the backend does not apply them."""
+    if "stop" not in capabilities.supported_params:
+        return tuple(sequences)
+    if capabilities.max_stops is None and capabilities.blank_stops:
+        return ()
+    accepted = [one for one in dict.fromkeys(sequences) if one.strip() or (one and capabilities.blank_stops)]
+    sent = frozenset(accepted[: capabilities.max_stops])
+    return tuple([one for one in sequences if one not in sent])
 
 
 def check_sequences(sequences: Sequence[str], paths: FieldPaths) -> None:

@@ -110,6 +110,13 @@ class InvalidRequest(GatewayError):
     code = "invalid_value"
 
 
+def nothing_to_send(param: str) -> InvalidRequest:
+    """Returns the error for messages of which none can be sent: the provider refuses a request without one. `param`
+    names the messages."""
+    message = f"{param} must have a message of the user or the assistant with content besides system and blank text."
+    return InvalidRequest(message, param=param)
+
+
 class Unsupported(InvalidRequest):
     """The backend does not support a field that changes the meaning of the response. `param` names the field."""
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from gateway.adapter import Capabilities
-from gateway.capabilities.request_fields import EMULATED, GATEWAY_FIELDS, REFUSED, check_capabilities
+from gateway.capabilities.request_fields import EMULATED, GATEWAY_FIELDS, REFUSED, check_capabilities, unsent_fields
 from gateway.core.conversation import (
     Conversation,
     Json,
@@ -114,12 +114,11 @@ def test_a_forced_call_is_refused_where_nobody_can_force(choice: ToolChoice) -> 
     assert check_capabilities(conversation, Capabilities(supported_params=frozenset({"tool_choice"}))) == []
 
 
-def test_parallel_calls_can_be_forbidden_only_where_there_are_calls() -> None:
-    with pytest.raises(Unsupported) as caught:
-        check_capabilities(_asking({"parallel_tool_calls": False}, tools=(TOOL,)), TOOLS)
-    assert caught.value.param == "parallel_tool_calls"
-    assert check_capabilities(_asking({"parallel_tool_calls": False}), TOOLS) == []
-    assert check_capabilities(_asking({"parallel_tool_calls": True}, tools=(TOOL,)), TOOLS) == []
+@pytest.mark.parametrize("value", [True, False])
+def test_parallel_calls_can_be_forbidden_at_any_backend(value: bool) -> None:
+    asked = _asking({"parallel_tool_calls": value}, tools=(TOOL,))
+    assert check_capabilities(asked, TOOLS) == []
+    assert unsent_fields(asked, TOOLS) == ()
 
 
 def _asking(params: JsonObject, tools: tuple[ToolSpec, ...] = (), tool_choice: ToolChoice = "auto") -> Conversation:

@@ -41,6 +41,7 @@ def read_params(request: MessagesFields, fields: JsonObject, changes: Changes) -
         "top_k": request.top_k,
         "response_format": _response_format(request),
         "reasoning_effort": _effort(request, changes),
+        "thinking": None if _budget(request.thinking) else fields.get("thinking"),
         "user": _user(request, changes),
         "parallel_tool_calls": False if forbids_parallel_calls(request) else None,
     }
@@ -111,18 +112,17 @@ def _effort(request: MessagesFields, changes: Changes) -> str | None:
         if effort not in (asked, None):
             changes.add("changed", "EFFORT_CHANGED", f"output_config.effort {asked} is sent as {effort}")
         return effort
-    return None if request.thinking is None else _effort_of(request.thinking, changes)
-
-
-def _effort_of(thinking: Thinking, changes: Changes) -> str | None:
-    """The effort of a budget. Adaptive thinking leaves it to the model, and so do backends without an effort."""
-    budget = thinking.budget_tokens
-    if thinking.type != "enabled" or not budget:
-        changes.drop_field("thinking", f"thinking of type {thinking.type[:40]!r} is left to the backend")
+    budget = _budget(request.thinking)
+    if not budget:
         return None
     effort = next((effort for limit, effort in _BUDGETS if budget < limit), "high")
     changes.add("changed", "EFFORT_CHANGED", f"thinking.budget_tokens is sent as the effort {effort}")
     return effort
+
+
+def _budget(thinking: Thinking | None) -> int:
+    """The budget of thinking in tokens; 0 where the request sets none, as for adaptive thinking."""
+    return (thinking.budget_tokens or 0) if thinking is not None and thinking.type == "enabled" else 0
 
 
 def _user(request: MessagesFields, changes: Changes) -> str | None:

@@ -4,6 +4,7 @@ The fields around the contents are typed strictly: a wrong field is a 400 that n
 faults are repaired and listed in `faults`, so that one faulty content does not silently make a long history unusable.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Source, Text, Turn
@@ -74,7 +75,7 @@ class _Request:
         tools = request.tool_config or FunctionToolConfig()
         calling = tools.function_calling_config or FunctionCallingConfig()
         place = self._paths.param("tool_choice")
-        offered = read_tools(request.tools or (), self._fields.get("tools"), calling, self._faults, place)
+        offered = read_tools(request.tools or (), _listed(self._fields.get("tools")), calling, self._faults, place)
         unread: list[Notice] = []
         turns = (*self._system(), *read_turns(contents, self._faults, unread))
         state = [f"{self._before}{name}" for name in STATE if self._fields.get(name)]
@@ -123,8 +124,11 @@ class _Request:
         config = self._fields.get("generationConfig")
         if isinstance(config, dict):
             self._fields["generationConfig"] = _whole_numbers(config)
+        fields = {**self._fields, "tools": _listed(self._fields.get("tools"))}
+        for path in _WORDS:
+            fields = _in_upper_case(fields, path)
         try:
-            request = read_fields(self._fields, RequestFields)
+            request = read_fields(fields, RequestFields)
         except InvalidRequest as error:
             raise self._behind_prefix(error) from error
         return request
@@ -185,11 +189,32 @@ class _Request:
 
 _KNOWN: Final = frozenset(RequestFields.__struct_encode_fields__)
 _STREAMED: Final = "streamFunctionCallArguments"
+# Words that clients write in any case, and the API reads so: its own pages have `thinkingLevel` in lower case.
+_WORDS: Final = (
+    ("toolConfig", "functionCallingConfig", "mode"),
+    ("generationConfig", "thinkingConfig", "thinkingLevel"),
+)
 
 
 def _object(value: Json) -> dict[str, Json]:
     assert isinstance(value, dict)  # the spelling of an object is an object
     return value
+
+
+def _listed(value: Json) -> Json:
+    """The API takes one object for a list of one; an object without a field is no tool."""
+    return [value] if isinstance(value, dict) and value else value
+
+
+def _in_upper_case(fields: JsonObject, path: Sequence[str]) -> dict[str, Json]:
+    """Returns a copy of the fields with the word at the path in upper case, if there is one."""
+    name, *inner = path
+    value = fields.get(name)
+    if isinstance(value, dict) and inner:
+        return {**fields, name: _in_upper_case(value, inner)}
+    if isinstance(value, str) and not inner:
+        return {**fields, name: value.upper()}
+    return {**fields}
 
 
 def _whole_numbers(fields: dict[str, Json]) -> dict[str, Json]:

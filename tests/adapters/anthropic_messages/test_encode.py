@@ -405,6 +405,13 @@ def test_blank_text_and_empty_messages_are_not_sent() -> None:
     ]
 
 
+@pytest.mark.parametrize("turn", [Turn("system", (Text("Say hi."),)), Turn("user", (Text(" "),), index=0)])
+def test_a_request_without_a_message_is_refused(turn: Turn) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        exchange(Conversation((turn,), sampling=Sampling(max_tokens=5)))
+    assert refused.value.param == "messages"
+
+
 def test_images_stand_where_the_api_accepts_them() -> None:
     image = Image("data:image/png;base64,aGk=", {"detail": "low"})
     source: Json = {"type": "base64", "media_type": "image/png", "data": "aGk="}

@@ -21,6 +21,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
+from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import RequestHead
@@ -60,14 +61,6 @@ def test_the_path_names_the_model_and_the_form(model: str, stream: bool, path: s
         ({"params": {"seed": 1, "presence_penalty": 1}}, {"seed": 1, "presencePenalty": 1}),
         ({"sampling": Sampling(max_tokens=5, stop=("a",))}, {"maxOutputTokens": 5, "stopSequences": ["a"]}),
         ({"params": {"response_format": {"type": "json_object"}}}, {"responseMimeType": "application/json"}),
-        (
-            {"params": {"reasoning_effort": "minimal"}},
-            {"thinkingConfig": {"thinkingLevel": "MINIMAL", "includeThoughts": True}},
-        ),
-        (
-            {"params": {"reasoning_effort": "none"}},
-            {"thinkingConfig": {"thinkingBudget": 0, "includeThoughts": False}},
-        ),
         ({"params": {"user": "me"}}, None),
     ],
 )
@@ -75,10 +68,81 @@ def test_a_canonical_field_has_its_name_in_the_config(fields: dict[str, Any], co
     assert body(**fields).get("generationConfig") == config
 
 
-def test_an_effort_may_be_sent_as_a_budget() -> None:
-    asked = Conversation((USER,), model="m", params={"reasoning_effort": "high"})
-    config = json.loads(request(asked, thinking="budget").body)["generationConfig"]
-    assert config == {"thinkingConfig": {"thinkingBudget": 24576, "includeThoughts": True}}
+def thought(params: dict[str, Any], model: str, **options: Any) -> tuple[Any, list[str]]:
+    """The `thinkingConfig` without what shows the thoughts, and the rules of the notices."""
+    sent = request(Conversation((USER,), model=model, params=params), **options)
+    config = json.loads(sent.body).get("generationConfig", {}).get("thinkingConfig")
+    return config, [notice.rule for notice in sent.notices]
+
+
+LEVELS = {"low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
+BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+
+
+@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+@pytest.mark.parametrize(
+    ("model", "none", "minimal"),
+    [
+        ("gemini-3-flash-preview", "MINIMAL", "MINIMAL"),
+        ("models/gemini-3.5-flash", "MINIMAL", "MINIMAL"),
+        ("gemini-3.1-pro-preview", "LOW", "LOW"),
+        ("gemini-3.8-flash", "LOW", "LOW"),
+        ("m", "LOW", "LOW"),
+    ],
+)
+def test_each_effort_is_a_level_that_the_model_takes_or_is_told(
+    effort: str, model: str, none: str, minimal: str
+) -> None:
+    level = {"none": none, "minimal": minimal, "xhigh": "HIGH", "max": "HIGH"}.get(effort) or LEVELS[effort]
+    config, rules = thought({"reasoning_effort": effort}, model)
+    assert config == {"thinkingLevel": level, "includeThoughts": effort != "none"}
+    assert rules == ([] if level == effort.upper() else ["EFFORT_CHANGED"])
+
+
+@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+@pytest.mark.parametrize(("model", "least"), [("gemini-2.5-flash", 0), ("google/gemini-2.5-pro", 128)])
+def test_each_effort_is_a_budget_that_the_model_takes_or_is_told(effort: str, model: str, least: int) -> None:
+    budget = {"none": least, **BUDGETS}.get(effort, 24576)
+    config, rules = thought({"reasoning_effort": effort}, model)
+    assert config == {"thinkingBudget": budget, "includeThoughts": effort != "none"}
+    told = effort in ("xhigh", "max") or (effort == "none" and least)
+    assert rules == (["EFFORT_CHANGED"] if told else [])
+
+
+def test_a_setting_decides_where_the_name_of_the_model_does_not() -> None:
+    config, _ = thought({"reasoning_effort": "high"}, "m", thinking="budget")
+    assert config == {"thinkingBudget": 24576, "includeThoughts": True}
+    config, _ = thought({"reasoning_effort": "high"}, "gemini-2.5-flash", thinking="level")
+    assert config == {"thinkingLevel": "HIGH", "includeThoughts": True}
+
+
+@pytest.mark.parametrize("effort", ["ultra", 5, {"level": "high"}])
+def test_an_unknown_effort_is_not_sent_and_told(effort: Json) -> None:
+    assert thought({"reasoning_effort": effort}, "m") == (None, ["EFFORT_NOT_SENT"])
+
+
+@pytest.mark.parametrize(
+    ("thinking", "effort", "config", "rules"),
+    [
+        ("disabled", None, {"thinkingLevel": "LOW", "includeThoughts": False}, ["EFFORT_CHANGED"]),
+        ("disabled", "high", {"thinkingLevel": "LOW", "includeThoughts": False}, ["EFFORT_CHANGED"]),
+        ("adaptive", None, {"includeThoughts": True}, []),
+        ("adaptive", "high", {"thinkingLevel": "HIGH", "includeThoughts": True}, []),
+    ],
+)
+def test_thinking_of_a_client_is_followed(thinking: str, effort: str | None, config: Json, rules: list[str]) -> None:
+    params: dict[str, Any] = {"thinking": {"type": thinking}, "reasoning_effort": effort}
+    assert thought(params, "m") == (config, rules)
+
+
+@pytest.mark.parametrize("thinking", [True, "on", {"budget_tokens": 5}])
+def test_thinking_of_no_known_form_is_told(thinking: Json) -> None:
+    assert thought({"thinking": thinking}, "m") == (None, ["FIELD_NOT_SENT"])
+
+
+def test_a_budget_beside_the_type_of_thinking_is_told() -> None:
+    params: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 5, "display": "omitted"}}
+    assert thought(params, "m") == ({"includeThoughts": True}, ["FIELD_NOT_SENT"])
 
 
 @pytest.mark.parametrize(
@@ -166,3 +230,34 @@ def test_what_a_pass_decides_replaces_what_the_client_wrote() -> None:
     assert made["systemInstruction"] == {"parts": [{"text": "Be long."}]}
     assert made["toolConfig"] == {"retrievalConfig": {"x": 1}, "functionCallingConfig": {"mode": "NONE"}}
     assert made["contents"] == FIELDS["contents"]
+
+
+def test_empty_text_and_turns_without_content_are_not_sent_and_told() -> None:
+    turns = (
+        Turn("system", (Text(""),), index=0),
+        Turn("user", (Text(""), Text("Hello")), index=1),
+        Turn("assistant", (Reasoning("Hm.", extra=with_provider_state("anthropic", {"signature": "s"})),), index=2),
+        Turn("assistant", (Text(""), Text("", STATE)), index=3),
+        Turn("user", (Text(""),), index=4),
+        Turn("user", (Text(" "),), index=5),
+    )
+    sent = request(Conversation(turns, model="m"))
+    assert json.loads(sent.body) == {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Hello"}]},
+            {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]},
+            {"role": "user", "parts": [{"text": " "}]},
+        ]
+    }
+    assert [(notice.rule, notice.index) for notice in sent.notices] == [
+        ("REASONING_NOT_SENT", 2),
+        ("EMPTY_TURN_NOT_SENT", 2),
+        ("EMPTY_TURN_NOT_SENT", 4),
+    ]
+
+
+@pytest.mark.parametrize("turn", [Turn("system", (Text("Say hi."),)), Turn("user", (Text(""),), index=0)])
+def test_a_request_without_a_content_is_refused(turn: Turn) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        request(Conversation((turn,), model="m"))
+    assert refused.value.param == "messages"

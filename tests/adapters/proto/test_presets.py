@@ -7,7 +7,8 @@ from typing import Final
 import pytest
 
 from adapters.proto import ProtoAdapter, ProtoOptions
-from gateway.core.conversation import Conversation, Json, Text, Turn
+from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
+from gateway.core.policy import Policy
 from gateway.registry import load_adapters
 from gateway.settings import check_options, read_settings
 from gateway.testing.conformance import CHECKS, Case, Check
@@ -48,6 +49,16 @@ def case(name: str) -> Case:
 def test_every_preset_has_a_golden_scenario() -> None:
     assert sorted(GOLDENS) == PRESETS
     assert all(golden.scenario.options["preset"] == name for name, golden in GOLDENS.items())
+
+
+@pytest.mark.parametrize("name", ["gemini_grpc", "vertex_grpc"])
+def test_five_stop_sequences_are_sent_to_gemini_and_all_are_watched_for(name: str) -> None:
+    made = ProtoAdapter(options(name), 1 << 20)
+    stops = tuple(f"stop {count}" for count in range(7))
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), model="m", sampling=Sampling(stop=stops))
+    described = str(made.describe(made.encode(asked, Policy()).body))
+    assert [stop for stop in stops if stop in described] == [*stops[:5]]
+    assert "stop" not in made.capabilities.supported_params
 
 
 @sample()

@@ -68,6 +68,9 @@ def result(content: object = None, **fields: object) -> dict[str, Any]:
         ("thinking", {"type": "enabled", "budget_tokens": 16384}, "reasoning_effort", "high"),
         ("thinking", {"type": "adaptive", "budget_tokens": 0}, "reasoning_effort", None),
         ("thinking", {"type": "disabled"}, "reasoning_effort", None),
+        ("thinking", {"type": "disabled"}, "thinking", {"type": "disabled"}),
+        ("thinking", {"type": "adaptive"}, "thinking", {"type": "adaptive"}),
+        ("thinking", {"type": "enabled", "budget_tokens": 1024}, "thinking", None),
         ("metadata", {"user_id": "u" * 64}, "user", "u" * 64),
         ("metadata", {"user_id": "u" * 65}, "user", hashlib.sha256(b"u" * 65).hexdigest()),
         ("metadata", {}, "user", None),
@@ -85,7 +88,7 @@ def test_a_field_has_its_canonical_name(field: str, value: object, name: str, ex
     [
         ({"output_config": {"effort": "max"}}, ["EFFORT_CHANGED"]),
         ({"output_config": {"effort": "low"}, "thinking": {"type": "adaptive"}}, []),
-        ({"thinking": {"type": "adaptive"}}, ["FIELD_NOT_SENT"]),
+        ({"thinking": {"type": "adaptive"}}, []),
         ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, ["EFFORT_CHANGED"]),
         ({"metadata": {"user_id": "u" * 65, "other": 1}}, ["FIELD_NOT_SENT", "USER_HASHED"]),
         ({"output_config": {"task_budget": {"total": 1}}}, ["FIELD_NOT_SENT"]),

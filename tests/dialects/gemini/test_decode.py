@@ -99,6 +99,8 @@ def test_tokens_are_counted_of_a_whole_request() -> None:
         ({"responseMimeType": "application/json"}, {"response_format": {"type": "json_object"}}),
         ({"thinkingConfig": {"thinkingLevel": "LOW"}}, {"reasoning_effort": "low"}),
         ({"thinking_config": {"thinking_level": "HIGH"}}, {"reasoning_effort": "high"}),
+        ({"thinkingConfig": {"thinkingLevel": "low"}}, {"reasoning_effort": "low"}),
+        ({"thinkingConfig": {"thinkingLevel": "Medium"}}, {"reasoning_effort": "medium"}),
         ({"thinkingConfig": {"thinkingLevel": "THINKING_LEVEL_UNSPECIFIED"}}, {}),
         ({"thinkingConfig": {"thinkingBudget": 0}}, {"reasoning_effort": "none"}),
         ({"thinkingConfig": {"thinkingBudget": 1024}}, {"reasoning_effort": "low"}),
@@ -109,6 +111,29 @@ def test_tokens_are_counted_of_a_whole_request() -> None:
 )
 def test_a_field_of_the_config_gets_its_canonical_name(written: dict[str, Json], params: dict[str, Json]) -> None:
     assert config(**written).params == params
+
+
+@pytest.mark.parametrize(("mode", "choice"), [("any", "required"), ("None", "none"), ("auto", "auto")])
+def test_a_mode_is_read_in_any_case(mode: str, choice: str) -> None:
+    calling: Json = {"functionCallingConfig": {"mode": mode}}
+    assert decode({"tools": DECLARED, "toolConfig": calling}).conversation.tool_choice == choice
+
+
+def test_tools_may_be_one_object() -> None:
+    (declared,) = DECLARED
+    asked = decode({"tools": {**declared, "googleSearch": {}}}).conversation
+    assert [tool.name for tool in asked.tools] == ["f", "g", "h"]
+    assert asked.other_tools == (OtherTool("googleSearch"),)
+
+
+def test_a_backend_of_the_same_api_gets_these_words_as_they_were_written() -> None:
+    fields: dict[str, Json] = {
+        "tools": {"functionDeclarations": [{"name": "f"}]},
+        "toolConfig": {"functionCallingConfig": {"mode": "any"}},
+        "generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}},
+    }
+    source = decode(fields).conversation.source
+    assert source is not None and source.value == fields
 
 
 def test_the_sampling_is_that_of_the_config() -> None:

@@ -1,0 +1,94 @@
+"""Encodes how much the model is to think, as the model takes it: as a level or as a budget of tokens.
+
+Sources: Gemini API, "Thinking" (levels and budgets by model; Gemini 3 and Gemini 2.5 Pro cannot be switched off);
+OpenAI compatibility, "Thinking" (the budgets of efforts).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from gateway.core.conversation import Conversation, Json
+from gateway.core.notices import Notice
+
+Thinking = Literal["level", "budget"]
+
+_OFF: Final = "none"
+# The models that take a budget; each other one takes a level.
+_BUDGETED: Final = re.compile(r"gemini-[12](?:[.-]|$)")
+# The models that take MINIMAL; of each other one LOW is the least level.
+_MINIMAL: Final = re.compile(r"gemini-3(?:\.[0-6])?-flash")
+_LEAST: Final = frozenset({_OFF, "minimal"})
+_LEVELS: Final[Mapping[str, str]] = {
+    _OFF: "LOW",
+    "minimal": "LOW",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
+_BUDGETS: Final[Mapping[str, int]] = {
+    _OFF: 0,
+    "minimal": 1024,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24576,
+    "xhigh": 24576,
+    "max": 24576,
+}
+# What the models think at least that cannot be switched off but take a budget.
+_ALWAYS: Final = re.compile(r"gemini-2\.5-pro")
+_LEAST_BUDGET: Final = 128
+# `high` has the largest budget.
+_ABOVE: Final = frozenset({"xhigh", "max"})
+
+
+def thinking_config(conversation: Conversation, form: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
+    """Return `thinkingConfig`, empty where the client asked for nothing. `form` None: that of the model, by its name.
+
+    A field `thinking` of the type `disabled` counts as the effort `none`; of another type it asks for the thoughts.
+    """
+    mode = _mode(conversation, notices)
+    effort = _OFF if mode == "disabled" else conversation.params.get("reasoning_effort")
+    name = conversation.paths.param("thinking" if mode == "disabled" else "reasoning_effort")
+    if effort is None:
+        return {"includeThoughts": True} if mode is not None else {}
+    if not isinstance(effort, str) or effort not in _LEVELS:
+        detail = f"the backend gets no {name}: its value is unknown"
+        notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))
+        return {}
+    model = conversation.model
+    if form is None:
+        form = "budget" if _BUDGETED.search(model) else "level"
+    if form == "budget":
+        budget = _LEAST_BUDGET if effort == _OFF and _ALWAYS.search(model) else _BUDGETS[effort]
+        config: dict[str, Json] = {"thinkingBudget": budget}
+        kept = effort not in _ABOVE and budget == _BUDGETS[effort]
+    else:
+        level = "MINIMAL" if effort in _LEAST and _MINIMAL.search(model) else _LEVELS[effort]
+        config = {"thinkingLevel": level}
+        kept = level == effort.upper()
+    if not kept:
+        ((field, sent),) = config.items()
+        said = mode if mode == "disabled" else effort
+        detail = f"{name} {said} is sent as {field} {sent}, the nearest that the model takes"
+        notices.append(Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug"))
+    return {**config, "includeThoughts": effort != _OFF}
+
+
+def _mode(conversation: Conversation, notices: list[Notice]) -> str | None:
+    """Return the type of a client's `thinking`; None without one. The client's own dialect follows `display`."""
+    thinking, name = conversation.params.get("thinking"), conversation.paths.param("thinking")
+    mode: str | None = None
+    match thinking:
+        case None:
+            return None
+        case {"type": str(mode), **others}:
+            unsent = [f"{name}.{other}" for other in others if other != "display"]
+        case _:
+            unsent = [name]
+    for path in unsent:
+        detail = f"the backend has no field for {path[:40]!r}"
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
+    return mode
