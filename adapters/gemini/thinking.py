@@ -16,6 +16,8 @@ Thinking = Literal["level", "budget"]
 _OFF: Final = "none"
 # The models that take a budget; each other one takes a level.
 _BUDGETED: Final = re.compile(r"gemini-[12](?:[.-]|$)")
+# The models that cannot think: the page on thinking names the series 2.5 and 3.
+_THOUGHTLESS: Final = re.compile(r"gemini-(?:1|2\.0)|gemma")
 # The models that take MINIMAL; of each other one LOW is the least level.
 _MINIMAL: Final = re.compile(r"gemini-3(?:\.[0-6])?-flash")
 _LEAST: Final = frozenset({_OFF, "minimal"})
@@ -53,7 +55,7 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     effort = _OFF if mode == "disabled" else conversation.params.get("reasoning_effort")
     name = conversation.paths.param("thinking" if mode == "disabled" else "reasoning_effort")
     if effort is None:
-        return {"includeThoughts": True} if mode is not None else {}
+        return {} if mode is None or _THOUGHTLESS.search(conversation.model) else {"includeThoughts": True}
     if not isinstance(effort, str) or effort not in _LEVELS:
         detail = f"the backend gets no {name}: its value is unknown"
         notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))

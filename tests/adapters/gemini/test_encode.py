@@ -145,6 +145,11 @@ def test_a_budget_beside_the_type_of_thinking_is_told() -> None:
     assert thought(params, "m") == ({"includeThoughts": True}, ["FIELD_NOT_SENT"])
 
 
+@pytest.mark.parametrize("model", ["gemini-1.5-pro", "gemini-2.0-flash", "gemma-3-27b-it"])
+def test_a_model_that_cannot_think_is_asked_for_no_thoughts(model: str) -> None:
+    assert thought({"thinking": {"type": "adaptive"}}, model) == (None, [])
+
+
 @pytest.mark.parametrize(
     ("choice", "config"),
     [
