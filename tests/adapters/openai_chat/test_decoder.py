@@ -34,6 +34,10 @@ def rules_of(events: list[Event]) -> list[str]:
     return [event.rule for event in events if isinstance(event, Notice)]
 
 
+def _with_message(message: Json, finish: str | None = None) -> dict[str, Json]:
+    return {**chunk(), "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
 SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     "no [DONE]": (sse(*HELLO, done=False), [START, TextDelta("Hello"), Finish("stop", "stop")]),
     "no blank line after [DONE]": (sse(*HELLO).rstrip(), [START, TextDelta("Hello"), Finish("stop", "stop")]),
@@ -81,6 +85,29 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     "thinking as text": (
         sse(chunk({"content": [{"type": "thinking", "thinking": "b"}, {"type": "text", "text": ""}]}, "stop")),
         [START, ReasoningDelta("b"), Finish("stop", "stop")],
+    ),
+    "a message in place of the delta": (
+        sse(_with_message({"content": "a", "reasoning_content": "b"}), _with_message({"content": "c"}, "stop")),
+        [START, ReasoningDelta("b"), TextDelta("a"), TextDelta("c"), Finish("stop", "stop")],
+    ),
+    "a message behind the deltas, which it repeats": (
+        sse(chunk({"content": "a"}), _with_message({"content": "a"}, "stop")),
+        [
+            START,
+            TextDelta("a"),
+            Notice(
+                "backend",
+                "ignored",
+                "MESSAGE_IGNORED",
+                "a whole message behind the deltas of a stream",
+                level="warning",
+            ),
+            Finish("stop", "stop"),
+        ],
+    ),
+    "a delta in place of the message": (
+        json.dumps(chunk({"content": "a"}, "stop")).encode(),
+        [START, TextDelta("a"), Finish("stop", "stop")],
     ),
     "unknown fields everywhere": (
         sse(
