@@ -24,7 +24,7 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def token_counts(usage: UsageReport) -> TokenCounts:
     """Returns the tokens of a report."""
-    cached = usage_part(usage, "cached_tokens")
+    cached = usage_part(usage, "cached_tokens") if usage.extra else None
     return TokenCounts(usage.prompt_tokens, usage.completion_tokens, cached, usage.estimated)
 
 
