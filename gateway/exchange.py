@@ -281,11 +281,9 @@ class Exchange:
         if not events and fault is None:
             return events
         kinds = {*map(type, events)}
+        self._silent = self._silent and not (kinds & _OUTPUT or _may_be_output(events))
         if self._silent:
-            if kinds & _OUTPUT or _may_be_output(events):
-                self._silent = False
-            elif Finish in kinds:
-                events = _told_empty(events)
+            events = _told_empty(events)
         self._decoded += len(events)
         # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in kinds:
@@ -358,10 +356,12 @@ def _may_be_output(events: list[Event]) -> bool:
 
 
 def _told_empty(events: list[Event]) -> list[Event]:
-    """Returns the end of an answer without output, with a notice before its finish. A filter needs none, and calls that
-    did not come are an error."""
-    at, reason = next((at, event.reason) for at, event in enumerate(events) if isinstance(event, Finish))
-    return events if reason in ("content_filter", "tool_calls") else [*events[:at], EMPTY_ANSWER, *events[at:]]
+    """Returns the events of an answer without output, with a notice before its finish. A filter needs none, and calls
+    that did not come are an error."""
+    for at, event in enumerate(events):
+        if type(event) is Finish and event.reason not in ("content_filter", "tool_calls"):
+            return [*events[:at], EMPTY_ANSWER, *events[at:]]
+    return events
 
 
 def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:

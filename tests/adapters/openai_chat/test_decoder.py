@@ -38,6 +38,9 @@ def _with_message(message: Json, finish: str | None = None) -> dict[str, Json]:
     return {**chunk(), "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
+MENDED = Notice(
+    "backend", "changed", "TEXT_MENDED", "half a character of a text became U+FFFD, or was left out", level="warning"
+)
 SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     "no [DONE]": (sse(*HELLO, done=False), [START, TextDelta("Hello"), Finish("stop", "stop")]),
     "no blank line after [DONE]": (sse(*HELLO).rstrip(), [START, TextDelta("Hello"), Finish("stop", "stop")]),
@@ -142,11 +145,11 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     ),
     "half an emoji": (
         sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\\ud83d"),
-        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+        [START, TextDelta("a"), MENDED, Finish("stop", "stop")],
     ),
     "bytes that are no UTF-8": (
         sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\xf0\x9f"),
-        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+        [START, TextDelta("a"), MENDED, Finish("stop", "stop")],
     ),
 }
 
