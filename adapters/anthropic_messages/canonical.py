@@ -3,6 +3,7 @@
 Source: Anthropic, API reference, `POST /v1/messages`.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
@@ -66,6 +67,12 @@ def canonical_fields(
     return without_sampling(conversation, fields, notices)
 
 
+def _tool_field(tool: ToolSpec, name: str) -> Json:
+    """Return an unknown field of a tool, or of its function, where some clients of chat completions write it."""
+    function = tool.extra.get("function")
+    return tool.extra.get(name, function.get(name) if isinstance(function, Mapping) else None)
+
+
 def _tool(tool: ToolSpec) -> Json:
     fields: dict[str, Json] = {"name": tool.name}
     if tool.description:
@@ -74,6 +81,8 @@ def _tool(tool: ToolSpec) -> Json:
     fields["input_schema"] = {**tool.parameters, "type": "object"}
     if tool.strict is not None:
         fields["strict"] = tool.strict
+    if (mark := _tool_field(tool, "cache_control")) is not None:
+        fields["cache_control"] = mark
     return fields
 
 
