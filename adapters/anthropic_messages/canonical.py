@@ -9,6 +9,7 @@ from typing import Final
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.thinking import thinking_fields, without_sampling
 from adapters.anthropic_messages.turns import EncodedTurns
+from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
@@ -23,6 +24,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "parallel_tool_calls",
         "reasoning_effort",
         "response_format",
+        "service_tier",
         "stop",
         "temperature",
         "tool_choice",
@@ -33,6 +35,8 @@ SUPPORTED_PARAMS: Final = frozenset(
 )
 CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIELD}.{PROVIDER}"})
 
+# Anthropic, "Service tiers": `auto` is priority capacity where the organisation has it.
+_TIERS: Final = {"auto": "auto", "priority": "auto", "default": "standard_only", "standard_only": "standard_only"}
 _CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
 
 
@@ -56,6 +60,7 @@ def canonical_fields(
         "top_p": sampling.top_p,
         "top_k": params.get("top_k"),
         "stop_sequences": list(sampling.stop) or None,
+        "service_tier": service_tier(conversation, _TIERS, notices),
         "metadata": None if user is None else {"user_id": user},
         "tools": [_tool(tool) for tool in conversation.tools] or None,
         "tool_choice": _choice(conversation) if conversation.tools else None,

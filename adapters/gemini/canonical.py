@@ -5,7 +5,9 @@ Sources: Gemini API, reference, `models.generateContent`; OpenAI compatibility, 
 
 from typing import Final, Literal
 
+from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
+from gateway.core.notices import Notice
 
 Thinking = Literal["level", "budget"]
 
@@ -26,6 +28,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "model",
         "reasoning_effort",
         "response_format",
+        "service_tier",
         "stop",
         "tool_choice",
     }
@@ -34,11 +37,12 @@ CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error",
 _LEVELS: Final = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH"}
 _BUDGETS: Final = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576}
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
 _JSON_TYPE: Final = "application/json"
 
 
-def canonical_fields(conversation: Conversation, thinking: Thinking) -> dict[str, Json]:
-    """Return the fields beside the contents and the system instruction."""
+def canonical_fields(conversation: Conversation, thinking: Thinking, notices: list[Notice]) -> dict[str, Json]:
+    """Return the fields beside the contents and the system instruction, and add the notices."""
     fields: dict[str, Json] = {}
     if config := _config(conversation, thinking):
         fields["generationConfig"] = config
@@ -46,6 +50,8 @@ def canonical_fields(conversation: Conversation, thinking: Thinking) -> dict[str
         fields["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in conversation.tools]}]
         if conversation.tool_choice != "auto":
             fields["toolConfig"] = tool_config(conversation)
+    if (tier := service_tier(conversation, _TIERS, notices)) is not None:
+        fields["serviceTier"] = tier
     return fields
 
 

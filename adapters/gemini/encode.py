@@ -21,7 +21,7 @@ def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, 
     own = conversation.source.in_dialect(DIALECT) if conversation.source is not None else None
     notices: list[Notice] = []
     if own is None:
-        fields = canonical_fields(conversation, thinking)
+        fields = canonical_fields(conversation, thinking, notices)
     else:
         fields = {name: value for name, value in own.items() if name != "model"}
         _follow(conversation, fields)

@@ -493,3 +493,21 @@ def test_a_mark_of_caching_of_a_tool_is_sent(extra: JsonObject) -> None:
     assert tool["cache_control"] == MARK["cache_control"]
     told = [notice.detail for notice in made.notices if notice.rule == "FIELD_NOT_SENT"]
     assert told == ["the backend has no field for x (1) of tools"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier"),
+    [
+        ("auto", "auto"),
+        ("priority", "auto"),
+        ("default", "standard_only"),
+        ("standard_only", "standard_only"),
+        ("flex", None),
+        (["flex"], None),
+    ],
+)
+def test_the_service_tier(asked: Json, tier: str | None) -> None:
+    made = exchange(Conversation((USER,), model="m", params={"service_tier": asked}))
+    assert json.loads(made.request.body).get("service_tier") == tier
+    told = [notice.rule for notice in made.notices if "service_tier" in notice.detail]
+    assert told == ([] if tier else ["FIELD_NOT_SENT"])

@@ -166,3 +166,19 @@ def test_what_a_pass_decides_replaces_what_the_client_wrote() -> None:
     assert made["systemInstruction"] == {"parts": [{"text": "Be long."}]}
     assert made["toolConfig"] == {"retrievalConfig": {"x": 1}, "functionCallingConfig": {"mode": "NONE"}}
     assert made["contents"] == FIELDS["contents"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier", "told"),
+    [
+        ("auto", None, []),
+        ("default", "standard", []),
+        ("flex", "flex", []),
+        ("priority", "priority", []),
+        ("scale", None, ["the backend has no tier for the value 'scale' of service_tier"]),
+    ],
+)
+def test_the_service_tier(asked: str, tier: str | None, told: list[str]) -> None:
+    made = request(Conversation((USER,), model="m", params={"service_tier": asked}))
+    assert json.loads(made.body).get("serviceTier") == tier
+    assert [notice.detail for notice in made.notices] == told
