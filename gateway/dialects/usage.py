@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from gateway.core.conversation import Json
-from gateway.core.events import UsageReport
+from gateway.core.events import MOST_TOKENS, UsageReport
 
 UsageNote = Literal["total_only", "partial", "estimated"]
 UsagePart = Literal["cached_tokens", "cache_write_tokens", "reasoning_tokens"]
@@ -60,7 +60,7 @@ def usage_part(usage: UsageReport, part: UsagePart) -> int | None:
     for details, name in _PLACES[part]:
         fields: Json | Mapping[str, Json] = usage.extra.get(details) if details else usage.extra
         count = fields.get(name) if isinstance(fields, Mapping) else None
-        if type(count) is int and count >= 0:
+        if type(count) is int and 0 <= count <= MOST_TOKENS:
             return count
     return None
 

@@ -486,3 +486,15 @@ def test_any_events_are_read_or_an_error(odd: list[wires.Event], own_client: boo
         read(sse(start(), *HELLO[:1], *odd, *HELLO[1:], *end()), own_client=own_client)
     except BackendError as error:
         assert 400 <= error.status <= 599
+
+
+@pytest.mark.parametrize("block_of", [{"type": "text", "text": 5}, {"type": "thinking", "thinking": ["a"]}])
+def test_a_block_whose_content_is_no_text_is_an_error(block_of: JsonObject) -> None:
+    for wire in (wires.message(dict(block_of)), sse(start(), *block(0, dict(block_of)), *end())):
+        with pytest.raises(BackendProtocolError, match="of a block is not text"):
+            replay(MessagesDecoder(MAX_EVENT), [wire])
+
+
+def test_a_block_that_begins_with_null_is_empty() -> None:
+    wire = sse(start(), *block(0, {"type": "text", "text": None}, *text("a")), *end())
+    assert replay(MessagesDecoder(MAX_EVENT), [wire]) == [START, ASKED, TextDelta("a"), COUNTED, STOP]
