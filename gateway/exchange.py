@@ -23,7 +23,9 @@ from gateway.core.events import (
     Finish,
     PassthroughFields,
     Reason,
+    ReasoningDelta,
     ReasoningEnd,
+    TextDelta,
     ToolCallEnd,
     ToolCallStart,
     UsageReport,
@@ -54,6 +56,10 @@ COMPRESSED: Final = Notice(
 )
 # A longer part of a body without a message does not fit into a log line.
 SHOWN_BODY: Final = 4096
+EMPTY_ANSWER: Final = Notice(
+    "backend", "seen", "EMPTY_ANSWER", "the backend finished without text, reasoning or a call", level="warning"
+)
+_OUTPUT: Final = frozenset({TextDelta, ReasoningDelta, ReasoningEnd, ToolCallStart})
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
 _NO_TRAILERS: Final[Mapping[str, str]] = {}
@@ -164,6 +170,7 @@ class Exchange:
         self._answer_tokens = 0
         self._prompt_tokens: int | None = None
         self._called = False
+        self._silent = True
         self._decoded = 0
         self._over = False
         self.finished = False
@@ -224,6 +231,8 @@ class Exchange:
         holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
+        if self._silent and ({*map(type, events)} & _OUTPUT or _may_be_output(events)):
+            self._silent = False
         if self._label is not None and PassthroughFields in map(type, events):
             label_fields(events, self._label)
         if self._arguments is not None and self._arguments.open:
@@ -284,9 +293,13 @@ class Exchange:
         """Returns the events for the client. Raises the fault that followed them."""
         if not events and fault is None:
             return events
+        kinds = {*map(type, events)}
+        self._silent = self._silent and not (kinds & _OUTPUT or _may_be_output(events))
+        if self._silent:
+            events = _told_empty(events)
         self._decoded += len(events)
         # Most responses make no call: the filters for calls are created with the first call.
-        if self._unwrapper is None and ToolCallStart in map(type, events):
+        if self._unwrapper is None and ToolCallStart in kinds:
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
             passes_text = self._policy.repair == "off"
             self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text)
@@ -353,6 +366,22 @@ def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conver
     stop = tuple([one for one in dict.fromkeys(conversation.sampling.stop) if one not in watched])
     sampling = msgspec.structs.replace(conversation.sampling, stop=stop)
     return msgspec.structs.replace(conversation, sampling=sampling)
+
+
+def _may_be_output(events: list[Event]) -> bool:
+    """Returns whether fields that only clients of the backend's API know may be output: a refusal, audio, the item of a
+    tool that the backend runs."""
+    passed = [event for event in events if type(event) is PassthroughFields]
+    return any(one.scope == "event" or (one.scope == "delta" and any(one.fields.values())) for one in passed)
+
+
+def _told_empty(events: list[Event]) -> list[Event]:
+    """Returns the events of an answer without output, with a notice before its finish. A filter needs none, and calls
+    that did not come are an error."""
+    for at, event in enumerate(events):
+        if type(event) is Finish and event.reason not in ("content_filter", "tool_calls"):
+            return [*events[:at], EMPTY_ANSWER, *events[at:]]
+    return events
 
 
 def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:

@@ -29,7 +29,8 @@ FOREIGN: Final = ("gateway/dialects/openai_chat/foreign_forms.py",)
 # the wire whose servers differ most.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_responses": FOREIGN,
-    "anthropic_messages": FOREIGN,
+    # The state in an event that a client of the same API gets as it is has a label, too.
+    "anthropic_messages": (*FOREIGN, "gateway/response/state_labels.py"),
     "ollama": ("adapters/text/presets.py",),
     "openai_chat": (
         "adapters/proto/openai_json.py",

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from gateway.adapter import Capabilities, Decoder
-from gateway.core.conversation import EMPTY, Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
+from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.text import TextAdapter
+from adapters.text.options import TextOptions
+from gateway.adapter import Adapter, Capabilities, Decoder
+from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import (
     BackendError,
     BackendProtocolError,
@@ -21,7 +26,10 @@ from gateway.core.errors import (
 from gateway.core.events import (
     Event,
     Finish,
+    PassthroughFields,
     Reason,
+    ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -33,7 +41,7 @@ from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
-from gateway.exchange import Exchange
+from gateway.exchange import EMPTY_ANSWER, Exchange
 from tests.scripted import ENCODED, ScriptedAdapter, ScriptedDecoder
 
 START = ResponseStart("r1")
@@ -211,6 +219,87 @@ def test_a_whole_answer_of_one_choice_of_text_is_no_exception(content: str) -> N
     assert exchange.feed(msgspec.json.encode({"id": "x", "choices": [choice]})) == []
     with pytest.raises(InvalidToolCall):
         exchange.close()
+
+
+def _sse(*documents: Json) -> bytes:
+    return b"".join(b"data: " + msgspec.json.encode(document) + b"\n\n" for document in documents)
+
+
+_MESSAGE: dict[str, Json] = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
+_RESPONSE: dict[str, Json] = {"id": "r", "status": "completed", "output": []}
+_CANDIDATE: Json = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}
+EMPTY_ANSWERS: dict[str, tuple[Adapter, bytes]] = {
+    "chat": (
+        OpenAIChatAdapter(OpenAIChatOptions(), 2**20),
+        msgspec.json.encode({"choices": [{"message": {"content": ""}, "finish_reason": "stop"}]}),
+    ),
+    "chat stream": (
+        OpenAIChatAdapter(OpenAIChatOptions(), 2**20),
+        _sse({"choices": [{"delta": {"role": "assistant", "content": ""}}]})
+        + _sse({"choices": [{"delta": {}, "finish_reason": "length"}]}),
+    ),
+    "messages": (
+        AnthropicMessagesAdapter(AnthropicMessagesOptions(), 2**20),
+        msgspec.json.encode({**_MESSAGE, "stop_reason": "end_turn"}),
+    ),
+    "messages stream": (
+        AnthropicMessagesAdapter(AnthropicMessagesOptions(), 2**20),
+        _sse({"type": "message_start", "message": _MESSAGE})
+        + _sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}),
+    ),
+    "gemini": (GeminiAdapter(GeminiOptions(), 2**20), msgspec.json.encode({"candidates": [_CANDIDATE]})),
+    "gemini stream": (GeminiAdapter(GeminiOptions(), 2**20), _sse({"candidates": [_CANDIDATE]})),
+    "responses": (OpenAIResponsesAdapter(OpenAIResponsesOptions(), 2**20), msgspec.json.encode(_RESPONSE)),
+    "responses stream": (
+        OpenAIResponsesAdapter(OpenAIResponsesOptions(), 2**20),
+        _sse({"type": "response.completed", "response": _RESPONSE}),
+    ),
+    "text": (TextAdapter(TextOptions(wire="llama_cpp"), 2**20), _sse({"content": "", "stop": True})),
+    "a script": (ScriptedAdapter([START], [Finish("stop")]), b".."),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_ANSWERS)
+def test_an_answer_without_output_is_told_on_every_wire(name: str) -> None:
+    adapter, wire = EMPTY_ANSWERS[name]
+    exchange = Exchange(adapter, msgspec.structs.replace(_asking(), dialect="another"), Policy())
+    events = exchange.feed(wire)
+    events = [*events, *exchange.close()]
+    assert [event.rule for event in events if isinstance(event, Notice)] == ["EMPTY_ANSWER"]
+    assert [type(event) for event in events if not isinstance(event, UsageReport)] == [ResponseStart, Notice, Finish]
+
+
+_REFUSAL = PassthroughFields("delta", {"refusal": "No."})
+
+
+@pytest.mark.parametrize(
+    ("output", "empty"),
+    [
+        ([TextDelta("a")], False),
+        ([ReasoningDelta("a")], False),
+        ([ReasoningEnd({"data": "opaque"})], False),
+        (CALL, False),
+        ([_REFUSAL], False),
+        ([PassthroughFields("event", {"type": "web_search_call"})], False),
+        ([PassthroughFields("delta", {"annotations": []})], True),
+        ([PassthroughFields("response", {"service_tier": "default"})], True),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_output(output: list[Event], empty: bool, at_once: bool) -> None:
+    exchange = Exchange(ScriptedAdapter([START], output, [Finish("stop")]), _asking(), Policy())
+    events = [event for data in ([b"..."] if at_once else [b"."] * 3) for event in exchange.feed(data)]
+    assert (EMPTY_ANSWER in events) is empty
+
+
+def test_a_filter_that_left_no_output_is_told_by_its_reason_alone() -> None:
+    exchange = Exchange(ScriptedAdapter([START], [Finish("content_filter")]), _asking(), Policy())
+    assert exchange.feed(b"..") == [START, Finish("content_filter")]
+
+
+def test_text_that_a_stop_sequence_left_out_was_output() -> None:
+    exchange = Exchange(ScriptedAdapter([START], [TextDelta("STOP")]), _asking(stop=("STOP",)), Policy())
+    assert EMPTY_ANSWER not in exchange.feed(b"..")
 
 
 def test_calls_that_a_stop_sequence_left_out_are_no_lost_ones() -> None:

@@ -19,6 +19,7 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from gateway.core.malformed_event import invalid_event
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 
@@ -60,7 +61,7 @@ class TextBlock:
         self._opened = opened
 
     def start(self) -> list[Event]:
-        return self.grow("text_delta", text_of(self._opened, "text"))
+        return self.grow("text_delta", _content_of(self._opened, "text"))
 
     def grow(self, kind: str, piece: str) -> list[Event]:
         return [TextDelta(piece)] if piece else []
@@ -79,7 +80,7 @@ class ThinkingBlock:
         self._signature = text_of(opened, "signature")
 
     def start(self) -> list[Event]:
-        return self.grow("thinking_delta", text_of(self._opened, "thinking"))
+        return self.grow("thinking_delta", _content_of(self._opened, "thinking"))
 
     def grow(self, kind: str, piece: str) -> list[Event]:
         if kind == "signature_delta":
@@ -184,3 +185,11 @@ def text_of(fields: JsonObject, name: str) -> str:
     """Return a field as text; empty where it is anything else."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _content_of(opened: JsonObject, name: str) -> str:
+    """Return the content that a block begins with. Raises BackendProtocolError for anything but text or null."""
+    value = opened.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid_event(f"{name} of a block is not text")
+    return value or ""

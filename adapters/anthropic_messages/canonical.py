@@ -3,11 +3,13 @@
 Source: Anthropic, API reference, `POST /v1/messages`.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.thinking import thinking_fields, without_sampling
 from adapters.anthropic_messages.turns import EncodedTurns
+from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
@@ -22,6 +24,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "parallel_tool_calls",
         "reasoning_effort",
         "response_format",
+        "service_tier",
         "stop",
         "temperature",
         "tool_choice",
@@ -32,6 +35,8 @@ SUPPORTED_PARAMS: Final = frozenset(
 )
 CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIELD}.{PROVIDER}"})
 
+# Anthropic, "Service tiers": `auto` is priority capacity where the organisation has it.
+_TIERS: Final = {"auto": "auto", "priority": "auto", "default": "standard_only", "standard_only": "standard_only"}
 _CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
 
 
@@ -55,6 +60,7 @@ def canonical_fields(
         "top_p": sampling.top_p,
         "top_k": params.get("top_k"),
         "stop_sequences": list(sampling.stop) or None,
+        "service_tier": service_tier(conversation, _TIERS, notices),
         "metadata": None if user is None else {"user_id": user},
         "tools": [_tool(tool) for tool in conversation.tools] or None,
         "tool_choice": _choice(conversation) if conversation.tools else None,
@@ -66,6 +72,12 @@ def canonical_fields(
     return without_sampling(conversation, fields, notices)
 
 
+def _tool_field(tool: ToolSpec, name: str) -> Json:
+    """Return an unknown field of a tool, or of its function, where some clients of chat completions write it."""
+    function = tool.extra.get("function")
+    return tool.extra.get(name, function.get(name) if isinstance(function, Mapping) else None)
+
+
 def _tool(tool: ToolSpec) -> Json:
     fields: dict[str, Json] = {"name": tool.name}
     if tool.description:
@@ -74,6 +86,8 @@ def _tool(tool: ToolSpec) -> Json:
     fields["input_schema"] = {**tool.parameters, "type": "object"}
     if tool.strict is not None:
         fields["strict"] = tool.strict
+    if (mark := _tool_field(tool, "cache_control")) is not None:
+        fields["cache_control"] = mark
     return fields
 
 

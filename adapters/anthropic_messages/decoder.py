@@ -4,12 +4,11 @@ from functools import partial
 
 from adapters.anthropic_messages.delta_fast_path import read_piece
 from adapters.anthropic_messages.message import MessageReader
-from adapters.json_body import JsonDocument
+from adapters.json_body import EventJson, JsonDocument
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import invalid_event, malformed_event
-from gateway.framing.json_text import NotJson, decode_json
+from gateway.core.malformed_event import malformed_event
 from gateway.framing.sse import SSEDecoder
 
 
@@ -30,6 +29,7 @@ class _Stream:
         self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
+        self._json = EventJson()
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
@@ -69,10 +69,7 @@ class _Stream:
         if not data.strip():
             return
         try:
-            try:
-                event = decode_json(data, lenient=True)
-            except NotJson as error:
-                raise invalid_event(f"not JSON: {error.reason}") from error
+            event = self._json.read(data, events)
             events += self._reader.event(event)
         except BackendProtocolError as error:
             error.notices = (*error.notices, malformed_event(data))

@@ -30,7 +30,7 @@ from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
-from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_blocks, encode_message
+from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_content, encode_message
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
@@ -69,7 +69,7 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
             continue
         fitting = fitter.turn(turn)
         if is_system(turn) and not merged.runs:
-            system.append(encode_blocks(fitting.blocks))
+            system.append(encode_content(fitting))
         elif fitting.blocks:
             merged.add(encode_message(fitting))
         if turn.role == "user":

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adapters.token_count import token_count
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import UsageReport
 
@@ -22,8 +23,8 @@ class TokenCounts:
         details = usage.get("output_tokens_details")
         for fields in (usage, details if isinstance(details, dict) else {}):
             for name, value in fields.items():
-                if type(value) is int and value >= 0:
-                    self._counts[name] = value
+                if (count := token_count(value)) is not None:
+                    self._counts[name] = count
 
     def report(self, *, ended: bool) -> UsageReport | None:
         """Return the counts: those of the prompt alone until the response has `ended`. None: there are none."""

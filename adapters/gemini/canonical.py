@@ -6,6 +6,7 @@ Source: Gemini API, reference, `models.generateContent`.
 from typing import Final
 
 from adapters.gemini.thinking import Thinking, thinking_config
+from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.notices import Notice
 
@@ -26,6 +27,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "model",
         "reasoning_effort",
         "response_format",
+        "service_tier",
         "stop",
         "thinking",
         "tool_choice",
@@ -33,11 +35,12 @@ SUPPORTED_PARAMS: Final = frozenset(
 )
 CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error", "type"})
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
 _JSON_TYPE: Final = "application/json"
 
 
 def canonical_fields(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
-    """Return the fields beside the contents and the system instruction."""
+    """Return the fields beside the contents and the system instruction, and add the notices."""
     fields: dict[str, Json] = {}
     if config := _config(conversation, thinking, notices):
         fields["generationConfig"] = config
@@ -45,6 +48,8 @@ def canonical_fields(conversation: Conversation, thinking: Thinking | None, noti
         fields["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in conversation.tools]}]
         if conversation.tool_choice != "auto":
             fields["toolConfig"] = tool_config(conversation)
+    if (tier := service_tier(conversation, _TIERS, notices)) is not None:
+        fields["serviceTier"] = tier
     return fields
 
 

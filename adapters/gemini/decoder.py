@@ -4,14 +4,13 @@ from functools import partial
 
 from adapters.gemini.chunk import ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
-from adapters.json_body import JsonDocument
+from adapters.json_body import EventJson, JsonDocument
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import invalid_event, malformed_event
+from gateway.core.malformed_event import malformed_event
 from gateway.core.notices import Notice
-from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 
@@ -32,6 +31,7 @@ class _Stream:
         self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
+        self._json = EventJson()
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
@@ -86,7 +86,9 @@ class _Stream:
         if not data.strip():
             return
         try:
-            events += self._reader.chunk(_decoded(data))
+            events += self._reader.chunk(self._json.read(data, events))
+            if self._reader.finished:
+                self._json.end(events)
         except BackendError as error:
             if not finished:
                 if isinstance(error, BackendProtocolError):
@@ -94,13 +96,6 @@ class _Stream:
                 raise
             detail = "an error or a malformed event after the end of the response"
             events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))
-
-
-def _decoded(data: bytes) -> Json:
-    try:
-        return decode_json(data, lenient=True)
-    except NotJson as error:
-        raise invalid_event(f"not JSON: {error.reason}") from error
 
 
 def _whole(reader: ChunkReader, answer: Json) -> list[Event]:

@@ -51,6 +51,7 @@ class ChunkReader:
         self._stops = stops
         self._calls: CallTracker | None = None
         self._spoken = False
+        self._in_messages = False
 
     def chunk(self, chunk: Json) -> list[Event]:
         """Return the events of one chunk. Raises BackendError."""
@@ -115,9 +116,7 @@ class ChunkReader:
         if choice.get("index") not in (0, None):
             self._note(events, "dropped", "OTHER_CHOICE", "a choice that was not requested")
             return
-        delta = choice.get("message" if whole else "delta")
-        if delta is None:
-            delta = {}
+        delta = self._written(choice, events, whole)
         if not isinstance(delta, dict):
             raise invalid_event("the delta of a choice is not an object")
         self.empty = False
@@ -132,6 +131,21 @@ class ChunkReader:
             self._finish(reason, self._stop(choice), events)
         elif reason:
             raise invalid_event("the finish reason is not text")
+
+    def _written(self, choice: dict[str, Json], events: list[Event], whole: bool) -> Json:
+        """Return the delta or the message of a choice, also where a server sends one in place of the other. Some send
+        at the end of a stream once more, as a message, what they have sent in deltas."""
+        delta = choice.get("message" if whole else "delta")
+        if delta is not None:
+            return delta
+        other = choice.get("delta" if whole else "message")
+        if other is None:
+            return {}
+        if not self._in_messages and (self._spoken or self._calls is not None):
+            self._note(events, "ignored", "MESSAGE_IGNORED", "a whole message behind the deltas of a stream")
+            return {}
+        self._in_messages = True
+        return other
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
         """Report content or another reason after the finish reason, which some backends repeat beside the usage."""

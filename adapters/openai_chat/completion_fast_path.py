@@ -14,11 +14,11 @@ import msgspec
 
 from adapters.openai_chat.finish import REASONS
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
+from gateway.core.events import MOST_TOKENS, Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
 
 _Empty: TypeAlias = Annotated[list[None], msgspec.Meta(max_length=0)]
 _Numbers: TypeAlias = dict[str, int | float | None]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 class _Usage(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.json_body import decode_body
+from adapters.json_body import EventJson, decode_body
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
@@ -13,10 +13,9 @@ from adapters.stream_or_json import StreamOrJson
 from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import invalid_event, malformed_event
+from gateway.core.malformed_event import malformed_event
 from gateway.core.notices import Notice
 from gateway.core.state_rule import StateRule
-from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 _DONE: Final = b"[DONE]"
@@ -48,6 +47,7 @@ class _Stream:
         self.done = False
         self._reader = ChunkReader(seed, stops, passes=passes, keeps=keeps)
         self._sse = SSEDecoder(max_event)
+        self._json = EventJson()
         self._fast_path = DeltaFastPath(self._reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
@@ -84,13 +84,12 @@ class _Stream:
             if not self._reader.finished:
                 raise self._incomplete("The backend ended its stream without a finish reason.")
         elif data.strip():
-            try:
-                chunk = decode_json(data, lenient=True)
-            except NotJson as error:
-                raise invalid_event(f"not JSON: {error.reason}") from error
+            chunk = self._json.read(data, events)
             read = self._reader.chunk(chunk)
             self._fast_path.learn(data, chunk, read)
             events += read
+            if self._reader.finished:
+                self._json.end(events)
 
     def _incomplete(self, message: str, half: bytes | None = None) -> BackendTruncated:
         """Create the error for an incomplete response: `upstream_invalid_response` when no part of a response or event
@@ -149,10 +148,11 @@ class _Whole(msgspec.Struct):
         return self._read(body) if events is None else events
 
     def _read(self, body: bytes) -> list[Event]:
-        answer = decode_body(body)
+        answer, notices = decode_body(body)
         if isinstance(answer, list) and len(answer) > 1:
             message = f"The backend sent {len(answer)} responses instead of one."
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return ChunkReader(self.seed, self.stops, passes=self.passes, keeps=self.keeps).completion(answer)
+        reader = ChunkReader(self.seed, self.stops, passes=self.passes, keeps=self.keeps)
+        return [*notices, *reader.completion(answer)]

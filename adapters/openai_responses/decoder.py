@@ -3,13 +3,13 @@
 from functools import partial
 from typing import Final
 
-from adapters.json_body import JsonDocument
+from adapters.json_body import EventJson, JsonDocument
 from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import invalid_event, malformed_event
+from gateway.core.malformed_event import malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
@@ -32,6 +32,7 @@ class _Stream:
         self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
+        self._json = EventJson()
         self._fast_path = DeltaFastPath(reader)
 
     def feed(self, data: bytes) -> list[Event]:
@@ -76,10 +77,7 @@ class _Stream:
         if stripped == _DONE:
             raise self._truncated(None)
         if stripped:
-            try:
-                event = decode_json(data, lenient=True)
-            except NotJson as error:
-                raise invalid_event(f"not JSON: {error.reason}") from error
+            event = self._json.read(data, events)
             events += self._reader.event(event)
             self.done = self._reader.finished
 

@@ -193,8 +193,6 @@ class EventReader:
         reason = self._reason(event, response, events)
         self._remaining_output(response, events)
         self._close_items(reason, events)
-        if not self._items:
-            events.append(_notice("seen", "EMPTY_ANSWER", "the backend finished without any output"))
         self._own_fields(response, events)
         if isinstance(usage := response.get("usage"), dict):
             events.append(decode_usage(usage))

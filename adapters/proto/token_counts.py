@@ -4,6 +4,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
+from adapters.token_count import token_count
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 
@@ -34,13 +35,14 @@ class Counts(msgspec.Struct, frozen=True):
 
     def report(self) -> UsageReport:
         """Return the counts as an event."""
-        total = self.total or (self.prompt + self.completion if self.prompt and self.completion else 0)
+        prompt, completion, total, reasoning, cached = [token_count(getattr(self, name)) for name in COUNTS]
+        total = total or (prompt + completion if prompt and completion else 0)
         extra: dict[str, Json] = {}
-        if self.cached:
-            extra["prompt_tokens_details"] = {"cached_tokens": self.cached}
-        if self.reasoning:
-            extra["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
-        return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
+        if cached:
+            extra["prompt_tokens_details"] = {"cached_tokens": cached}
+        if reasoning:
+            extra["completion_tokens_details"] = {"reasoning_tokens": reasoning}
+        return UsageReport(prompt or None, completion or None, total or None, extra=extra)
 
 
 COUNTS: Final = Counts.__struct_fields__

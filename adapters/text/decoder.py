@@ -1,5 +1,6 @@
 """Decodes the bytes of a response on any text wire into events."""
 
+from adapters.json_body import EventJson
 from adapters.text.call_filter import CallFilter
 from adapters.text.event_reader import FAILURES, Piece, Reader
 from adapters.text.failure import reported_failure
@@ -9,7 +10,7 @@ from gateway.core.errors import BackendError, BackendProtocolError, BackendRejec
 from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
 from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.core.notices import Notice
-from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.json_text import NotJson
 from gateway.response.role_marker_filter import TURN_INVENTED
 
 
@@ -29,6 +30,7 @@ class TextDecoder:
         self._frames = FRAMES[reader.wire.framing](max_event)
         self._last = None if reader.wire.last is None else reader.wire.last.encode()
         self._utf8 = utf8()
+        self._json = EventJson()
         self._call_filter = call_filter
         self._own_stops = own_stops
         self._started = False
@@ -100,7 +102,9 @@ class TextDecoder:
             self._text(self._utf8.decode(payload), events)
         elif payload.strip():
             try:
-                self._event(_decoded(payload), events)
+                self._event(self._json.read(payload, events), events)
+                if self._finished:
+                    self._json.end(events)
             except BackendProtocolError as error:
                 error.notices = (*error.notices, malformed_event(payload))
                 raise
@@ -231,10 +235,3 @@ class TextDecoder:
 
 def _hollow() -> BackendTruncated:
     return BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-
-
-def _decoded(payload: bytes) -> Json:
-    try:
-        return decode_json(payload, lenient=True)
-    except NotJson as error:
-        raise invalid_event(f"not JSON: {error.reason}") from error

@@ -254,12 +254,11 @@ def _named(extra: JsonObject) -> Iterator[str]:
 
 
 def _tool_fields(tool: ToolSpec, capabilities: Capabilities) -> Iterator[str]:
-    yield from (name for name in tool.extra if name != "function")
     function = tool.extra.get("function")
-    if isinstance(function, dict):
-        yield from function
-    if tool.strict is not None and "strict" not in capabilities.carries:
-        yield "strict"
+    names = [*tool.extra, *(function if isinstance(function, dict) else ())]
+    if tool.strict is not None:
+        names.append("strict")
+    yield from (name for name in names if name != "function" and name not in capabilities.carries)
 
 
 def _notice(where: str, counts: Counter[str]) -> list[Notice]:

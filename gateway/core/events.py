@@ -76,9 +76,14 @@ class ToolCallEnd(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+# Above it clients do not agree on a number (RFC 7493, section 2.2), and those with typed integers refuse the answer.
+MOST_TOKENS: Final = 2**53 - 1
+
+
 @final
 class UsageReport(msgspec.Struct, frozen=True):
-    """Token counts of the backend. None: the backend did not report the count (nothing is invented).
+    """Token counts of the backend, up to `MOST_TOKENS`. None: the backend did not report the count (nothing is
+    invented).
 
     `extra` keeps unknown fields (`prompt_tokens_details`, ...). `estimated` marks counts that no backend reported.
     """

@@ -1,10 +1,28 @@
 """Merges the token counts of an answer, completes them, and says how far they can be trusted; invents none."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
-from gateway.core.events import UsageReport
+from gateway.core.conversation import Json
+from gateway.core.events import MOST_TOKENS, UsageReport
 
 UsageNote = Literal["total_only", "partial", "estimated"]
+UsagePart = Literal["cached_tokens", "cache_write_tokens", "reasoning_tokens"]
+
+# Where servers of chat completions report the parts of a count, OpenAI's places first. Sources: the references of
+# DeepSeek (`prompt_cache_hit_tokens`), Kimi (`cached_tokens`) and Mistral's SDK (`num_cached_tokens`,
+# `prompt_token_details`), and SGLang's protocol (`reasoning_tokens`).
+_PLACES: Final[dict[UsagePart, tuple[tuple[str, str], ...]]] = {
+    "cached_tokens": (
+        ("prompt_tokens_details", "cached_tokens"),
+        ("prompt_token_details", "cached_tokens"),
+        ("", "prompt_cache_hit_tokens"),
+        ("", "cached_tokens"),
+        ("", "num_cached_tokens"),
+    ),
+    "cache_write_tokens": (("prompt_tokens_details", "cache_write_tokens"),),
+    "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"), ("", "reasoning_tokens")),
+}
 
 
 def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
@@ -33,6 +51,18 @@ def token_counts(usage: UsageReport) -> tuple[int, int, int]:
             completion = max(total - prompt, 0)
     prompt, completion = prompt or 0, completion or 0
     return prompt, completion, prompt + completion if total is None else total
+
+
+def usage_part(usage: UsageReport, part: UsagePart) -> int | None:
+    """Returns the tokens of a count that were cached or reasoning; None: the backend did not report them."""
+    if not usage.extra:
+        return None
+    for details, name in _PLACES[part]:
+        fields: Json | Mapping[str, Json] = usage.extra.get(details) if details else usage.extra
+        count = fields.get(name) if isinstance(fields, Mapping) else None
+        if type(count) is int and 0 <= count <= MOST_TOKENS:
+            return count
+    return None
 
 
 def usage_note(usage: UsageReport) -> UsageNote | None:

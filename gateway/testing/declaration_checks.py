@@ -52,7 +52,7 @@ _VALUES: Final[JsonObject] = {
     "reasoning_effort": "low",
     "response_format": {"type": "json_schema", "json_schema": {"name": "shape", "schema": dict(_SCHEMA)}},
     "safety_identifier": "identifiermarker",
-    "service_tier": "flex",
+    "service_tier": "default",
     "store": True,
     "top_k": 7,
     "top_logprobs": 2,

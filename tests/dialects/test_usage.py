@@ -1,6 +1,10 @@
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
+from gateway.dialects.anthropic_messages import usage as messages
+from gateway.dialects.gemini import usage as gemini
+from gateway.dialects.openai_responses import usage as responses
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage, token_counts, usage_note
 
@@ -31,3 +35,31 @@ def test_later_counts_complete_earlier_ones() -> None:
     first = merge_usage(None, UsageReport(5, extra={"a": 1}))
     assert merge_usage(first, UsageReport(None, 7, extra={"b": 2})) == UsageReport(5, 7, extra={"a": 1, "b": 2})
     assert merge_usage(first, UsageReport(6)).prompt_tokens == 6
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 80}},
+        {"prompt_token_details": {"cached_tokens": 80}},
+        {"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20},
+        {"cached_tokens": 80},
+        {"num_cached_tokens": 80},
+        {"prompt_tokens_details": None, "cached_tokens": 80},
+        {"prompt_tokens_details": {"cached_tokens": 80}, "prompt_cache_hit_tokens": 7},
+    ],
+)
+def test_cached_tokens_count_wherever_a_server_of_chat_completions_reports_them(reported: dict[str, Json]) -> None:
+    usage = UsageReport(100, 7, 107, extra=reported)
+    made = messages.usage_object(usage)
+    assert (made["input_tokens"], made["cache_read_input_tokens"]) == (20, 80)
+    assert responses.usage_object(usage)["input_tokens_details"] == {"cached_tokens": 80}
+    assert gemini.usage_object(usage)["cachedContentTokenCount"] == 80
+    assert usage_object(usage) == {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **reported}
+
+
+def test_reasoning_tokens_at_the_top_count() -> None:
+    usage = UsageReport(10, 7, 17, extra={"reasoning_tokens": 5})
+    assert messages.usage_object(usage)["output_tokens_details"] == {"thinking_tokens": 5}
+    assert responses.usage_object(usage)["output_tokens_details"] == {"reasoning_tokens": 5}
+    assert gemini.usage_object(usage)["thoughtsTokenCount"] == 5

@@ -256,7 +256,6 @@ class WarpDecoder:
             )
         if self._options.empty_answer == "error":
             raise BackendRejected("The backend finished without any output.", code="upstream_empty_answer")
-        self._output.note("seen", "EMPTY_ANSWER", "the backend finished without any output")
 
     def _is_continued(self) -> bool:
         """Whether the request named a conversation of the backend."""

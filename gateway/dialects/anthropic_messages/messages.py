@@ -32,6 +32,7 @@ _ROLES: Final[dict[Role, str]] = {
 }
 # The fields beside its content that a block may have; those of another dialect's parts mean nothing here.
 _BLOCK_FIELDS: Final = ("cache_control", "citations")
+_WITHOUT_FIELDS: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 def encode_turn(turn: Turn) -> list[JsonObject]:
@@ -112,17 +113,22 @@ def encode_block(block: Block) -> dict[str, Json]:
             assert_never(block)
 
 
+def encode_content(turn: Turn) -> list[Json]:
+    """Returns the blocks of a turn. Fields of the message are those of its last block, as only blocks have any here."""
+    blocks = encode_blocks(turn.blocks)
+    if blocks and isinstance(last := blocks[-1], dict) and last["type"] not in _WITHOUT_FIELDS:
+        last |= _fields(turn.extra)
+    return blocks
+
+
 def _content(turn: Turn) -> Json:
     """Returns a string for a single plain text, else a list of blocks."""
     if not turn.blocks:
         return ""
     first = turn.blocks[0]
-    if len(turn.blocks) == 1 and type(first) is Text and not _fields(first.extra):
+    if len(turn.blocks) == 1 and type(first) is Text and not (_fields(first.extra) or _fields(turn.extra)):
         return first.text
-    blocks = encode_blocks(turn.blocks)
-    if blocks and isinstance(last := blocks[-1], dict):
-        last |= _fields(turn.extra)
-    return blocks
+    return encode_content(turn)
 
 
 def _thinking(block: Reasoning) -> dict[str, Json]:

@@ -1,11 +1,11 @@
 """Encodes token counts as the usage object, whose `input_tokens` leaves out those that a prompt cache holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.usage import token_counts
+from gateway.dialects.usage import token_counts, usage_part
 
 # Of an answer whose backend and whose gateway have counted nothing.
 UNCOUNTED: Final = UsageReport()
@@ -28,21 +28,14 @@ def usage_object(usage: UsageReport, own: Json = None, required: Sequence[str] =
 
 def _counts(usage: UsageReport) -> dict[str, Json]:
     prompt, completion, _ = token_counts(usage)
-    read = _detail(usage, "prompt_tokens_details", "cached_tokens")
-    written = _detail(usage, "prompt_tokens_details", "cache_write_tokens")
+    read = usage_part(usage, "cached_tokens") or 0
+    written = usage_part(usage, "cache_write_tokens") or 0
     counts: dict[str, Json] = {
         "input_tokens": max(prompt - read - written, 0),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
         "output_tokens": completion,
     }
-    if thought := _detail(usage, "completion_tokens_details", "reasoning_tokens"):
+    if thought := usage_part(usage, "reasoning_tokens"):
         counts["output_tokens_details"] = {"thinking_tokens": thought}
     return counts
-
-
-def _detail(usage: UsageReport, part: str, name: str) -> int:
-    """Returns a count that is part of another one, by the names of chat completions; 0 where there is none."""
-    details = usage.extra.get(part)
-    count = details.get(name) if isinstance(details, Mapping) else None
-    return count if type(count) is int and count > 0 else 0

@@ -4,12 +4,11 @@ The counts of the API are parts: `candidatesTokenCount` is without the tokens of
 completion includes.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.usage import token_counts
+from gateway.dialects.usage import token_counts, usage_part
 
 # The fields of a chat completion's usage that the API has, too.
 CACHED: Final = ("prompt_tokens_details", "cached_tokens")
@@ -31,7 +30,7 @@ OTHERS: Final = frozenset(
 def usage_object(usage: UsageReport) -> dict[str, Json]:
     """Returns the counts, then the fields of a backend of the same API."""
     prompt, completion, total = token_counts(usage)
-    cached, thoughts = _detail(usage.extra, CACHED), _detail(usage.extra, REASONING)
+    cached, thoughts = usage_part(usage, "cached_tokens"), usage_part(usage, "reasoning_tokens")
     counts: dict[str, Json] = {
         "promptTokenCount": prompt,
         "candidatesTokenCount": max(completion - (thoughts or 0), 0),
@@ -42,9 +41,3 @@ def usage_object(usage: UsageReport) -> dict[str, Json]:
     if thoughts is not None:
         counts["thoughtsTokenCount"] = thoughts
     return {**counts, **{name: value for name, value in usage.extra.items() if name in OTHERS}}
-
-
-def _detail(extra: JsonObject, place: tuple[str, str]) -> int | None:
-    details = extra.get(place[0])
-    count = details.get(place[1]) if isinstance(details, Mapping) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None

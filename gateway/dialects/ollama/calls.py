@@ -77,7 +77,10 @@ def _read_call(entry: dict[str, Json], index: int, position: int, faults: Faults
     written = entry.get("id")
     identity = written if isinstance(written, str) and written.strip() else ""
     body = entry.get("function")
-    if not isinstance(body, dict):
+    if isinstance(body, str) and body.strip():
+        faults.add("CALL_TYPE", index, f"{place}.function", "a function is text, not an object; it is read as its name")
+        body = {"name": body}
+    elif not isinstance(body, dict):
         faults.add("CALL_TYPE", index, f"{place}.function", "a tool call has no function")
         body = {}
     name = body.get("name")

@@ -60,13 +60,22 @@ def _read_call(entry: dict[str, Json], index: int, place: str, faults: Faults) -
     body = entry.get(kind)
     if not isinstance(body, dict):
         # Frameworks that store calls flat: {"id", "name", "arguments"}.
-        body = {key: value for key, value in entry.items() if key in _FLAT}
+        flat = {key: value for key, value in entry.items() if key in _FLAT}
+        body = {**flat, "name": body} if _is_word(body, index, f"{place}.{kind}", faults) else flat
     return ToolCall(
         identity,
         _name(body.get("name"), index, f"{place}.{kind}.name", identity, faults),
         read_arguments(body.get(BODIES[kind]), index, f"{place}.{kind}.{BODIES[kind]}", identity, faults),
         _rest(entry, kind, body),
     )
+
+
+def _is_word(body: Json, index: int, place: str, faults: Faults) -> bool:
+    """Returns whether text stands where the function should: its name."""
+    if not isinstance(body, str) or not body.strip():
+        return False
+    faults.add("CALL_TYPE", index, place, "a function is text, not an object; it is read as its name")
+    return True
 
 
 def read_function_call(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
@@ -104,7 +113,7 @@ def read_arguments(arguments: Json, index: int, place: str, identity: str | None
 def _rest(entry: dict[str, Json], kind: str, body: JsonObject) -> JsonObject:
     if entry.keys() == _PLAIN and body.keys() == _FLAT:
         return EMPTY
-    flat = _FLAT if kind not in entry else frozenset()
+    flat = frozenset() if isinstance(entry.get(kind), dict) else _FLAT
     rest = {key: value for key, value in entry.items() if key not in _READ and key not in flat and value is not None}
     inner = {key: value for key, value in body.items() if key not in ("name", BODIES[kind])}
     if kind != "function":

@@ -2,7 +2,7 @@
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.usage import token_counts
+from gateway.dialects.usage import token_counts, usage_part
 
 
 def usage_object(usage: UsageReport) -> dict[str, Json]:
@@ -13,17 +13,8 @@ def usage_object(usage: UsageReport) -> dict[str, Json]:
     prompt, completion, total = token_counts(usage)
     return {
         "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": 0, **_details(usage, "prompt_tokens_details", "cached_tokens")},
+        "input_tokens_details": {"cached_tokens": usage_part(usage, "cached_tokens") or 0},
         "output_tokens": completion,
-        "output_tokens_details": {
-            "reasoning_tokens": 0,
-            **_details(usage, "completion_tokens_details", "reasoning_tokens"),
-        },
+        "output_tokens_details": {"reasoning_tokens": usage_part(usage, "reasoning_tokens") or 0},
         "total_tokens": total,
     }
-
-
-def _details(usage: UsageReport, field: str, name: str) -> dict[str, Json]:
-    details = usage.extra.get(field)
-    count = details.get(name) if isinstance(details, dict) else None
-    return {name: count} if isinstance(count, int) else {}

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.events import UsageReport
+from gateway.dialects.usage import usage_part
 from gateway.server.inspect.summary import Cost
 from gateway.settings import Price
 
@@ -23,7 +24,7 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def token_counts(usage: UsageReport) -> TokenCounts:
     """Returns the tokens of a report."""
-    cached = _cached_tokens(usage) if usage.extra else None
+    cached = usage_part(usage, "cached_tokens") if usage.extra else None
     return TokenCounts(usage.prompt_tokens, usage.completion_tokens, cached, usage.estimated)
 
 
@@ -35,9 +36,3 @@ def cost_of(tokens: TokenCounts | None, price: Price | None) -> Cost | None:
     for_cached = price.input if price.cached_input is None else price.cached_input
     amount = (tokens.prompt - cached) * price.input + cached * for_cached + tokens.completion * price.output
     return Cost(round(amount / _MILLION, 9), price.currency, tokens.estimated)
-
-
-def _cached_tokens(usage: UsageReport) -> int | None:
-    details = usage.extra.get("prompt_tokens_details")
-    found = details.get("cached_tokens") if isinstance(details, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -66,6 +66,9 @@ def state(**fields: Json) -> JsonObject:
 
 
 PING: Final[wires.Event] = {"type": "ping"}
+MENDED: Final = Notice(
+    "backend", "changed", "TEXT_MENDED", "half a character of a text became U+FFFD, or was left out", level="warning"
+)
 SHAPES: Final[dict[str, tuple[bytes, list[Event]]]] = {
     "no blank line behind the last event": (
         sse(start(), *HELLO, *end()).rstrip(),
@@ -121,11 +124,11 @@ SHAPES: Final[dict[str, tuple[bytes, list[Event]]]] = {
     ),
     "half an emoji": (
         sse(start(), *block(0, TEXT, *text("?")), *end()).replace(b"?", b"a\\ud83d"),
-        [START, ASKED, TextDelta("a\ufffd"), COUNTED, STOP],
+        [START, ASKED, TextDelta("a"), MENDED, COUNTED, STOP],
     ),
     "bytes that are no UTF-8": (
         sse(start(), *block(0, TEXT, *text("?")), *end()).replace(b"?", b"a\xf0\x9f"),
-        [START, ASKED, TextDelta("a\ufffd"), COUNTED, STOP],
+        [START, ASKED, TextDelta("a"), MENDED, COUNTED, STOP],
     ),
 }
 
@@ -483,3 +486,15 @@ def test_any_events_are_read_or_an_error(odd: list[wires.Event], own_client: boo
         read(sse(start(), *HELLO[:1], *odd, *HELLO[1:], *end()), own_client=own_client)
     except BackendError as error:
         assert 400 <= error.status <= 599
+
+
+@pytest.mark.parametrize("block_of", [{"type": "text", "text": 5}, {"type": "thinking", "thinking": ["a"]}])
+def test_a_block_whose_content_is_no_text_is_an_error(block_of: JsonObject) -> None:
+    for wire in (wires.message(dict(block_of)), sse(start(), *block(0, dict(block_of)), *end())):
+        with pytest.raises(BackendProtocolError, match="of a block is not text"):
+            replay(MessagesDecoder(MAX_EVENT), [wire])
+
+
+def test_a_block_that_begins_with_null_is_empty() -> None:
+    wire = sse(start(), *block(0, {"type": "text", "text": None}, *text("a")), *end())
+    assert replay(MessagesDecoder(MAX_EVENT), [wire]) == [START, ASKED, TextDelta("a"), COUNTED, STOP]

@@ -465,3 +465,56 @@ def test_any_chat_history_breaks_no_rule_of_the_api(request: dict[str, Json]) ->
         ended = body["messages"][-1]["role"] == "user"
         body["messages"] += [] if ended else [{"role": "user", "content": "Go on."}]
         read_request(body)
+
+
+MARK: Final[JsonObject] = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_a_mark_of_caching_of_a_message_is_that_of_its_last_block() -> None:
+    marked = [
+        Turn("system", (Text("Be kind."),), index=0, extra=MARK),
+        Turn("user", (Text("a"), Text("b")), index=1, extra=MARK),
+        Turn("assistant", (Text("c"),), index=2, extra=MARK),
+        Turn("user", (Text("d"),), index=3, extra=MARK),
+    ]
+    body = json.loads(exchange(Conversation(tuple(marked), model="m")).request.body)
+    assert body["system"] == [{"type": "text", "text": "Be kind.", **MARK}]
+    assert [message["content"] for message in body["messages"]] == [
+        [{"type": "text", "text": "a"}, {"type": "text", "text": "b", **MARK}],
+        [{"type": "text", "text": "c", **MARK}],
+        [{"type": "text", "text": "d", **MARK}],
+    ]
+
+
+def test_thinking_has_no_mark_of_caching() -> None:
+    turn = Turn("assistant", (Reasoning("Hm.", extra=SIGNED),), index=1, extra=MARK)
+    assert messages(turn) == [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]}
+    ]
+
+
+@pytest.mark.parametrize("extra", [MARK, {"function": MARK}])
+def test_a_mark_of_caching_of_a_tool_is_sent(extra: JsonObject) -> None:
+    made = exchange(Conversation((USER,), model="m", tools=(ToolSpec("look", extra={**extra, "x": 1}),)))
+    [tool] = json.loads(made.request.body)["tools"]
+    assert tool["cache_control"] == MARK["cache_control"]
+    told = [notice.detail for notice in made.notices if notice.rule == "FIELD_NOT_SENT"]
+    assert told == ["the backend has no field for x (1) of tools"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier"),
+    [
+        ("auto", "auto"),
+        ("priority", "auto"),
+        ("default", "standard_only"),
+        ("standard_only", "standard_only"),
+        ("flex", None),
+        (["flex"], None),
+    ],
+)
+def test_the_service_tier(asked: Json, tier: str | None) -> None:
+    made = exchange(Conversation((USER,), model="m", params={"service_tier": asked}))
+    assert json.loads(made.request.body).get("service_tier") == tier
+    told = [notice.rule for notice in made.notices if "service_tier" in notice.detail]
+    assert told == ([] if tier else ["FIELD_NOT_SENT"])

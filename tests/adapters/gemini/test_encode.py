@@ -266,3 +266,19 @@ def test_a_request_without_a_content_is_refused(turn: Turn) -> None:
     with pytest.raises(InvalidRequest) as refused:
         request(Conversation((turn,), model="m"))
     assert refused.value.param == "messages"
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier", "told"),
+    [
+        ("auto", None, []),
+        ("default", "standard", []),
+        ("flex", "flex", []),
+        ("priority", "priority", []),
+        ("scale", None, ["the backend has no tier for the value 'scale' of service_tier"]),
+    ],
+)
+def test_the_service_tier(asked: str, tier: str | None, told: list[str]) -> None:
+    made = request(Conversation((USER,), model="m", params={"service_tier": asked}))
+    assert json.loads(made.body).get("serviceTier") == tier
+    assert [notice.detail for notice in made.notices] == told

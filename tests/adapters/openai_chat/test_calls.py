@@ -304,3 +304,10 @@ def test_an_id_is_derived_without_trying_all_that_are_taken() -> None:
     derived = [event.id for event in events if isinstance(event, ToolCallStart)]
     assert derived == ["a", *(f"a_1_{2 * n + at}" for at in range(n))]
     assert looked.times < 10 * n
+
+
+def test_calls_of_a_message_in_place_of_the_delta() -> None:
+    message: Json = {"tool_calls": [entry(name="a", arguments="{}"), entry(name="b", arguments="{}")]}
+    made: Json = {**chunk(), "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    calls = fold(replay(ChatDecoder(1 << 16, 1), [sse(made)])).calls
+    assert [call.name for call in calls] == ["a", "b"]

@@ -34,6 +34,13 @@ def rules_of(events: list[Event]) -> list[str]:
     return [event.rule for event in events if isinstance(event, Notice)]
 
 
+def _with_message(message: Json, finish: str | None = None) -> dict[str, Json]:
+    return {**chunk(), "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+MENDED = Notice(
+    "backend", "changed", "TEXT_MENDED", "half a character of a text became U+FFFD, or was left out", level="warning"
+)
 SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     "no [DONE]": (sse(*HELLO, done=False), [START, TextDelta("Hello"), Finish("stop", "stop")]),
     "no blank line after [DONE]": (sse(*HELLO).rstrip(), [START, TextDelta("Hello"), Finish("stop", "stop")]),
@@ -82,6 +89,29 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
         sse(chunk({"content": [{"type": "thinking", "thinking": "b"}, {"type": "text", "text": ""}]}, "stop")),
         [START, ReasoningDelta("b"), Finish("stop", "stop")],
     ),
+    "a message in place of the delta": (
+        sse(_with_message({"content": "a", "reasoning_content": "b"}), _with_message({"content": "c"}, "stop")),
+        [START, ReasoningDelta("b"), TextDelta("a"), TextDelta("c"), Finish("stop", "stop")],
+    ),
+    "a message behind the deltas, which it repeats": (
+        sse(chunk({"content": "a"}), _with_message({"content": "a"}, "stop")),
+        [
+            START,
+            TextDelta("a"),
+            Notice(
+                "backend",
+                "ignored",
+                "MESSAGE_IGNORED",
+                "a whole message behind the deltas of a stream",
+                level="warning",
+            ),
+            Finish("stop", "stop"),
+        ],
+    ),
+    "a delta in place of the message": (
+        json.dumps(chunk({"content": "a"}, "stop")).encode(),
+        [START, TextDelta("a"), Finish("stop", "stop")],
+    ),
     "unknown fields everywhere": (
         sse(
             chunk({"content": "a", "mood": "good"}, system_fingerprint="fp"),
@@ -115,11 +145,11 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     ),
     "half an emoji": (
         sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\\ud83d"),
-        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+        [START, TextDelta("a"), MENDED, Finish("stop", "stop")],
     ),
     "bytes that are no UTF-8": (
         sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\xf0\x9f"),
-        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+        [START, TextDelta("a"), MENDED, Finish("stop", "stop")],
     ),
 }
 

@@ -116,6 +116,11 @@ BROKEN: Final[dict[str, tuple[Any, str, str]]] = {
         "CALL_TYPE",
         "messages[0].tool_calls[0].function",
     ),
+    "a function that is a word": (
+        {"role": "assistant", "tool_calls": [{"id": "k", "function": "look"}]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0].function",
+    ),
     "a function without a name": (
         {"role": "assistant", "tool_calls": [{"id": "k", "function": {"arguments": {}}}]},
         "CALL_NAME",
@@ -134,6 +139,11 @@ BROKEN: Final[dict[str, tuple[Any, str, str]]] = {
 def test_a_broken_message_is_repaired_and_named(name: str) -> None:
     message, rule, param = BROKEN[name]
     assert (rule, param) in {(fault.rule, fault.param) for fault in chat(message).faults}
+
+
+def test_a_function_that_is_a_word_is_its_name() -> None:
+    [turn] = chat({"role": "assistant", "tool_calls": [{"id": "k", "function": "look"}]}).turns
+    assert [call.name for call in turn.calls] == ["look"]
 
 
 def test_a_field_that_only_one_role_may_hold_decides_an_unknown_role() -> None:

@@ -257,6 +257,13 @@ MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
         "assistant",
         (ToolCall("a", "unknown", "{}"),),
     ),
+    "a call whose function is a word": (
+        {"role": "assistant", "tool_calls": [{**call(function="look"), "arguments": '{"n": 1}'}]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0].function",
+        "assistant",
+        (ToolCall("a", "look", '{"n": 1}'),),
+    ),
     "a deprecated call as text": (
         {"role": "assistant", "content": "x", "function_call": "auto"},
         "CALL_TYPE",

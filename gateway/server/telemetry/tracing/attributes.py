@@ -8,8 +8,9 @@ from functools import cache
 from typing import Final
 
 from gateway.adapter import BackendRequest, ProviderAdapter
-from gateway.core.conversation import Conversation, JsonObject
+from gateway.core.conversation import Conversation
 from gateway.core.events import Finish, ResponseStart, UsageReport
+from gateway.dialects.usage import UsagePart, usage_part
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.span import Attribute
 from gateway.server.upstream.backends import Backend
@@ -36,9 +37,9 @@ _USAGE: Final = {
     "prompt_tokens": "gen_ai.usage.input_tokens",
     "completion_tokens": "gen_ai.usage.output_tokens",
 }
-_DETAILS: Final = {
-    ("prompt_tokens_details", "cached_tokens"): "gen_ai.usage.cache_read.input_tokens",
-    ("completion_tokens_details", "reasoning_tokens"): "gen_ai.usage.reasoning.output_tokens",
+_PARTS: Final[Mapping[UsagePart, str]] = {
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
 }
 
 
@@ -129,14 +130,8 @@ def _usage(usage: UsageReport) -> Iterator[tuple[str, Attribute]]:
     for field, name in _USAGE.items():
         if (tokens := getattr(usage, field)) is not None:
             yield name, tokens
-    for (part, field), name in _DETAILS.items():
-        if (found := _detail(usage.extra, part, field)) is not None:
+    for part, name in _PARTS.items():
+        if (found := usage_part(usage, part)) is not None:
             yield name, found
     if usage.estimated:
         yield "dragoman.usage.estimated", True
-
-
-def _detail(extra: JsonObject, part: str, field: str) -> int | None:
-    details = extra.get(part)
-    found = details.get(field) if isinstance(details, dict) else None
-    return found if type(found) is int else None
