@@ -23,14 +23,16 @@ from tests.tiers import sample
 
 class Oddity(msgspec.Struct, frozen=True):
     """`id` is a kind of `gateway.demo.fault_kinds.ODDITIES`. `body` gives the pieces of the body, each sent as a chunk
-    of its own, and `text` is what the client reads. `holds`: the backend leaves its socket open. `gzip`: the body is
-    compressed. `counted` is the counter that tells the operator."""
+    of its own, and `text` is what the client reads, `of_protobuf` what it reads of a protobuf wire where that differs.
+    `holds`: the backend leaves its socket open. `gzip`: the body is compressed. `counted` is the counter that tells the
+    operator."""
 
     id: str
     does: str
     body: Callable[[Wire], Iterable[bytes]]
     text: str
     holds: bool = False
+    of_protobuf: str = ""
     counted: str = ""
     gzip: bool = False
 
@@ -53,6 +55,7 @@ def _cut(wire: Wire) -> Iterable[bytes]:
 
 
 LATE: Final = "gateway_late_events_total"
+PROTOBUF: Final = ("proto", "protobuf")
 
 ODDITIES: Final[tuple[Oddity, ...]] = (
     Oddity(
@@ -83,9 +86,10 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "surrogate",
-        "replaced by U+FFFD; the stream continues",
+        "left out where its other half does not follow, and told (protobuf: replaced by U+FFFD); the stream continues",
         _with(lambda wire: (wire.said(wire.surrogate), wire.spoken.text)),
-        "one\ufffd two",
+        "one two",
+        of_protobuf="one\ufffd two",
     ),
     Oddity(
         "twice",
@@ -150,7 +154,8 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
     silent: dict[str, Json] = {**TIMEOUTS, "first_byte": 120, "idle": 120}
     async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}, silent) as gateway:
         async with asyncio.timeout(30):
-            await asyncio.gather(_check(gateway, odd, streams=False), _check(gateway, odd, streams=True))
+            text = odd.of_protobuf or odd.text if wire in PROTOBUF else odd.text
+            await asyncio.gather(*(_check(gateway, text, streams=streams) for streams in (False, True)))
         if odd.holds:
             async with asyncio.timeout(30):
                 await backend.closed.wait()
@@ -160,15 +165,15 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
         assert counted == ({odd.counted} if odd.counted else set())
 
 
-async def _check(gateway: RunningGateway, odd: Oddity, streams: bool) -> None:
+async def _check(gateway: RunningGateway, text: str, streams: bool) -> None:
     response = await gateway.chat(stream=streams)
     assert response.status_code == 200
     if streams:
         *data, done = frames(response.text)
-        assert (_text(text_of(data)), finishes(data), done) == (odd.text, ["stop"], "[DONE]")
+        assert (_text(text_of(data)), finishes(data), done) == (text, ["stop"], "[DONE]")
     else:
         choice = response.json()["choices"][0]
-        assert (_text(choice["message"]["content"]), choice["finish_reason"]) == (odd.text, "stop")
+        assert (_text(choice["message"]["content"]), choice["finish_reason"]) == (text, "stop")
 
 
 def _text(said: str) -> str:
