@@ -44,14 +44,13 @@ BOTH: Final = pytest.mark.parametrize("fields", [{}, STREAM], ids=["whole", "str
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """`scripted`: a demo backend, whose words are known. `forces`: it can be held to a call, and `single`: to one call.
+    """`scripted`: a demo backend, whose words are known. `forces`: it can be held to a call.
     `limits`: it knows max_tokens. `faults`: what to write into a question, and the status and code that a whole answer
     then has."""
 
     open: Callable[[], AbstractAsyncContextManager[tuple[dict[str, Json], DemoBackend | None]]]
     scripted: bool = True
     forces: bool = True
-    single: bool = True
     limits: bool = True
     faults: Mapping[str, tuple[int, str]] = {}
 
@@ -98,7 +97,6 @@ BACKENDS: Final[Mapping[str, Backend]] = {
     ),
     "demo-gemini": Backend(
         _demo("gemini", "adapters.gemini:GeminiAdapter"),
-        single=False,
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-grpc": Backend(
@@ -224,10 +222,7 @@ async def test_two_calls_may_stand_side_by_side(opened: OpenedBackend, fields: d
     assert answer.named == [("get_weather", '{"city":"Paris"}'), ("get_time", '{"city":"Rome"}')]
     assert len({call.id for call in answer.calls}) == 2
     alone = await opened.ask(question, tools=[WEATHER, TIME], parallel_tool_calls=False, **fields)
-    if opened.backend.single:
-        assert alone.named == [("get_weather", '{"city":"Paris"}')]
-    else:
-        assert (alone.status, alone.code) == (400, "unsupported_parameter")
+    assert alone.named == [("get_weather", '{"city":"Paris"}')]
 
 
 async def test_a_loop_of_five_steps_ends(opened: OpenedBackend) -> None:
