@@ -32,7 +32,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.tokens import prompt_tokens
+from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
 from gateway.history.own_state import keep_own_state
@@ -168,7 +168,7 @@ class Exchange:
         self._uncounted: list[Event] = []
         self._count_due = _UNCOUNTED
         self._answer_tokens = 0
-        self._prompt_tokens: int | None = None
+        self._prompt: PromptSample | None = None
         self._called = False
         self._silent = True
         self._decoded = 0
@@ -275,14 +275,13 @@ class Exchange:
         if not self.uncounted:
             return ()
         self._count_answer()
-        if self._prompt_tokens is None:
-            self.count_prompt()
-        return estimate_usage(self._prompt_tokens or 0, self._answer_tokens)
+        prompt = self._prompt or prompt_sample(self.conversation)
+        return estimate_usage(prompt.tokens, self._answer_tokens)
 
-    def count_prompt(self) -> None:
+    def sample_prompt(self) -> None:
         """Look through the conversation for `estimate` now rather than at the end of the answer: for a conversation
         that is prepared in a thread because it is long."""
-        self._prompt_tokens = prompt_tokens(self.conversation)
+        self._prompt = prompt_sample(self.conversation)
 
     def _count_answer(self) -> None:
         self._answer_tokens += answer_tokens(self._uncounted)

@@ -201,15 +201,34 @@ def estimate_view(conversation: Conversation) -> int:
     return estimate_tools(conversation.tools) + estimate_turns(conversation.turns)
 
 
-def prompt_tokens(conversation: Conversation) -> int:
-    """Returns `estimate_view` for the usage of a response: a long conversation is estimated by samples of its text."""
+class PromptSample(msgspec.Struct, frozen=True):
+    """What the tokens of a prompt are estimated from, in a time that does not depend on its length: a `text` of all of
+    it or of samples, how often that goes into the whole (`share`), and the tokens `around` it."""
+
+    text: str
+    share: float
+    around: int
+
+    @property
+    def tokens(self) -> int:
+        """Returns the estimate."""
+        return self.around + math.ceil(estimate_text(self.text) * self.share)
+
+
+def prompt_sample(conversation: Conversation) -> PromptSample:
+    """Returns the sample of everything that a request sends: of a long conversation, of pieces of its text."""
     texts = [*_texts(conversation)]
     size = sum(map(len, texts))
     around = sum(map(_around_tokens, conversation.turns))
     if size <= _SAMPLED:
-        return around + estimate_text("\n".join(texts))
+        return PromptSample("\n".join(texts), 1.0, around)
     samples = "\n".join(_samples(texts, size * _SAMPLE // _SAMPLED))
-    return around + math.ceil(estimate_text(samples) * size / len(samples))
+    return PromptSample(samples, size / len(samples), around)
+
+
+def prompt_tokens(conversation: Conversation) -> int:
+    """Returns `estimate_view` for the usage of a response: a long conversation is estimated by samples of its text."""
+    return prompt_sample(conversation).tokens
 
 
 def prompt_size(conversation: Conversation) -> int:

@@ -265,5 +265,5 @@ def _prepared(
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
     exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
     if exchange.uncounted:
-        exchange.count_prompt()
+        exchange.sample_prompt()
     return exchange

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversation import Conversation, Json
 from gateway.core.policy import Policy
-from gateway.core.tokens import prompt_tokens
+from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.server.api import endpoint as chat
 from tests.server.api.test_endpoint import well
 from tests.server.conftest import Start
@@ -35,12 +35,12 @@ async def test_where_a_request_is_prepared(
         threads.append(threading.current_thread())
         return encode(self, conversation, policy)
 
-    def counted(conversation: Conversation) -> int:
+    def counted(conversation: Conversation) -> PromptSample:
         threads.append(threading.current_thread())
-        return prompt_tokens(conversation)
+        return prompt_sample(conversation)
 
     monkeypatch.setattr(PlainAdapter, "encode", watched)
-    monkeypatch.setattr("gateway.exchange.prompt_tokens", counted)
+    monkeypatch.setattr("gateway.exchange.prompt_sample", counted)
     gateway, backend = await start(well)
     messages: list[Json] = [{"role": "user", "content": content}]
     response = await gateway.chat(messages=messages)
