@@ -123,6 +123,25 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         assert await page.row(second).count() == 1
 
 
+# Closes the dialog with its button and presses the key before the browser has told anybody that a dialog was closed.
+CLOSE_AND_PRESS: Final = """async key => {
+  document.querySelector("dialog header button").click();
+  await null;
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}"""
+
+
+async def test_the_key_behind_the_end_of_a_dialog_opens_the_next_one(gateway: RunningGateway, opened: Open) -> None:
+    async with opened(gateway.base_url) as viewer:
+        await InspectorPage(viewer).open()
+        await viewer.page.keyboard.press("?")
+        dialog = viewer.page.get_by_role("dialog", name="Keys and filter")
+        await dialog.wait_for()
+        await viewer.page.evaluate(CLOSE_AND_PRESS, ",")
+        await viewer.page.get_by_role("dialog", name="Settings in use").wait_for()
+        assert await dialog.count() == 0
+
+
 async def test_buttons_that_are_gone_when_they_are_pressed_leave_the_focus_nearby(
     gateway: RunningGateway, opened: Open
 ) -> None:

@@ -3,19 +3,33 @@
 import { html } from "./html.js";
 import { useEffect, useRef } from "./vendor/hooks.mjs";
 
-/** Escape closes it, and the focus goes back to where it was. `wide`: it holds a table. */
+/**
+ * Escape closes it, and the focus goes back to where it was. `wide`: it holds a table. Who shows it takes it away in
+ * `onClose`, at once: a key that is pressed next finds no dialog.
+ */
 export function Dialog({ title, wide = false, onClose, children }) {
   const dialog = useRef(null);
   useEffect(() => {
+    const element = dialog.current;
     const before = document.activeElement;
-    dialog.current.showModal();
-    // A dialog that was closed has given the focus back, and it may be elsewhere by now.
-    return () => document.activeElement === document.body && before?.isConnected && before.focus();
+    element.showModal();
+    // A browser may close it without asking. The event of a dialog that is gone would close the next one.
+    element.addEventListener("close", onClose);
+    return () => {
+      element.removeEventListener("close", onClose);
+      element.close();
+      // A dialog that was closed has given the focus back, and it may be elsewhere by now.
+      if (document.activeElement === document.body && before?.isConnected) before.focus();
+    };
   }, []);
-  return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} onClose=${onClose} aria-labelledby="dialog-title">
+  const cancel = (event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} onCancel=${cancel} aria-labelledby="dialog-title">
     <header>
       <h2 id="dialog-title">${title}</h2>
-      <button onClick=${() => dialog.current.close()}>Close</button>
+      <button onClick=${onClose}>Close</button>
     </header>
     ${children}
   </dialog>`;
