@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.fd_limits import MOST
 from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.transport import Transport, encode_head
 

@@ -15,10 +15,10 @@ from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import through_asgi
-from gateway.server.process.settings_reload import SettingsSource
-from gateway.server.telemetry.log import LOGGER, logging_to
-from gateway.server.telemetry.request_id import request_id
+from gateway.server.log.logger import LOGGER, logging_to
+from gateway.server.log.request_id import request_id
 from gateway.settings import ServerSettings, load_settings, with_place
+from gateway.settings.source import SettingsSource
 
 # What only `dragoman serve` applies. The host still decides which names the gateway answers to.
 UNUSED: Final = (

@@ -176,10 +176,10 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     from gateway.server.access.request_checks import is_loopback
     from gateway.server.inspect.access import INSPECT, InspectorAccess
     from gateway.server.process.run import serve
-    from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
     from gateway.settings.model_names import exact_names
+    from gateway.settings.source import SettingsSource
 
     access = InspectorAccess(settings, os.environ)
     models = exact_names(settings.models)

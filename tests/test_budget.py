@@ -37,9 +37,9 @@ from gateway.history.prepare import repaired
 from gateway.server.inspect.ended_requests import EndedRequests
 from gateway.server.inspect.entry import EndedRequest
 from gateway.server.inspect.ring import RequestRing
+from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import CHAT, Observers, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics

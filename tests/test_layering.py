@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.testing.layering import RULES, broken_imports, broken_rules
+from gateway.testing.layering import RULES, SERVER_ROOMS, broken_imports, broken_rules
 from tests.paths import ROOT
 
 
@@ -18,6 +18,11 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
     assert modules - {rule.package for rule in RULES} - {"gateway.__pycache__"} == set()
 
 
+def test_every_room_of_the_server_has_its_place() -> None:
+    rooms = [path.name for path in (ROOT / "gateway" / "server").iterdir() if (path / "__init__.py").exists()]
+    assert sorted(rooms) == sorted(SERVER_ROOMS)
+
+
 @pytest.mark.parametrize(
     ("module", "source"),
     [
@@ -33,6 +38,8 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
             "from urllib.parse import quote\nfrom gateway.history.rules import RULES",
         ),
         ("gateway.server.api.app", "import fastapi, logging\nfrom gateway.dialects.openai_chat import decode"),
+        ("gateway.server.api.inspect.routes", "from gateway.server.inspect.inspector import Inspector"),
+        ("gateway.server.http.protocol", "from gateway.server.log.logger import LOGGER"),
         ("gateway.demo.warp.backend", "from adapters.warp import multi_agent_pb2"),
         ("gateway.demo.warp.backend", "from adapters.warp.multi_agent_pb2 import Request"),
         ("gateway.local.llama_server", "import os, xllamacpp"),
@@ -68,6 +75,12 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
         ("gateway.dialects.openai_chat.decode", "from fastapi import Request", "fastapi"),
         ("gateway.dialects.openai_chat.decode", "import uuid", "uuid"),
         ("gateway.server.api.app", "from adapters.warp import WarpAdapter", "adapters.warp"),
+        ("gateway.server.inspect.ring", "from gateway.server.api import app", "gateway.server.api.app"),
+        (
+            "gateway.server.telemetry.request_context",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gateway.server.inspect import capture",
+            "gateway.server.inspect.capture",
+        ),
         (
             "gateway.demo.warp.backend",
             "from adapters.warp.decode.decoder import WarpDecoder",

@@ -176,9 +176,9 @@ async def _examine(
     import msgspec
 
     from gateway.server.doctor.examine_backend import examine_backend, unusable
-    from gateway.server.process.fd_limits import last_for_clients
     from gateway.server.upstream.backends import Backends
     from gateway.server.upstream.demo_backends import DemoBackends
+    from gateway.server.upstream.fd_limits import last_for_clients
     from gateway.server.upstream.transport import Transport
 
     examined: list[Examined] = []

@@ -114,7 +114,7 @@ def _port(offline: Offline) -> Finding:
 
 
 def _descriptors(offline: Offline) -> Finding:
-    from gateway.server.process.fd_limits import most_descriptors, raise_limit
+    from gateway.server.upstream.fd_limits import most_descriptors, raise_limit
 
     raise_limit()
     most = most_descriptors()

@@ -118,6 +118,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=("subprocess", "tempfile"),
     ),
     ImportRule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
+    ImportRule("gateway.settings.source", _ours("settings"), io=("os",)),
     ImportRule(
         "gateway.connect",
         _ours("core.errors settings"),
@@ -157,6 +158,13 @@ RULES: Final[tuple[ImportRule, ...]] = (
 )
 
 
+# The rooms of the server, each of which may import those before it.
+SERVER_ROOMS: Final = (
+    *("log", "access", "upstream", "http", "telemetry", "inspect", "doctor", "state", "summaries"),
+    *("api", "process"),
+)
+
+
 def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
     """Return one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
     not allowed. Generated protobuf modules are left out."""
@@ -176,13 +184,30 @@ def broken_imports(module: str, source: str, rules: Iterable[ImportRule] = RULES
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"
         for line, name in _imports(source)
-        if not _allowed(name, rule) and not (rule.own_dialect and _is_own_dialect(name, module))
+        if _is_later(name, module) or not (_allowed(name, rule) or _is_own_dialect(name, module, rule))
     ]
 
 
-def _is_own_dialect(name: str, module: str) -> bool:
-    """Returns whether the import is of the dialect that has the name of the importing adapter's package."""
-    return any(_below(name, f"gateway.dialects.{package}") for package in module.split("."))
+def _is_later(name: str, module: str) -> bool:
+    """Returns whether the import is of a room of the server behind that of the importing module."""
+    own, other = _server_room(module), _server_room(name)
+    return own is not None and other is not None and SERVER_ROOMS.index(other) > SERVER_ROOMS.index(own)
+
+
+def _server_room(module: str) -> str | None:
+    """Returns the room of the server that a module is in. Raises ValueError for one that `SERVER_ROOMS` lacks."""
+    parts = module.split(".")
+    if parts[:2] != ["gateway", "server"] or len(parts) == 2:
+        return None
+    if parts[2] not in SERVER_ROOMS:
+        raise ValueError(f"{module} is in no room of SERVER_ROOMS")
+    return parts[2]
+
+
+def _is_own_dialect(name: str, module: str, rule: ImportRule) -> bool:
+    """Returns whether the import is of the dialect that has the name of the importing adapter's package, and the rule
+    allows it."""
+    return rule.own_dialect and any(_below(name, f"gateway.dialects.{package}") for package in module.split("."))
 
 
 def _imports(source: str) -> Iterator[tuple[int, str]]:

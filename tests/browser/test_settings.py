@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway.core.conversation import Json
-from gateway.server.process.settings_reload import SettingsSource
 from gateway.settings import load_settings
+from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import running_gateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage

@@ -4,7 +4,7 @@ from typing import Final
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway
-from tests.server.inspect.test_routes import settings as settings
+from tests.server.api.inspect.test_routes import settings as settings
 
 # A question whose answer breaks off after two chunks.
 TRUNCATED: Final[list[Json]] = [{"role": "user", "content": "Hello [[demo:truncated after=2]]"}]

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.server.telemetry.log import logging_to
+from gateway.server.log.logger import logging_to
 from gateway.settings import LogSettings
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend

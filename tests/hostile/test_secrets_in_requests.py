@@ -13,7 +13,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.recording.export import EXPORTS
-from gateway.server.telemetry.log import logging_to
+from gateway.server.log.logger import logging_to
 from gateway.settings import LogSettings
 from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway

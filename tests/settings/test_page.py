@@ -11,7 +11,6 @@ import pytest
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES, Profile
 from gateway.registry import ADAPTERS
-from gateway.server.process.reload_policy import restart_only
 from gateway.settings import (
     BackendSettings,
     CompressSettings,
@@ -27,6 +26,7 @@ from gateway.settings import (
     StateSettings,
     TracingSettings,
 )
+from gateway.settings.reload_policy import restart_only
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"

@@ -6,12 +6,11 @@ backend causes the refusal of another request.
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.access.rate_limit import RateLimits
-from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.settings import KeySettings
 
 RETRY: Final = {"retry-after": "1"}
@@ -44,6 +43,27 @@ class ConcurrencyLimit:
         self.taken -= 1
 
 
+class SharedLimits(Protocol):
+    """Joins the counts of this process to those of others."""
+
+    async def confirm(self, key: str) -> None:
+        """Asks about a request that this process has counted already. Raises GatewayError 429 when all processes
+        together exceed a limit."""
+        ...
+
+    def release(self, key: str) -> None:
+        """Reports the end of a request that this process has counted already."""
+        ...
+
+    def settle(self, now: float) -> None:
+        """Does the work that is due about once a second."""
+        ...
+
+    async def aclose(self) -> None:
+        """States that no request is running any more."""
+        ...
+
+
 class Admission:
     """Request checks and limits of the hot route. `limits` counts the usage of each key; `shared`, if not None, joins
     it to the counts of other processes."""
@@ -56,7 +76,7 @@ class Admission:
         self._settings: Mapping[str, KeySettings] = {}
         self._known: dict[str, KeySettings] = {}
         self.limits = RateLimits()
-        self.shared: SharedRateLimits | None = None
+        self.shared: SharedLimits | None = None
 
     def change(self, most: int | None, settings: Mapping[str, KeySettings]) -> None:
         """Applies other limits, from the next request on."""
@@ -110,7 +130,7 @@ class Permit:
     __slots__ = ("_key", "_limits", "_now", "_shared", "_slots")
 
     def __init__(
-        self, concurrency: ConcurrencyLimit, limits: RateLimits, shared: SharedRateLimits | None, key: str, now: float
+        self, concurrency: ConcurrencyLimit, limits: RateLimits, shared: SharedLimits | None, key: str, now: float
     ) -> None:
         self._slots = concurrency
         self._limits = limits

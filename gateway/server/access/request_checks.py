@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
-from gateway.server.upstream.http1.content_coding import CODINGS
 
 Head = Mapping[bytes, bytes]
 
@@ -80,24 +79,8 @@ def check_site(head: Head) -> None:
 
 
 def check_media_type(head: Head) -> None:
-    """Raises InvalidRequest 415 unless the body is JSON (any web page could post a form), compressed as `CODINGS` says
-    or not at all."""
+    """Raises InvalidRequest 415 unless the body is JSON (any web page could post a form)."""
     media_type = head.get(b"content-type", b"")
     if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
         message = "The content type must be application/json: send the header Content-Type: application/json."
         raise InvalidRequest(message, status=415, code="unsupported_media_type")
-    coding = content_coding(head)
-    if coding is not None and coding not in CODINGS:
-        raise InvalidRequest(
-            "The body must be compressed with gzip or deflate, or not at all: see its header Content-Encoding.",
-            status=415,
-            code="unsupported_media_type",
-            # RFC 9110, section 15.5.16
-            headers={"accept-encoding": "gzip, deflate"},
-        )
-
-
-def content_coding(head: Head) -> str | None:
-    """Returns how the body is compressed; None: it is not."""
-    coding = head[b"content-encoding"].strip().lower().decode("latin-1") if b"content-encoding" in head else ""
-    return None if coding in ("", "identity") else coding

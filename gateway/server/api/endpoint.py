@@ -24,8 +24,6 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
 from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
-from gateway.server.inspect.captured import CapturedResponse
-from gateway.server.process.fd_limits import check_lack
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
@@ -39,6 +37,7 @@ from gateway.server.upstream.deadlines import (
     first_byte_timeout,
     total_timeout,
 )
+from gateway.server.upstream.fd_limits import check_lack
 from gateway.server.upstream.timeout_header import timeout_header
 from gateway.settings import ModelSettings
 
@@ -74,8 +73,8 @@ class GenerateEndpoint:
                 deadlines.expect(began + BODY_S, body_timeout)
                 body = await read_body(response.request_body, context.headers, self._state.max_body)
                 context.waited = monotonic() - began
-                if context.capture is not None:
-                    context.capture.read_request(body)
+                for observe in context.observers.body:
+                    observe(context, body)
                 connection.on_lost = disconnect
                 await self._serve(context, body, deadlines, response, dialect, head)
         except BackendTimeout as error:
@@ -111,8 +110,8 @@ class GenerateEndpoint:
         route, backend = self._state.backends.route(model)
         self._state.admission.check_model(context.key, model)
         context.backend = backend.name
-        if context.capture is not None:
-            context.capture.choose_route(context.model, route, backend)
+        for observe in context.observers.route:
+            observe(context, route, backend)
         if not request.generates:
             await self._answer_alone(context, response, deadlines, dialect, request)
             return
@@ -189,8 +188,6 @@ class GenerateEndpoint:
         else:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
-        if context.capture is not None:
-            context.capture.prepare(exchange)
         context.connect(backend, exchange)
         credential = backend.credential.ready
         if credential is None:
@@ -202,8 +199,8 @@ class GenerateEndpoint:
             await backend.credential.refresh(credential)
             answer = await self._send(context, backend, exchange.request, await backend.credential.headers(), deadlines)
         context.waited += monotonic() - now
-        if context.capture is not None:
-            answer = CapturedResponse(answer, context.capture)
+        for wrap in context.observers.answer:
+            answer = wrap(context, answer)
         try:
             if answer.status != 200:
                 exchange.on_response_head(answer.status, answer.headers, await answer.read_error())

@@ -17,8 +17,7 @@ from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import HostFilter, is_loopback
 from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.process.fd_limits import last_for_backends
-from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.features import state_features
 from gateway.server.state.guarded_store import GuardedStore
@@ -27,7 +26,6 @@ from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.log import LEVELS, LOGGER
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import Observers, RequestObserver
@@ -37,13 +35,15 @@ from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.deadlines import DeadlineScheduler
 from gateway.server.upstream.demo_backends import DemoBackends
+from gateway.server.upstream.fd_limits import last_for_backends
 from gateway.server.upstream.model_list import ModelLists
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.transport import Transport
 from gateway.settings import Price, ServerSettings, Settings
+from gateway.settings.reload_policy import keep_restart_only
+from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
-    from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.summaries.summaries import Summaries
 
 

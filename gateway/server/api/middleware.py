@@ -17,9 +17,8 @@ from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
-from gateway.server.inspect.captured import CapturedWriter
-from gateway.server.telemetry.log import LOGGER
-from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, NO_ERROR, RequestContext
+from gateway.server.log.logger import LOGGER
+from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
@@ -60,9 +59,8 @@ class GatewayMiddleware:
         )
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
         writer: Writer = scope["state"].pop("response_writer")
-        if context.capture is not None:
-            context.capture.begin(dialect, head)
-            writer = CapturedWriter(writer, context.capture)
+        for wrap in context.observers.writer:
+            writer = wrap(context, dialect, head, writer)
         response = ClientResponse(writer, dialect, context.id)
         status = 0
         try:
@@ -74,8 +72,8 @@ class GatewayMiddleware:
             raise
         except ClientDisconnected:
             context.code = "client_gone"
-            if context.capture is not None:
-                context.capture.cut("client_gone")
+            for disconnect in context.observers.disconnect:
+                disconnect(context)
             status = CLIENT_DISCONNECTED
             # A graceful close would wait for a client that reads nothing.
             response.connection.cut()
@@ -130,13 +128,8 @@ class GatewayMiddleware:
 
 
 def _report(context: RequestContext, error: GatewayError) -> None:
-    """Records the failure of a request."""
-    context.code = error.code or NO_ERROR
-    context.note(error.notices)
-    if context.capture is not None:
-        context.capture.fail(error)
+    """Records the failure of a request, and lets the error say how it came about where the client asks for that."""
+    context.fail(error)
     if context.explain:
         notices = (*context.notices, *error.notices)
         error.extra = {**error.extra, "diagnostics": msgspec.to_builtins(notices)}
-    if isinstance(error, BackendError):
-        context.fail(error)

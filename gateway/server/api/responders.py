@@ -17,10 +17,10 @@ from gateway.core.events import Event
 from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
 from gateway.dialects.stateful import StatefulDialect, StoringEncoder
 from gateway.server.api.client_response import ClientResponse
+from gateway.server.log.request_id import unique
 from gateway.server.state.answer_store import AnswerStore
 from gateway.server.state.request_state import RequestState
 from gateway.server.telemetry.request_context import RequestContext
-from gateway.server.telemetry.request_id import unique
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
 from gateway.settings import ServerSettings
 
@@ -79,7 +79,9 @@ class _Response:
         head = AnswerHead(
             made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored, context.times
         )
-        return head if context.capture is None else context.capture.answer_head(head)
+        for wrap in context.observers.answer_head:
+            head = wrap(context, head)
+        return head
 
 
 class WholeResponder(_Response):
@@ -214,8 +216,8 @@ class StreamResponder(_Response):
         self._deadlines.quiet_due = time.monotonic() + self._settings.sse_ping_s
         if self._keep_alive is None or self._keep_alive.done():
             data = self._encoder.quiet()
-            if self._context.capture is not None:
-                self._context.capture.keep_alive(data)
+            for observe in self._context.observers.keep_alive:
+                observe(self._context, data)
             self._keep_alive = asyncio.create_task(self._send(data))
 
 

@@ -20,9 +20,9 @@ from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS
 from gateway.server.http.raw_error_response import BAD_REQUEST, NO_ROOM, raw_error_response
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
-from gateway.server.telemetry.log import LOGGER
-from gateway.server.telemetry.log_throttle import LogThrottle
-from gateway.server.telemetry.request_id import request_id
+from gateway.server.log.logger import LOGGER
+from gateway.server.log.request_id import request_id
+from gateway.server.log.throttle import LogThrottle
 
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128

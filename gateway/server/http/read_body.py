@@ -5,24 +5,23 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
-from gateway.server.access.request_checks import content_coding
 from gateway.server.http.request_body import RequestBody
 from gateway.server.upstream.deadlines import ClientDisconnected
 from gateway.server.upstream.http.errors import TooLarge, Truncated
-from gateway.server.upstream.http1.content_coding import PIECE, RATIO, ContentDecoder
+from gateway.server.upstream.http1.content_coding import CODINGS, PIECE, RATIO, ContentDecoder
 
 # The time within which a body must arrive.
 BODY_S: Final = 120
 
 
 async def read_body(request_body: RequestBody, head: Mapping[bytes, bytes], limit: int) -> bytes:
-    """Returns the whole body, decompressed. Raises InvalidRequest 413 as soon as the body is known to be too
-    large, sent or decompressed, and 400 for one that is not what its Content-Encoding says; ClientDisconnected when the
-    client disconnects."""
+    """Returns the whole body, decompressed. Raises InvalidRequest 415 for a coding that is not supported, 413 as soon
+    as the body is known to be too large, sent or decompressed, and 400 for one that is not what its Content-Encoding
+    says; ClientDisconnected when the client disconnects."""
+    coding = _content_coding(head)
     declared = head.get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise too_large(limit)
-    coding = content_coding(head)
     decoder = None if coding is None else ContentDecoder(coding, limit)
     pieces: list[bytes] = []
     size = 0
@@ -43,6 +42,24 @@ async def read_body(request_body: RequestBody, head: Mapping[bytes, bytes], limi
             pieces += await _decompressed(decoder, piece, limit, last=last)
         if last:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _content_coding(head: Mapping[bytes, bytes]) -> str | None:
+    """Returns how the body is compressed; None: it is not."""
+    if b"content-encoding" not in head:
+        return None
+    coding = head[b"content-encoding"].strip().lower().decode("latin-1")
+    if coding in ("", "identity"):
+        return None
+    if coding not in CODINGS:
+        raise InvalidRequest(
+            "The body must be compressed with gzip or deflate, or not at all: see its header Content-Encoding.",
+            status=415,
+            code="unsupported_media_type",
+            # RFC 9110, section 15.5.16
+            headers={"accept-encoding": "gzip, deflate"},
+        )
+    return coding
 
 
 async def _decompressed(decoder: ContentDecoder, data: bytes, limit: int, *, last: bool) -> list[bytes]:

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 

@@ -1,13 +1,61 @@
-"""Replaces the writer of a client and the response of a backend by ones that keep what goes through them."""
+"""Observes one request for its capture; the writer of its client and the response of its backend keep what goes
+through them."""
 
 from starlette.types import Message
 
-from gateway.core.errors import BackendError, BackendTruncated
+from gateway.core.errors import BackendError, BackendTruncated, GatewayError
+from gateway.core.notices import Notice
+from gateway.dialects.base import AnswerHead, Dialect, RequestHead
+from gateway.exchange import Exchange
 from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import Headers, Peer, Writer
 from gateway.server.inspect.capture import Capture
+from gateway.server.telemetry.request_context import RequestContext, RequestObserver
 from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.backends import Backend
+from gateway.settings import ModelSettings
+
+
+class CaptureObserver(RequestObserver):
+    """Tells a capture what happens to its request."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+
+    def writer(self, context: RequestContext, dialect: Dialect, head: RequestHead, writer: Writer) -> Writer:
+        self._capture.begin(dialect, head)
+        return CapturedWriter(writer, self._capture)
+
+    def body(self, context: RequestContext, body: bytes) -> None:
+        self._capture.read_request(body)
+
+    def route(self, context: RequestContext, entry: ModelSettings, backend: Backend) -> None:
+        self._capture.choose_route(context.model, entry, backend)
+
+    def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
+        self._capture.prepare(exchange)
+
+    def sent(self, context: RequestContext) -> None:
+        self._capture.send()
+
+    def answer(self, context: RequestContext, answer: BackendResponse) -> BackendResponse:
+        return CapturedResponse(answer, self._capture)
+
+    def answer_head(self, context: RequestContext, head: AnswerHead) -> AnswerHead:
+        return self._capture.answer_head(head)
+
+    def keep_alive(self, context: RequestContext, data: bytes) -> None:
+        self._capture.keep_alive(data)
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        self._capture.note(notice)
+
+    def error(self, context: RequestContext, error: GatewayError) -> None:
+        self._capture.fail(error)
+
+    def disconnect(self, context: RequestContext) -> None:
+        self._capture.cut("client_gone")
 
 
 class CapturedWriter:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import TokenCounts, token_counts
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
@@ -11,12 +12,14 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock), and `told` are the facts that watchers were told last. When it has ended, `ended` is what stays of it."""
+    clock); `capture` holds its contents, where somebody wants them, and `told` the facts that watchers were told last.
+    When it has ended, `ended` is what stays of it."""
 
     context: RequestContext
     started: float
     changed: float
     rules: tuple[str, ...] = ()
+    capture: Capture | None = None
     told: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
 
@@ -24,7 +27,7 @@ class LiveRequest(msgspec.Struct):
     def facts(self) -> tuple[object, ...]:
         """What a summary is made of that may change, but for the time, which goes on by itself, and the size, which
         grows with every read. Summaries themselves would take ten times as long to compare."""
-        context, capture = self.context, self.context.capture
+        context, capture = self.context, self.capture
         conversation = None if capture is None else capture.conversation
         changes = sum(context.changes.values())
         known = (context.key, context.model, context.backend, context.code, context.streamed)
@@ -103,7 +106,7 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         context.dialect,
         live.changed,
         context.streamed,
-        context.capture is not None,
+        live.capture is not None,
         live.rules,
         context.usage and token_counts(context.usage),
         outcome,

@@ -17,7 +17,7 @@ from gateway.recording.lines import HeaderLine, RecordingError, Redaction
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.redact.redact import redact_alike
 from gateway.server.inspect.requests import ContentsReader
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
 

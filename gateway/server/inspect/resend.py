@@ -10,8 +10,8 @@ from gateway.recording.recording import Interaction
 from gateway.recording.route import request_head
 from gateway.server.access.api_keys import INSPECTOR
 from gateway.server.http.asgi_writer import through_asgi
-from gateway.server.telemetry.log import LOGGER
-from gateway.server.telemetry.request_id import request_id
+from gateway.server.log.logger import LOGGER
+from gateway.server.log.request_id import request_id
 
 # These belong to the client's connection and to its request; the new request has its own.
 _OWN: Final = frozenset({b"content-length", b"host", b"x-request-id"})

@@ -17,6 +17,7 @@ import msgspec
 
 from gateway.core.notices import Notice
 from gateway.server.inspect.capture import Capture
+from gateway.server.inspect.captured import CaptureObserver
 from gateway.server.inspect.cost import TokenCounts, cost_of
 from gateway.server.inspect.ended_requests import EndedRequests
 from gateway.server.inspect.entry import (
@@ -88,14 +89,13 @@ class RequestRing(RequestObserver):
         self._live[context] = live = LiveRequest(context, started, started)
         watched = self.watchers.queues and self.watchers.begin(live)
         if self._always or self.on_end or (watched and self._watched):
-            context.capture = Capture(context.id, context.method, KeptBytes(self._most))
+            live.capture = Capture(context.id, context.method, KeptBytes(self._most))
+            context.observers = context.observers.joined(CaptureObserver(live.capture))
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         live = self._live.get(context)
         if live is not None and notice.rule not in live.rules[:_MOST_RULES]:
             live.rules = (*live.rules, notice.rule)[:_MOST_RULES]
-        if context.capture is not None:
-            context.capture.note(notice)
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:
@@ -105,9 +105,8 @@ class RequestRing(RequestObserver):
         live.changed = context.started + context.seconds
         live.ended = ended_request(live, outcome)
         self._ended.add(live.ended)
-        capture = context.capture
-        if capture is not None:
-            self._keep(live, capture, outcome)
+        if live.capture is not None:
+            self._keep(live, live.capture, outcome)
         if self.watchers.queues:
             self.watchers.end(live)
 
@@ -160,9 +159,9 @@ class RequestRing(RequestObserver):
         """Returns what reads the capture of a request so far as it has come, in any thread; None: it is not here."""
         if isinstance(known, EndedRequest):
             return self._contents.reader(known.started)
-        if known.context.capture is None:
+        if known.capture is None:
             return None
-        capture = known.context.capture.copied()
+        capture = known.capture.copied()
         return lambda: capture
 
     def previous(self, conversation: str, before: int) -> Summary | None:
@@ -218,7 +217,7 @@ class RequestRing(RequestObserver):
         if isinstance(known, EndedRequest):
             missing: Contents = "evicted" if known.captured else "never_kept"
             return self._contents.state_of(known.started) or ContentsState(missing)
-        capture = known.context.capture
+        capture = known.capture
         return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
 
 

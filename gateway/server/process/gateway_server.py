@@ -13,10 +13,11 @@ import uvicorn
 
 from gateway.server.api.app import Gateway
 from gateway.server.http.protocol import http_protocol
-from gateway.server.process.fd_limits import default_connections, last_for_clients
+from gateway.server.log.logger import LOGGER
 from gateway.server.process.lifecycle_log import log_stop
-from gateway.server.process.settings_reload import Reloader, SettingsSource
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.process.settings_reload import Reloader
+from gateway.server.upstream.fd_limits import default_connections, last_for_clients
+from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
     from gateway.server.process.workers import Worker

@@ -5,10 +5,10 @@ One process writes these lines: the supervisor where one exists.
 
 import signal
 
-from gateway.server.process.settings_reload import SettingsSource
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
+from gateway.settings.source import SettingsSource
 
 
 def log_start(settings: Settings, source: SettingsSource | None, address: str) -> None:

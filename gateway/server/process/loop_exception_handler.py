@@ -6,8 +6,8 @@ One cause may raise them without end: asyncio's own loop reports every connectio
 import asyncio
 from typing import Any
 
-from gateway.server.telemetry.log import LOGGER
-from gateway.server.telemetry.log_throttle import LogThrottle
+from gateway.server.log.logger import LOGGER
+from gateway.server.log.throttle import LogThrottle
 
 
 class LoopExceptionHandler:

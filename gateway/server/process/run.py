@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final
 from gateway.core.errors import SettingsError
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.process.fd_limits import default_connections, most_descriptors, raise_limit
+from gateway.server.log.logger import LOGGER, logging_to
 from gateway.server.process.gateway_server import HAS_HANG_UP, GatewayServer
 from gateway.server.process.lifecycle_log import log_end, log_start
 from gateway.server.process.listener import AddressInUse, address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
-from gateway.server.process.settings_reload import SettingsSource
-from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
+from gateway.server.upstream.fd_limits import default_connections, most_descriptors, raise_limit
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.settings import ServerSettings, Settings
 from gateway.settings.compression import cut_before_summary
 from gateway.settings.descriptor_files import reflection_cache
 from gateway.settings.local_url import local_url
+from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
     from gateway.server.process.workers import Worker

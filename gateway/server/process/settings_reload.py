@@ -1,37 +1,16 @@
 """Applies a changed settings file from the next request on, or logs one line that states the error."""
 
 import asyncio
-import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.core.errors import SettingsError
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.process.reload_policy import changed
-from gateway.server.telemetry.log import LOGGER
-from gateway.settings import Settings, with_place
+from gateway.server.log.logger import LOGGER
+from gateway.settings import with_place
+from gateway.settings.reload_policy import changed
+from gateway.settings.source import SettingsSource, Stamp
 
 LOOK_S: Final = 0.5
-
-Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
-
-
-class SettingsSource:
-    """The source of the settings: a file, and the function that reads it (with the overrides of the command line)."""
-
-    def __init__(self, path: Path, load: Callable[[], Settings]) -> None:
-        self.path = path
-        self.load = load
-
-    def stamp(self, keys: str | None) -> Stamp:
-        """Returns a value that changes when the file, or the one with the keys, is written. None while one of them is
-        missing: it is being replaced."""
-        try:
-            found = [os.stat(path) for path in (self.path, keys) if path is not None]
-        except OSError:
-            return None
-        return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
 
 
 class Reloader:

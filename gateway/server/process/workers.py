@@ -19,14 +19,14 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from gateway.core.errors import SettingsError
+from gateway.server.log.logger import LEVELS, LOGGER, LineFormatter, LogFile, StderrHandler
 from gateway.server.process.lifecycle_log import log_end, log_stop
-from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.process.runtime_directory import RuntimeDirectory
-from gateway.server.process.settings_reload import SettingsSource
-from gateway.server.telemetry.log import LEVELS, LOGGER, LineFormatter, LogFile, StderrHandler
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.settings import LogSettings, Settings
+from gateway.settings.reload_policy import keep_restart_only
+from gateway.settings.source import SettingsSource
 
 POLL_S: Final = 0.05
 AGAIN_S: Final = 1.0

@@ -1,18 +1,13 @@
 """Makes the features that remember something, where the settings switch them on for at least one model."""
 
-from typing import TYPE_CHECKING
-
-from gateway.server.state.request_state import StateFeature, StateFeatures
+from gateway.server.state.request_state import StateFeature, StateFeatures, SummaryFeature
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import Settings
 
-if TYPE_CHECKING:
-    from gateway.server.summaries.summaries import Summaries
-
 
 def state_features(
-    settings: Settings, stores: Stores, metrics: Metrics, summaries: "Summaries | None" = None
+    settings: Settings, stores: Stores, metrics: Metrics, summaries: SummaryFeature | None = None
 ) -> StateFeatures | None:
     """Returns the features in the order in which they see a request; None where all of them are off."""
     features: list[StateFeature] = []

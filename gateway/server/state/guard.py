@@ -11,10 +11,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from gateway.server.log.logger import LOGGER
 from gateway.server.state.circuit import Circuit
 from gateway.server.state.store import Space, StoreUnavailable
 from gateway.server.state.store_clock import StoreClock
-from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 
 PING_S: Final = 1.0

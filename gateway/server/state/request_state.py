@@ -4,7 +4,7 @@ The endpoint asks `StateFeatures.begin` once a request. None of this runs while 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
@@ -16,11 +16,6 @@ from gateway.server.state.stores import Stores
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
-
-if TYPE_CHECKING:
-    # Loaded with the first model whose histories are summarised.
-    from gateway.server.summaries.request_summary import RequestSummary
-    from gateway.server.summaries.summaries import Summaries
 
 
 class StatePart(Protocol):
@@ -64,13 +59,36 @@ class StateFeature(Protocol):
         ...
 
 
+class SummaryPart(StatePart, Protocol):
+    """The summary of one request."""
+
+    @property
+    def fitted(self) -> Substitution | None:
+        """What stands for a part of the conversation when it is prepared; known once `recall` has run."""
+        ...
+
+
+class SummaryFeature(Protocol):
+    """Summarises long histories."""
+
+    def begin(
+        self,
+        context: RequestContext,
+        route: ModelSettings,
+        backend: Backend,
+        conversation: Conversation,
+        store: RequestStore,
+        size: int,
+    ) -> SummaryPart | None:
+        """Returns the part of a request whose body has `size` bytes; None where nothing can be summarised."""
+        ...
+
+
 class RequestState:
     """The parts of one request, each applied to what the one before it returns. That of a summary comes last: it reads
     what the others have put in."""
 
-    def __init__(
-        self, parts: Sequence[StatePart], store: RequestStore, summary: "RequestSummary | None" = None
-    ) -> None:
+    def __init__(self, parts: Sequence[StatePart], store: RequestStore, summary: SummaryPart | None = None) -> None:
         self._parts = parts if summary is None else (*parts, summary)
         self._store = store
         self._summary = summary
@@ -108,7 +126,9 @@ class RequestState:
 class StateFeatures:
     """The features that are on for at least one model."""
 
-    def __init__(self, features: Sequence[StateFeature], stores: Stores, summaries: "Summaries | None" = None) -> None:
+    def __init__(
+        self, features: Sequence[StateFeature], stores: Stores, summaries: SummaryFeature | None = None
+    ) -> None:
         self._features = features
         self._stores = stores
         self._summaries = summaries

@@ -6,9 +6,9 @@ import time
 import msgspec
 
 from gateway.core.notices import Action, Level, Notice
+from gateway.server.log.logger import log_notice
 from gateway.server.summaries.summary_store import DAY_S
 from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.log import log_notice
 from gateway.server.telemetry.metrics import Metrics
 
 

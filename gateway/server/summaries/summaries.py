@@ -18,6 +18,7 @@ from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover
 from gateway.history.compress.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
+from gateway.server.log.logger import LOGGER
 from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.summaries import notices
@@ -28,7 +29,6 @@ from gateway.server.summaries.next_summary import NextSummary, next_summary
 from gateway.server.summaries.recall import Recalled
 from gateway.server.summaries.request_summary import LEAST_BYTES_A_TOKEN, RequestSummary
 from gateway.server.summaries.summary_store import change_index, keep, read_index
-from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends

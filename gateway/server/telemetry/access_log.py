@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.errors import BackendError
+from gateway.core.errors import BackendError, GatewayError
 from gateway.core.notices import Notice
-from gateway.server.telemetry.log import log_line, log_notice
+from gateway.server.log.logger import log_line, log_notice
 from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver, shown
 
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
@@ -45,7 +45,9 @@ class AccessLog(RequestObserver):
         self._warned[model, detail] = None
         return False
 
-    def backend_error(self, context: RequestContext, error: BackendError) -> None:
+    def error(self, context: RequestContext, error: GatewayError) -> None:
+        if not isinstance(error, BackendError):
+            return
         """Writes a WARNING, or an ERROR where only the operator can help."""
         log_line(
             logging.ERROR if error.code == "upstream_auth_error" else logging.WARNING,

@@ -8,7 +8,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.secrets import redact_keys
 from gateway.exchange import Exchange
 from gateway.history.classify import classify
-from gateway.server.telemetry.log import BANNER, LOGGER
+from gateway.server.log.logger import BANNER, LOGGER
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import redact_secrets

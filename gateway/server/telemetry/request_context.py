@@ -1,24 +1,26 @@
 """Holds the facts of one client request while it is served, and tells them to its observers."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
-from gateway.core.errors import BackendError
+from gateway.core.errors import GatewayError
 from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.core.secrets import without_secrets
-from gateway.dialects.base import AnswerTimes
+from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
-from gateway.server.inspect.capture import Capture
-from gateway.server.telemetry.log import one_line
-from gateway.server.telemetry.request_id import request_id
+from gateway.server.http.response_writer import Writer
+from gateway.server.log.logger import one_line
+from gateway.server.log.request_id import request_id
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
+from gateway.settings import ModelSettings
 
 CLIENT_DISCONNECTED: Final = 499
 # The backend and model of a request before routing.
@@ -33,6 +35,10 @@ SHOWN: Final = 200
 NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 # The events of a response that are recorded.
 _RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -59,8 +65,34 @@ class RequestObserver:
     def begin(self, context: "RequestContext") -> None:
         """The request's head has arrived."""
 
+    def writer(self, context: "RequestContext", dialect: Dialect, head: RequestHead, writer: Writer) -> Writer:
+        """The request with this head is one of this dialect. Returns what writes the response to the client: the writer
+        given, or one that sees what it writes."""
+        return writer
+
+    def body(self, context: "RequestContext", body: bytes) -> None:
+        """The whole body of the request has arrived."""
+
+    def route(self, context: "RequestContext", entry: ModelSettings, backend: Backend) -> None:
+        """The model has an entry in the settings, and the entry names a backend; nothing is prepared for it yet."""
+
     def connect(self, context: "RequestContext", backend: Backend, exchange: Exchange) -> None:
         """The request to the backend is ready to be sent."""
+
+    def sent(self, context: "RequestContext") -> None:
+        """The request has been written to the backend."""
+
+    def answer(self, context: "RequestContext", answer: BackendResponse) -> BackendResponse:
+        """The head of the backend's response has arrived. Returns what reads its body: the response given, or one that
+        sees what it reads."""
+        return answer
+
+    def answer_head(self, context: "RequestContext", head: AnswerHead) -> AnswerHead:
+        """Returns the facts of the answer: these, or some that are seen when they are read."""
+        return head
+
+    def keep_alive(self, context: "RequestContext", data: bytes) -> None:
+        """These bytes, which keep the client's connection alive, will be written in a moment."""
 
     def notice(self, context: "RequestContext", notice: Notice) -> None:
         """The request or its response was changed, or something was seen in it."""
@@ -77,8 +109,11 @@ class RequestObserver:
     def usage(self, context: "RequestContext", usage: UsageReport) -> None:
         """The tokens of the response are known."""
 
-    def backend_error(self, context: "RequestContext", error: BackendError) -> None:
-        """The request has failed, and it is the backend's failure."""
+    def error(self, context: "RequestContext", error: GatewayError) -> None:
+        """The request has failed."""
+
+    def disconnect(self, context: "RequestContext") -> None:
+        """The client has disconnected before the response was complete."""
 
     def conclude(self, context: "RequestContext", outcome: Outcome) -> None:
         """The request has ended."""
@@ -88,18 +123,35 @@ class Observers:
     """The observers of all requests, by method: what no observer overrides costs no call."""
 
     def __init__(self, *observers: RequestObserver) -> None:
-        base = RequestObserver
-        self.begin = tuple(one.begin for one in observers if type(one).begin is not base.begin)
-        self.connect = tuple(one.connect for one in observers if type(one).connect is not base.connect)
-        self.notice = tuple(one.notice for one in observers if type(one).notice is not base.notice)
-        self.open_stream = tuple(one.open_stream for one in observers if type(one).open_stream is not base.open_stream)
-        self.first_event = tuple(one.first_event for one in observers if type(one).first_event is not base.first_event)
-        self.response = tuple(one.response for one in observers if type(one).response is not base.response)
-        self.usage = tuple(one.usage for one in observers if type(one).usage is not base.usage)
-        self.backend_error = tuple(
-            one.backend_error for one in observers if type(one).backend_error is not base.backend_error
-        )
-        self.conclude = tuple(one.conclude for one in observers if type(one).conclude is not base.conclude)
+        self._all = observers
+        self.begin = _overriding(observers, RequestObserver.begin)
+        self.writer = _overriding(observers, RequestObserver.writer)
+        self.body = _overriding(observers, RequestObserver.body)
+        self.route = _overriding(observers, RequestObserver.route)
+        self.connect = _overriding(observers, RequestObserver.connect)
+        self.sent = _overriding(observers, RequestObserver.sent)
+        self.answer = _overriding(observers, RequestObserver.answer)
+        self.answer_head = _overriding(observers, RequestObserver.answer_head)
+        self.keep_alive = _overriding(observers, RequestObserver.keep_alive)
+        self.notice = _overriding(observers, RequestObserver.notice)
+        self.open_stream = _overriding(observers, RequestObserver.open_stream)
+        self.first_event = _overriding(observers, RequestObserver.first_event)
+        self.response = _overriding(observers, RequestObserver.response)
+        self.usage = _overriding(observers, RequestObserver.usage)
+        self.error = _overriding(observers, RequestObserver.error)
+        self.disconnect = _overriding(observers, RequestObserver.disconnect)
+        self.conclude = _overriding(observers, RequestObserver.conclude)
+
+    def joined(self, observer: RequestObserver) -> "Observers":
+        """Returns these observers and one more, which comes last."""
+        return Observers(*self._all, observer)
+
+
+def _overriding(
+    observers: Sequence[RequestObserver], method: Callable[Concatenate[RequestObserver, _P], _R]
+) -> tuple[Callable[_P, _R], ...]:
+    name = method.__name__
+    return tuple(getattr(one, name) for one in observers if getattr(type(one), name) is not method)
 
 
 class RequestContext:
@@ -110,21 +162,19 @@ class RequestContext:
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
-    events (monotonic clock; 0: not yet). `capture` keeps its contents, where somebody wants them.
+    events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
     """
 
     __slots__ = (
         "_concluded",
-        "_observers",
         "answered",
         "asked",
         "attempt",
         "backend",
         "backend_status",
         "begun",
-        "capture",
         "changes",
         "code",
         "completion_tokens",
@@ -137,6 +187,7 @@ class RequestContext:
         "method",
         "model",
         "notices",
+        "observers",
         "path",
         "path_template",
         "paths",
@@ -191,9 +242,8 @@ class RequestContext:
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self._concluded = False
-        self._observers = observers
+        self.observers = observers
         self.started = time.monotonic()
-        self.capture: Capture | None = None
         for begin in observers.begin:
             begin(self)
 
@@ -231,7 +281,7 @@ class RequestContext:
     def connect(self, backend: Backend, exchange: Exchange) -> None:
         """Records that the request to the backend is ready to be sent."""
         self.phase = "connect"
-        for connect in self._observers.connect:
+        for connect in self.observers.connect:
             connect(self, backend, exchange)
 
     def try_backend(self) -> None:
@@ -242,8 +292,8 @@ class RequestContext:
     def await_head(self) -> None:
         """Records that the request has been written to the backend."""
         self.phase = "head"
-        if self.capture is not None:
-            self.capture.send()
+        for sent in self.observers.sent:
+            sent(self)
 
     def receive_head(self, status: int) -> None:
         """Records the status of the backend's response."""
@@ -259,13 +309,13 @@ class RequestContext:
         for notice in notices:
             if notice.action not in NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
-            for observe in self._observers.notice:
+            for observe in self.observers.notice:
                 observe(self, notice)
 
     def open_stream(self) -> None:
         """Records that the response will be streamed."""
         self.streamed = True
-        for open_stream in self._observers.open_stream:
+        for open_stream in self.observers.open_stream:
             open_stream(self)
 
     def begin_response(self) -> None:
@@ -275,7 +325,7 @@ class RequestContext:
             self.phase = "stream"
             self.answered = time.monotonic()
             seconds = self.answered - self.started
-            for first_event in self._observers.first_event:
+            for first_event in self.observers.first_event:
                 first_event(self, seconds)
 
     def record(self, events: Sequence[Event]) -> None:
@@ -287,16 +337,18 @@ class RequestContext:
                 self.note((event,))
             elif type(event) is UsageReport:
                 self.usage = event
-                for usage in self._observers.usage:
+                for usage in self.observers.usage:
                     usage(self, event)
             elif type(event) is ResponseStart or type(event) is Finish:
-                for response in self._observers.response:
+                for response in self.observers.response:
                     response(self, event)
 
-    def fail(self, error: BackendError) -> None:
-        """Records a failure of the backend."""
-        for backend_error in self._observers.backend_error:
-            backend_error(self, error)
+    def fail(self, error: GatewayError) -> None:
+        """Records the error that ends the request."""
+        self.code = error.code or NO_ERROR
+        self.note(error.notices)
+        for observe in self.observers.error:
+            observe(self, error)
 
     def conclude(self, status: int) -> None:
         """Records the end of the request, once."""
@@ -318,7 +370,7 @@ class RequestContext:
             _ms(self.seconds),
             self.changed if self.changes else "",
         )
-        for conclude in self._observers.conclude:
+        for conclude in self.observers.conclude:
             conclude(self, outcome)
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated
+from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated, GatewayError
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.server.telemetry.metrics import Metrics
@@ -56,7 +56,9 @@ class RequestMetrics(RequestObserver):
             self._metrics.tokens.inc(context.backend, context.key, "completion", by=added)
             context.completion_tokens = tokens
 
-    def backend_error(self, context: RequestContext, error: BackendError) -> None:
+    def error(self, context: RequestContext, error: GatewayError) -> None:
+        if not isinstance(error, BackendError):
+            return
         self._metrics.upstream_errors.inc(context.backend, context.code[:SHOWN], context.phase)
         if isinstance(rule := error.extra.get("rule"), str):
             self._metrics.upstream_rejections.inc(context.backend, rule)

@@ -17,7 +17,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.http.headers import check_header, is_header_value
 from gateway.settings import BackendSettings, RefreshCredential, secret
 

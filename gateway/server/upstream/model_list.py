@@ -23,7 +23,7 @@ from gateway.core.errors import (
     GatewayError,
     InvalidRequest,
 )
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.backend_response import ERROR_BODY_CAP
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.http.errors import TooLarge, Truncated

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.settings import BackendSettings
 from gateway.settings.descriptor_files import reflection_cache
 

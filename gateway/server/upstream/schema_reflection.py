@@ -9,8 +9,8 @@ import msgspec
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError, SettingsError
 from gateway.protobuf.reflection import LARGEST, SERVICES, Reflection, reflection_path
-from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.upstream.credentials import credential_for
+from gateway.server.upstream.fd_limits import last_for_backends
 from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.transport import Transport, encode_http2_head
 from gateway.settings import BackendSettings

@@ -7,8 +7,8 @@ from gateway.server.inspect.cost import cost_of, token_counts
 from gateway.server.inspect.summary import Cost
 from gateway.settings import Price, read_settings
 from gateway.testing.gateway import running_gateway
-from tests.server.inspect.test_request_routes import asked, shown
-from tests.server.inspect.test_routes import DEMO, settings
+from tests.server.api.inspect.test_request_routes import asked, shown
+from tests.server.api.inspect.test_routes import DEMO, settings
 
 PRICE = Price(2, 8, 0.5, "EUR")
 

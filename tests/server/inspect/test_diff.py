@@ -6,8 +6,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.server.inspect.test_request_routes import HISTORY, asked, shown
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_request_routes import HISTORY, asked, shown
+from tests.server.api.inspect.test_routes import settings
 
 FIRST: Final[list[Json]] = HISTORY[:2]
 ANSWERED: Final[list[Json]] = [

@@ -9,8 +9,8 @@ from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import Check, compare_to_recorded
 from gateway.server.state.answer_store import AnswerStore
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.api.inspect.test_routes import DEMO
 from tests.server.inspect.test_fidelity import ALWAYS, DEMO_MODELS, interactions
-from tests.server.inspect.test_routes import DEMO
 from tests.server.summaries.scripted import agent_history, compressing_gateway
 
 UNCOMPARED: Final = "made with state of the gateway: not compared"

@@ -9,7 +9,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.recording.files import load_recording
 from gateway.testing.gateway import running_gateway
-from tests.server.inspect.test_routes import SAID, ask, settings
+from tests.server.api.inspect.test_routes import SAID, ask, settings
 
 
 async def test_every_request_is_saved_in_the_folder(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import gateway_command
-from tests.server.inspect.test_routes import DEMO
+from tests.server.api.inspect.test_routes import DEMO
 
 SAID: Final = "Weltraumbahnhof-Baikonur-51"
 REQUEST_ID: Final = "req-on-no-disk"

@@ -10,7 +10,7 @@ from gateway.core.conversation import Json
 from gateway.settings import read_settings
 from gateway.testing.faulty import HEAD, Connection, answer, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_routes import settings
 from tests.server.upstream.test_credentials import issuer_running
 
 CREDENTIAL: Final = "quoted-credential-17c0"

@@ -14,8 +14,8 @@ from gateway.recording.lines import RequestLine, data_of
 from gateway.recording.recording import Interaction
 from gateway.server.inspect.resend import Resend
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.server.inspect.test_request_routes import seen_by_backend
-from tests.server.inspect.test_routes import ADMIN, settings
+from tests.server.api.inspect.test_request_routes import seen_by_backend
+from tests.server.api.inspect.test_routes import ADMIN, settings
 
 CLIENT: Final = {"authorization": "Bearer client-key"}
 SAID: Final[Json] = [{"role": "user", "content": "Wetter in Kassel?"}]

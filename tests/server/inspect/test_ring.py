@@ -23,15 +23,21 @@ def ring_of(**settings: Any) -> RequestRing:
 def begin(ring: RequestRing, name: str = "", route: str = CHAT) -> RequestContext:
     headers = {b"x-request-id": name.encode()} if name else {}
     context = RequestContext("POST", "/v1/chat/completions", route, headers, Observers(ring))
-    if context.capture is not None:
-        context.capture.begin(load_dialect(), RequestHead("/v1/chat/completions"))
+    capture = capture_of(ring, context)
+    if capture is not None:
+        capture.begin(load_dialect(), RequestHead("/v1/chat/completions"))
     return context
+
+
+def capture_of(ring: RequestRing, context: RequestContext) -> Capture | None:
+    live = ring._live.get(context)
+    return None if live is None else live.capture
 
 
 def serve(ring: RequestRing, name: str, size: int = 10) -> None:
     context = begin(ring, name)
-    if context.capture is not None:
-        context.capture.read_request(b"x" * size)
+    for observe in context.observers.body:
+        observe(context, b"x" * size)
     context.conclude(200)
 
 
@@ -59,7 +65,7 @@ def test_a_request_is_shown_from_its_beginning() -> None:
 
 def test_only_requests_of_models_are_kept() -> None:
     ring = ring_of(contents="always")
-    assert begin(ring, route="models").capture is None and ring.listed() == []
+    assert capture_of(ring, begin(ring, route="models")) is None and ring.listed() == []
 
 
 async def test_the_newest_summaries_stay() -> None:
@@ -156,31 +162,34 @@ def test_what_is_forgotten_is_no_more_in_memory() -> None:
 
 
 def test_contents_are_kept_only_as_the_settings_say() -> None:
-    assert begin(ring_of(contents="never")).capture is None
-    assert begin(ring_of(contents="always")).capture is not None
+    never = ring_of(contents="never")
+    assert capture_of(never, begin(never)) is None
+    always = ring_of(contents="always")
+    assert capture_of(always, begin(always)) is not None
     watched = ring_of()
-    assert begin(watched).capture is None
+    assert capture_of(watched, begin(watched)) is None
     watched.watchers.queues.add(asyncio.Queue())
-    assert begin(watched).capture is not None
+    assert capture_of(watched, begin(watched)) is not None
     saving = ring_of(contents="never")
     saving.on_end.append(lambda read: None)
-    assert begin(saving).capture is not None
+    assert capture_of(saving, begin(saving)) is not None
 
 
 def test_what_is_read_of_a_request_that_is_served_is_what_had_come_when_it_was_asked_for() -> None:
     """Another thread reads it meanwhile."""
     ring = ring_of(contents="always", request_mb=1 / 2**10)
     context = begin(ring, "req-1")
-    assert context.capture is not None
+    capture = capture_of(ring, context)
+    assert capture is not None
     for number in range(20):
-        context.capture.read(b"%10d" % number)
+        capture.read(b"%10d" % number)
     read = ring.reader("req-1")
     assert read is not None
     before = read()
     for number in range(20):
-        context.capture.read(b"%10d" % number)
+        capture.read(b"%10d" % number)
         context.note([Notice("repair", "added", "TOOL_ORPHAN", "x")])
-    context.capture.send()
+    capture.send()
     assert read() == before != contents_of(ring, "req-1")
     assert before.interaction.gaps and not before.interaction.notices
 
@@ -249,8 +258,9 @@ def test_the_numbers_of_requests_that_begin_at_once_differ(workers: int, monkeyp
 
 def begin_saying(ring: RequestRing, name: str, text: str) -> RequestContext:
     context = begin(ring, name)
-    assert context.capture is not None
-    context.capture.conversation = text
+    capture = capture_of(ring, context)
+    assert capture is not None
+    capture.conversation = text
     return context
 
 

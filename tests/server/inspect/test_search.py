@@ -11,9 +11,9 @@ from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.search import holds
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.testing.gateway import running_gateway
-from tests.server.inspect.test_request_routes import asked
+from tests.server.api.inspect.test_request_routes import asked
+from tests.server.api.inspect.test_routes import settings
 from tests.server.inspect.test_ring import ring_of, serve
-from tests.server.inspect.test_routes import settings
 
 SECRET = "sk-abcdefghijklmnop"
 

@@ -10,7 +10,7 @@ from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.ring import RequestRing
-from tests.server.inspect.test_ring import begin, ring_of, serve
+from tests.server.inspect.test_ring import begin, capture_of, ring_of, serve
 
 
 async def test_what_changes_in_between_is_told_once() -> None:
@@ -199,8 +199,9 @@ def test_everything_that_a_summary_shows_is_told_when_it_changes_and_nothing_els
         case "usage":
             context.record([UsageReport(3, 4)])
         case "conversation":
-            assert context.capture is not None
-            context.capture.conversation = "a1"
+            capture = capture_of(ring, context)
+            assert capture is not None
+            capture.conversation = "a1"
         case _:
             setattr(context, change, True if change == "streamed" else "other")
     for _ in range(3):

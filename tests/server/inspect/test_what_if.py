@@ -7,8 +7,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.server.inspect.test_request_routes import HISTORY, TOOLS, asked, limited, shown, texts
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_request_routes import HISTORY, TOOLS, asked, limited, shown, texts
+from tests.server.api.inspect.test_routes import settings
 
 
 async def tried(gateway: RunningGateway, rules: Json, query: str = "?reveal=1") -> httpx.Response:

@@ -15,7 +15,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.process.process_identity import process_identity
+from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings, parse_settings
 from gateway.testing.gateway import GatewayCommand, gateway_command, hello, running_gateway

@@ -15,8 +15,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.server.process.reload_policy import RESTART_ONLY, keep_restart_only, restart_only
-from gateway.server.process.settings_reload import Reloader, SettingsSource
+from gateway.server.process.settings_reload import Reloader
 from gateway.settings import (
     LimitSettings,
     LogSettings,
@@ -27,6 +26,8 @@ from gateway.settings import (
     load_settings,
     read_settings,
 )
+from gateway.settings.reload_policy import RESTART_ONLY, keep_restart_only, restart_only
+from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import GatewayCommand, RunningGateway, gateway_command, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for

@@ -11,7 +11,7 @@ from typing import Final
 import httpx
 import pytest
 
-from gateway.server.process import process_identity
+from gateway.server.state import process_identity
 from gateway.server.upstream.http import socket_poll
 from gateway.testing.gateway import GatewayCommand, hello, python_process
 from tests.paths import ROOT
@@ -138,7 +138,7 @@ from pathlib import Path
 from tests.server.process.without_unix import remove
 
 remove()
-from gateway.server.telemetry.log_file import SharedFile
+from gateway.server.log.file import SharedFile
 
 file = SharedFile("lines.log", max_bytes=60, backups=2)
 for number in range(9):

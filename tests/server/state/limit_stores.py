@@ -10,7 +10,7 @@ from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.limits import ValkeyLimits
-from tests.server.process.test_process_identity import OURS, PARENT
+from tests.server.state.test_process_identity import OURS, PARENT
 
 LimitPair: TypeAlias = tuple[LimitStore, LimitStore]
 

@@ -13,7 +13,7 @@ from gateway.server.state.sqlite import SqliteStore
 from gateway.server.state.store import EvictionReason, Space, StateStore
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.store import ValkeyStore
-from tests.server.process.test_process_identity import OURS, PARENT
+from tests.server.state.test_process_identity import OURS, PARENT
 
 MAX_BYTES: Final = 2**20
 Pair: TypeAlias = tuple[StateStore, StateStore]

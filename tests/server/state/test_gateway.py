@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.store import Put
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
@@ -66,7 +67,7 @@ async def test_a_store_that_hangs_costs_three_requests_their_deadline_and_the_ot
     """Counted by what is asked of the store, not by a clock."""
     async with serving(tmp_path / "gateway.db", state={"store": f"sqlite:{tmp_path / 'gateway.db'}"}) as gateway:
         shared = gateway.app.gateway_state.admission.shared
-        assert shared is not None
+        assert isinstance(shared, SharedRateLimits)
         asked = 0
 
         async def hang(*_: object) -> None:

@@ -15,16 +15,16 @@ import pytest
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
-from gateway.server.process.process_identity import process_identity
 from gateway.server.state.circuit import MOST_FAILURES
 from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
+from gateway.server.state.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
-from tests.server.process.test_process_identity import OURS, PARENT
 from tests.server.state.sqlite.files import LASTING, RECOVERED, lock
+from tests.server.state.test_process_identity import OURS, PARENT
 
 STREAMS: Final = KeySettings(concurrent_streams=3)
 RATE: Final = KeySettings(requests_per_minute=4)
@@ -328,7 +328,7 @@ async def on_file(path: Path, limits: KeySettings) -> AsyncIterator[tuple[Proces
 KILLED: Final = """
 import asyncio, os, sys
 from pathlib import Path
-from gateway.server.process.process_identity import process_identity
+from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings
 

@@ -20,12 +20,13 @@ from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
 from gateway.protobuf.reflection import SERVICES
 from gateway.protobuf.reflection_pb2 import Request
-from gateway.server.process.settings_reload import Reloader, SettingsSource
+from gateway.server.process.settings_reload import Reloader
 from gateway.server.upstream import schema_reflection
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.schema_reflection import fetch_schema
 from gateway.settings import BackendSettings, Settings, parse_settings
 from gateway.settings.descriptor_files import read_descriptor_set
+from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import gateway_command, running_gateway
 from tests.adapters.proto.mappings import SET, TALK, Entry
 from tests.protobuf.test_reflection import NOT_FOUND, answer, files, services

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
-from gateway.server.process.fd_limits import MOST
 from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.fd_limits import MOST
 from gateway.server.upstream.http.origin import Url, read_url
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields

@@ -27,7 +27,7 @@ from gateway.server.inspect.workers.frames import (
     read_frame,
     write_frame,
 )
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 
 _QUESTIONS: Final[msgspec.msgpack.Decoder[Question]] = msgspec.msgpack.Decoder(Question)
 

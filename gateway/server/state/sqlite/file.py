@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from gateway.core.errors import SettingsError
+from gateway.server.log.logger import LOGGER
 from gateway.server.state.sqlite.tables import HEADER, PAGE, create_tables, is_empty, is_ours
 from gateway.server.state.store import Failure, StoreUnavailable
-from gateway.server.telemetry.log import LOGGER
 
 PAUSE_S: Final = 0.0002
 _READ: Final = "BEGIN"

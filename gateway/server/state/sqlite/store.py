@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateway.server.process.process_identity import is_alive
+from gateway.server.state.process_identity import is_alive
 from gateway.server.state.sqlite import entries
 from gateway.server.state.sqlite.database import AT_ONCE, SqliteDatabase
 from gateway.server.state.sqlite.tables import next_number

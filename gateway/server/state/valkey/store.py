@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
+from gateway.server.log.logger import LOGGER
 from gateway.server.state.store import (
     SPACES,
     Entry,
@@ -31,7 +32,6 @@ from gateway.server.state.valkey.scripts.epochs import LABELS, SWEEP
 from gateway.server.state.valkey.scripts.leases import ACQUIRE, RENEW
 from gateway.server.state.valkey.scripts.script import Script
 from gateway.server.state.valkey.server_facts import ServerFacts, read_facts
-from gateway.server.telemetry.log import LOGGER
 
 # One tenant may use this share of a server's memory.
 TENANT_SHARE: Final = 0.5

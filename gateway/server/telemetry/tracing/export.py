@@ -15,7 +15,7 @@ from typing import Final
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.tracing.collector_session import CollectorSession
 from gateway.server.telemetry.tracing.destination import Destination
 from gateway.server.telemetry.tracing.sdk_spans import sdk_spans

@@ -9,7 +9,7 @@ from gateway.core.errors import SettingsError
 from gateway.core.events import Finish, ResponseStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange import Exchange
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.request_context import CHAT, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.tracing.destination import Destination, destination_for
 from gateway.server.telemetry.tracing.trace import Trace

@@ -23,7 +23,7 @@ from gateway.server.inspect.workers import peer
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
 from gateway.server.inspect.workers.served import serving_requests
 from gateway.settings import InspectorSettings
-from tests.server.inspect.test_ring import begin, contents_of, serve
+from tests.server.inspect.test_ring import begin, capture_of, contents_of, serve
 
 WORKERS: Final = (1, 2, 3)
 
@@ -238,9 +238,10 @@ async def test_the_earlier_request_of_a_conversation_may_be_at_another_worker() 
     async with running(contents="always") as (run, _):
         for number, worker in enumerate((2, 3, 1)):
             context = begin(run.rings[worker], f"req-{number}")
-            assert context.capture is not None
+            capture = capture_of(run.rings[worker], context)
+            assert capture is not None
             asked = Conversation((Turn("user", (Text("Hello"),)),))
-            context.capture.prepare(Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20), asked, Policy()))
+            capture.prepare(Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20), asked, Policy()))
         last = await run.all.summary("req-2")
         assert last is not None and last.conversation
         previous = await run.all.previous(last.conversation, last.seq)

@@ -15,15 +15,15 @@ from typing import Final, TypeAlias
 import pytest
 
 from gateway.core.errors import SettingsError
-from gateway.server.process.process_identity import process_identity
 from gateway.server.state.open_store import open_store
+from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteStore, check_file, database
 from gateway.server.state.store import Put, StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
-from tests.server.process.test_process_identity import OURS
 from tests.server.state.sqlite.files import LASTING, RECOVERED, Undo, lock
 from tests.server.state.stores import Evictions
+from tests.server.state.test_process_identity import OURS
 
 SECRET: Final = b"do not keep this sentence" * 20
 DAY_S: Final = 86_400.0
@@ -337,7 +337,7 @@ async def test_the_lease_of_a_dead_process_is_free_at_once(path: Path) -> None:
 KILLED: Final = """
 import asyncio, os, sys
 from pathlib import Path
-from gateway.server.process.process_identity import process_identity
+from gateway.server.state.process_identity import process_identity
 from gateway.server.state.open_store import open_store
 from gateway.server.state.sqlite import SqliteStore, entries
 from gateway.server.state.store import Put

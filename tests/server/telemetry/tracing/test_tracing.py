@@ -12,9 +12,9 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.settings import Settings, TracingSettings, read_settings
+from gateway.settings.reload_policy import keep_restart_only
 from gateway.testing.gateway import gateway_command, hello
 from tests.paths import ROOT
 from tests.server.api.test_endpoint import well

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.fd_limits import MOST
 from gateway.server.upstream.http import connect as connect
 from gateway.server.upstream.http.connect import Place
 from gateway.server.upstream.http.errors import ConnectError

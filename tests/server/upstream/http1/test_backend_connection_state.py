@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 import pytest
 
-from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.fd_limits import MOST
 from gateway.server.upstream.http.connect import Connector
 from gateway.server.upstream.http.errors import HttpError
 from gateway.server.upstream.http.origin import Origin

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.inspect.effective_settings import settings_view
+from gateway.server.api.inspect.effective_settings import settings_view
+from gateway.server.api.inspect.responses import API, json_response, redacted_response
+from gateway.server.api.inspect.running_settings import running_settings
+from gateway.server.api.inspect.shown_settings import shown_settings
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.inspect.responses import API, json_response, redacted_response
-from gateway.server.inspect.running_settings import running_settings
-from gateway.server.inspect.shown_settings import shown_settings
 
 
 def add_settings_routes(app: FastAPI, gateway_state: GatewayState, inspector: Callable[[], Inspector]) -> None:

@@ -26,5 +26,5 @@ def rule_text(rule: str) -> RuleText:
 
 @cache
 def _texts() -> Mapping[str, str]:
-    content = (files("gateway.server.inspect") / "rule_texts.json").read_bytes()
+    content = (files("gateway.server.api.inspect") / "rule_texts.json").read_bytes()
     return msgspec.json.decode(content, type=dict[str, str])

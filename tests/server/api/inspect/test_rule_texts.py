@@ -10,14 +10,14 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.history.rules import RULES
-from gateway.server.inspect.rule_texts import rule_text
+from gateway.server.api.inspect.rule_texts import rule_text
 from gateway.server.inspect.views.error_texts import ErrorText, error_text
 from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_routes import settings
 from tests.test_documents import CODE
 
-INSPECT: Final = ROOT / "gateway" / "server" / "inspect"
+SERVER: Final = ROOT / "gateway" / "server"
 
 
 def page(name: str) -> str:
@@ -58,13 +58,15 @@ def made_errors() -> Mapping[str, Mapping[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("path", "texts"), [("rule_texts.json", made()), ("views/error_texts.json", made_errors())], ids=["rules", "errors"]
+    ("path", "texts"),
+    [("api/inspect/rule_texts.json", made()), ("inspect/views/error_texts.json", made_errors())],
+    ids=["rules", "errors"],
 )
 def test_the_file_is_made_from_the_pages(path: str, texts: Mapping[str, Json], pytestconfig: pytest.Config) -> None:
     text = json.dumps(texts, indent=1, ensure_ascii=False) + "\n"
     if pytestconfig.getoption("--rewrite-golden"):
-        (INSPECT / path).write_text(text, encoding="utf-8")
-    assert (INSPECT / path).read_text(encoding="utf-8") == text, "make golden writes it"
+        (SERVER / path).write_text(text, encoding="utf-8")
+    assert (SERVER / path).read_text(encoding="utf-8") == text, "make golden writes it"
 
 
 def test_every_code_of_the_gateway_has_a_cause_and_a_remedy() -> None:

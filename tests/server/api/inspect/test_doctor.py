@@ -7,8 +7,8 @@ import httpx
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.probes import chosen
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.api.inspect.test_routes import settings
 from tests.server.inspect.test_resend import backend_requests
-from tests.server.inspect.test_routes import settings
 
 
 async def asked(gateway: RunningGateway, body: Mapping[str, Json]) -> httpx.Response:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from gateway.core.errors import BackendUnavailable, GatewayError
-from gateway.server.process.fd_limits import (
+from gateway.server.upstream.fd_limits import (
     MOST,
     check_lack,
     default_connections,

@@ -4,7 +4,7 @@ import logging
 import os
 from pathlib import Path
 
-from gateway.server.telemetry.log_file import SharedFile
+from gateway.server.log.file import SharedFile
 
 
 def writer(path: Path, size: int = 1000) -> SharedFile:

@@ -6,9 +6,9 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.server.inspect import page_routes
+from gateway.server.api.inspect import page_routes
 from gateway.testing.gateway import running_gateway
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_routes import settings
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "

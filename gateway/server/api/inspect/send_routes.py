@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.inspect.doctor import Doctor, doctor_view
+from gateway.server.api.inspect.doctor import Doctor, doctor_view
+from gateway.server.api.inspect.responses import API, json_response, read_value, redacted_response
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.inspect.responses import API, json_response, read_value, redacted_response
 
 _MOST_BODY: Final = 2**10
 

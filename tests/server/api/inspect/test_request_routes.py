@@ -11,7 +11,7 @@ from gateway.core.conversation import Json
 from gateway.server.inspect.capture import Capture
 from gateway.testing.faulty import HEAD, Connection, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_routes import settings
 
 HISTORY: Final[list[Json]] = [
     {"role": "system", "content": "You are terse."},

@@ -1,7 +1,7 @@
 """Lists every setting in use and what sets it, for the inspector's page: a line of the file, an option, a default."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -12,9 +12,7 @@ from gateway.settings import Settings, parse_settings, with_place
 from gateway.settings.decode import decode_settings, read_text
 from gateway.settings.flat_values import flat_values
 from gateway.settings.origins import DEFAULT, EffectiveValue, Origin, OriginalFile, effective_values
-
-if TYPE_CHECKING:
-    from gateway.server.process.settings_reload import SettingsSource
+from gateway.settings.source import SettingsSource
 
 OPTION: Final = "an option or a variable"
 NO_FILE: Final = "the program"
@@ -65,7 +63,7 @@ def settings_view(state: GatewayState) -> SettingsView:
     return SettingsView(source.path.name, "", tuple(_rows(running, found, state.waiting)))
 
 
-def _read(source: "SettingsSource", native: frozenset[str]) -> _File:
+def _read(source: SettingsSource, native: frozenset[str]) -> _File:
     """Raises SettingsError."""
     text = read_text(source.path)
     settings, raw = parse_settings(text), decode_settings(text)

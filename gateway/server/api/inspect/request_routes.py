@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
 from gateway.recording.lines import RedactionLevel
+from gateway.server.api.inspect.responses import API, json_response, read_value, span
 from gateway.server.inspect.inspector import Inspector, absence
-from gateway.server.inspect.responses import API, json_response, read_value, span
 from gateway.server.inspect.views.answer import answer_view
 from gateway.server.inspect.views.detail import Detail, detail
 from gateway.server.inspect.views.page import Span, paged
@@ -19,7 +19,7 @@ from gateway.server.inspect.views.remade import Remade
 from gateway.server.inspect.views.rows import MessageRow, message_rows
 from gateway.server.inspect.views.sent import sent_view
 from gateway.server.inspect.views.what_if import Rules
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 
 # A body with the rules of a what-if is no larger.
 _MOST_RULES: Final = 2**16

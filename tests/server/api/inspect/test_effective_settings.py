@@ -7,10 +7,10 @@ from typing import Any, Final, cast
 import httpx
 import pytest
 
-from gateway.server.process.settings_reload import SettingsSource
 from gateway.settings import load_settings
+from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import RunningGateway, gateway_command, running_gateway
-from tests.server.inspect.test_routes import settings
+from tests.server.api.inspect.test_routes import settings
 
 SECRET_HEADER: Final = "header-secret-1"
 CREDENTIAL: Final = "credential-secret-1"

@@ -1,6 +1,6 @@
 """Tests log lines that are limited to one per second."""
 
-from gateway.server.telemetry.log_throttle import LogThrottle
+from gateway.server.log.throttle import LogThrottle
 
 
 def test_one_line_a_second_tells_of_all() -> None:

@@ -18,7 +18,7 @@ from typing import Final
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Level, Notice, Stage
 from gateway.core.secrets import without_secrets
-from gateway.server.telemetry.log_file import SharedFile
+from gateway.server.log.file import SharedFile
 from gateway.settings import LogSettings
 
 LOGGER: Final = logging.getLogger("gateway")

@@ -14,12 +14,12 @@ from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.server.telemetry import log
+from gateway.server.log import logger
+from gateway.server.log.logger import LOGGER, LineQueue, log_notice, logging_to, one_line
+from gateway.server.log.request_id import request_id
 from gateway.server.telemetry.access_log import MOST_WARNED, AccessLog
 from gateway.server.telemetry.debug_log import log_request
-from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
 from gateway.server.telemetry.request_context import Observers, RequestContext
-from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, LogSettings
 from gateway.testing.gateway import gateway_command
@@ -101,13 +101,13 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
 def test_the_thread_of_the_log_takes_keys_out_of_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes longer than all the rest of a line, for which a request does not wait."""
     threads: list[int] = []
-    redacted = log._Redacted.__str__
+    redacted = logger._Redacted.__str__
 
-    def redact(detail: log._Redacted) -> str:
+    def redact(detail: logger._Redacted) -> str:
         threads.append(threading.get_ident())
         return redacted(detail)
 
-    monkeypatch.setattr(log._Redacted, "__str__", redact)
+    monkeypatch.setattr(logger._Redacted, "__str__", redact)
     file, key = tmp_path / "x.log", "sk-ant-" + "a1B2" * 8
     with logging_to(LogSettings(file=str(file))):
         log_notice(Notice("repair", "changed", "CALL_ID_LONG", f"the id '{key}' is too long", 3), "req_1")
@@ -309,7 +309,7 @@ class Blocked(logging.Handler):
 
 
 def test_the_end_does_not_wait_for_a_target_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "CLOSE_S", 0.05)
+    monkeypatch.setattr(logger, "CLOSE_S", 0.05)
     target = Blocked()
     queue = LineQueue([target])
     queue.handle(logging.makeLogRecord({"msg": "one"}))
@@ -323,7 +323,7 @@ def test_the_end_does_not_wait_for_a_target_that_blocks(monkeypatch: pytest.Monk
 def test_lines_that_come_together_are_written_together() -> None:
     target = Blocked()
     queue = LineQueue([target])
-    lines = [f"line {number}" for number in range(3 * log.BATCH)]
+    lines = [f"line {number}" for number in range(3 * logger.BATCH)]
     queue.handle(logging.makeLogRecord({"msg": "first"}))
     assert target.writing.wait(10)
     for line in lines:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gateway.server.process.process_identity import is_alive, process_identity
+from gateway.server.state.process_identity import is_alive, process_identity
 
 OURS = process_identity(os.getpid())
 PARENT = process_identity(os.getppid())

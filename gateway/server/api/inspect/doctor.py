@@ -10,7 +10,7 @@ from gateway.diagnostics.doctor.finding import Section
 from gateway.diagnostics.doctor.probes import chosen
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.doctor.examine_backend import examine_backend
-from gateway.server.telemetry.log import LOGGER
+from gateway.server.log.logger import LOGGER
 
 
 class DoctorView(msgspec.Struct, frozen=True):
