@@ -135,7 +135,7 @@ proto: $(DEV) ## Regenerate the protobuf modules from proto/
 
 golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules, the manual page
 	$(BIN)/python -m pytest --tier all tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
-	  tests/commands/test_completion.py tests/connect tests/server/api/inspect/test_rule_texts.py --rewrite-golden
+	  tests/commands/test_completion.py tests/connect tests/inspector/test_texts.py --rewrite-golden
 	$(SPHINX_BUILD) --builder man . build/man
 	cp build/man/dragoman.1 gateway/commands/manual
 

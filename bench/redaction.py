@@ -20,6 +20,8 @@ import msgspec
 
 from bench import payload
 from gateway.core.policy import Policy
+from gateway.inspector.views.redacted import remade_redacted
+from gateway.inspector.views.remade import remake
 from gateway.recording.lines import (
     AnswerLine,
     BytesLine,
@@ -35,8 +37,6 @@ from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact_alike
 from gateway.recording.remake import remade
 from gateway.recording.route import policy_fields
-from gateway.server.inspect.redacted_views import remade_redacted
-from gateway.server.inspect.views.remade import remake
 from gateway.settings import Settings
 
 MESSAGES: Final = 402

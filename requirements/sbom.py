@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VENDOR = HERE.parent / "gateway" / "server" / "inspect" / "page" / "vendor" / "manifest.json"
+VENDOR = HERE.parent / "gateway" / "inspector" / "page" / "vendor" / "manifest.json"
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==([^\s;\\]+)(?: *; *(.*?))? *\\$")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 VIA = re.compile(r"# +(?:via )?([A-Za-z0-9_.-]+)(?: \(pyproject\.toml\))?$")

@@ -34,9 +34,8 @@ from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
-from gateway.server.inspect.ended_requests import EndedRequests
-from gateway.server.inspect.entry import EndedRequest
-from gateway.server.inspect.ring import RequestRing
+from gateway.server.inspect.kept_requests import EndedRequest, KeptRequests
+from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -174,14 +173,14 @@ def telemetry_cost(*others: RequestObserver) -> int:
 def listed_cost() -> int:
     """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
     its beginning and of its end each, and those for what stays of it."""
-    return telemetry_cost(RequestRing(InspectorSettings())) - telemetry_cost()
+    return telemetry_cost(RecentRequests(InspectorSettings())) - telemetry_cost()
 
 
 def packed_cost() -> float:
     """Counts the calls that keep what stays of an ended request, its part of packing many among them."""
     outcome = Outcome("POST", "/", "k", "m", "b", 200, "-", 1.0, "")
     ended = [EndedRequest(float(time), "req", "d", 1.0, True, False, (), None, outcome) for time in range(640)]
-    requests = EndedRequests(1000)
+    requests = KeptRequests(1000)
 
     def add() -> None:
         for one in ended:

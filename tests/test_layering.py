@@ -75,7 +75,7 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
         ("gateway.dialects.openai_chat.decode", "from fastapi import Request", "fastapi"),
         ("gateway.dialects.openai_chat.decode", "import uuid", "uuid"),
         ("gateway.server.api.app", "from adapters.warp import WarpAdapter", "adapters.warp"),
-        ("gateway.server.inspect.ring", "from gateway.server.api import app", "gateway.server.api.app"),
+        ("gateway.server.inspect.recent_requests", "from gateway.server.api import app", "gateway.server.api.app"),
         (
             "gateway.server.telemetry.request_context",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gateway.server.inspect import capture",

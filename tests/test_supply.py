@@ -107,7 +107,7 @@ def test_the_bill_of_materials_knows_who_needs_what() -> None:
 
 
 def test_the_bill_of_materials_lists_the_packages_whose_files_the_wheel_holds() -> None:
-    page = ROOT / "gateway" / "server" / "inspect" / "page" / "vendor"
+    page = ROOT / "gateway" / "inspector" / "page" / "vendor"
     document = json.loads(_bill())
     held = {part["purl"]: part for part in document["components"] if part["purl"].startswith("pkg:npm/")}
     assert {url.partition("@")[0] for url in held} == {"pkg:npm/preact", "pkg:npm/htm"}

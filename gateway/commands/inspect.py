@@ -55,7 +55,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def _show(app: "Gateway", recording: "Recording", known: "Settings") -> None:
-    from gateway.server.inspect.recorded_requests import RecordedRequests
+    from gateway.inspector.recorded_requests import RecordedRequests
 
     assert app.gateway_state.inspector is not None  # there is a key
     app.gateway_state.inspector.show(RecordedRequests(recording), known)

@@ -1,6 +1,6 @@
 """Defines a change or an observation of the gateway as a value; the server turns it into log lines and headers."""
 
-from typing import Literal, final
+from typing import Final, Literal, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,6 +21,9 @@ Stage = Literal[
 ]
 Action = Literal["added", "changed", "dropped", "moved", "shortened", "ignored", "seen", "failed"]
 Level = Literal["debug", "info", "warning", "error"]
+
+# Notices that report an observed or kept value, not a change to the request or response.
+NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 
 
 class UnknownValue(msgspec.Struct, frozen=True):

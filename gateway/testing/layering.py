@@ -96,6 +96,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core adapter capabilities dialects.base dialects.document exchange history registry settings"),
     ),
     ImportRule(
+        "gateway.inspector",
+        _ours("core adapter dialects.document dialects.usage history recording registry settings"),
+    ),
+    ImportRule(
         "gateway.recording",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),

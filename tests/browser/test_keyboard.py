@@ -6,7 +6,7 @@ from typing import Final
 import pytest_asyncio
 
 from gateway.core.conversation import Json
-from gateway.server.inspect.filter import FIELDS
+from gateway.inspector.filter import FIELDS
 from gateway.testing.gateway import RunningGateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage

@@ -26,7 +26,7 @@ def flood(gateway: RunningGateway, count: int) -> None:
     """Lets so many requests begin and end as the middleware does, without their contents."""
     inspector = gateway.app.gateway_state.inspector
     assert inspector is not None
-    observers = Observers(inspector.ring)
+    observers = Observers(inspector.recent)
     for number in range(count):
         context = RequestContext("POST", "/v1/chat/completions", CHAT, {}, observers, dialect="openai_chat")
         context.model = f"model-{number % 7}"

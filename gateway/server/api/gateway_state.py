@@ -100,8 +100,8 @@ class GatewayState:
             return None
         if wanted.record is not None:
             inspector.save_in(wanted.record)
-        inspector.ring.price_of = self._price
-        observers.append(inspector.ring)
+        inspector.recent.price_of = self._price
+        observers.append(inspector.recent)
         return inspector
 
     def _price(self, model: str) -> Price | None:
@@ -249,7 +249,7 @@ class GatewayState:
             if self.summaries is not None:
                 self.summaries.drain()
             if self.inspector is not None:
-                self.inspector.ring.watchers.close()
+                self.inspector.recent.watchers.close()
             asyncio.get_running_loop().call_later(self.settings.server.graceful_shutdown_timeout_s, self.stop)
 
     def stop(self) -> None:

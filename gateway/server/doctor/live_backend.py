@@ -21,8 +21,8 @@ from gateway.recording.recording import Interaction
 from gateway.registry import load_dialect
 from gateway.server.doctor.connection import reach
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.captured import CapturedResponse
-from gateway.server.inspect.kept_bytes import KeptBytes
+from gateway.server.inspect.capture_observer import CapturedResponse
+from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
@@ -115,7 +115,7 @@ class LiveBackend:
     async def _send(self, question: Question) -> Answer:
         backend = self._backends[question.key]
         number = len(self.interactions) + 1
-        capture = Capture(f"doctor-{number}", "POST", KeptBytes(_MOST_BYTES))
+        capture = Capture(f"doctor-{number}", "POST", CapturedBytes(_MOST_BYTES))
         head = RequestHead(_PATH)
         body = msgspec.json.encode({"model": self.model, **question.fields})
         capture.begin(self._dialect, head)

@@ -2,7 +2,7 @@
 
 A request has a capture only while somebody wants its contents (`RequestContext.capture`). Else that is None, which
 costs one check at a handful of places of a request, and nothing at a chunk: the writer of the client and the response
-of the backend are replaced by ones that keep what goes through them (`gateway.server.inspect.captured`).
+of the backend are replaced by ones that keep what goes through them (`gateway.server.inspect.capture_observer`).
 """
 
 import marshal
@@ -17,6 +17,7 @@ from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
+from gateway.inspector.summary import TokenCounts, conversation_name, first_user_turn
 from gateway.recording.heads import request_headers, request_path
 from gateway.recording.lines import (
     Absence,
@@ -35,9 +36,7 @@ from gateway.recording.lines import (
 from gateway.recording.recording import Interaction
 from gateway.recording.remake import failure_of
 from gateway.recording.route import policy_fields
-from gateway.server.inspect.conversation import conversation_name, first_user_turn
-from gateway.server.inspect.cost import TokenCounts
-from gateway.server.inspect.kept_bytes import BackendHead, ClientHead, Close, KeptBytes, Piece, milliseconds
+from gateway.server.inspect.captured_bytes import BackendHead, CapturedBytes, ClientHead, Close, Piece, milliseconds
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 
@@ -73,7 +72,7 @@ class Capture(msgspec.Struct, array_like=True):
 
     id: str
     method: str
-    kept: KeptBytes
+    kept: CapturedBytes
     secrets: tuple[str, ...] = ()
     conversation: str = ""
     route: Route | None = None

@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.inspector.requests import ContentsReader
 from gateway.recording.files import RecordingFile
 from gateway.recording.lines import HeaderLine, RecordingError, Redaction
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.redact.redact import redact_alike
-from gateway.server.inspect.requests import ContentsReader
 from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
+from gateway.inspector.recorded_requests import RecordedRequests
+from gateway.inspector.requests import RequestContents
+from gateway.inspector.summary import Summary
+from gateway.inspector.views.diff import Difference
+from gateway.inspector.views.redacted import compared, remade_redacted, tried
+from gateway.inspector.views.remade import Remade
+from gateway.inspector.views.what_if import Rules, WhatIf, with_rules
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.redact.redact import Redacted, redact
 from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.own_requests import OwnRequests
-from gateway.server.inspect.recorded_requests import RecordedRequests
-from gateway.server.inspect.redacted_views import compared, remade_redacted, tried
-from gateway.server.inspect.requests import RequestContents
+from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.resend import Resend
-from gateway.server.inspect.ring import RequestRing
 from gateway.server.inspect.serial_thread import SerialThread
-from gateway.server.inspect.summary import Summary
-from gateway.server.inspect.views.diff import Difference
-from gateway.server.inspect.views.remade import Remade
-from gateway.server.inspect.views.what_if import Rules, WhatIf, with_rules
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
 from gateway.server.inspect.workers.served import serving_requests
 from gateway.settings import InspectorSettings, Settings
@@ -37,8 +37,8 @@ _REASONS: Final = {
 
 
 class Inspector:
-    """The latest requests, for those who may look. `ring` observes all requests of this worker, `requests` are those of
-    all workers, and `shown_level` says how far their texts are redacted until somebody reveals them. `settings` and
+    """The latest requests, for those who may look. `recent` observes all requests of this worker, `requests` are those
+    of all workers, and `shown_level` says how far their texts are redacted until somebody reveals them. `settings` and
     `configured` return the settings in use, and the gateway's own secrets, which `redact_own` takes out of a text."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Inspector:
         redact_own: Callable[[str], str],
     ) -> None:
         self.access = access
-        self.ring = RequestRing(known)
+        self.recent = RecentRequests(known)
         self.thread = SerialThread()
         self.resend = Resend(known.send)
         self.folder: RecordingFolder | None = None
@@ -59,7 +59,7 @@ class Inspector:
         self._redact_own = redact_own
         self._reveals = known.reveal
         self.shown_level: RedactionLevel = "shape"
-        self._own = OwnRequests(self.ring, self.thread, self._secrets, self.check_reveal)
+        self._own = OwnRequests(self.recent, self.thread, self._secrets, self.check_reveal)
         self.requests: AllRequests | RecordedRequests = AllRequests(self._own)
         self._socket: Path | None = None
         # The same words are replaced by the same ones in everything that is shown.
@@ -69,12 +69,12 @@ class Inspector:
     def save_in(self, folder: str) -> None:
         """Saves every request in a folder from now on. Raises SettingsError for one that cannot be used."""
         self.folder = RecordingFolder(folder)
-        self.ring.on_end.append(self.folder.save)
+        self.recent.on_end.append(self.folder.save)
 
     def join(self, folder: Path, worker: int, workers: int, seed: bytes) -> None:
         """Shows the requests of all workers from `serving` on: `folder` is the private one of their run, and with the
         same `seed` all replace words alike."""
-        self.ring.worker, self.ring.workers = worker, workers
+        self.recent.worker, self.recent.workers = worker, workers
         self.requests = AllRequests(self._own, folder, worker)
         self._socket = socket_path(folder, worker)
         self._seed = seed

@@ -3,14 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Final
 
+from gateway.inspector.filter import Word, holds, read_filter
+from gateway.inspector.requests import Change, Listed, RequestContents
+from gateway.inspector.summary import Summary
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.entry import KnownRequest
-from gateway.server.inspect.filter import Word, read_filter
-from gateway.server.inspect.requests import Change, Listed, RequestContents
-from gateway.server.inspect.ring import RequestRing
-from gateway.server.inspect.search import holds
+from gateway.server.inspect.kept_requests import KnownRequest
+from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.serial_thread import SerialThread
-from gateway.server.inspect.summary import Summary
 
 # So many bytes of contents are searched in one go, of which each request counts for some.
 _SEARCHED_AT_ONCE: Final = 2**20
@@ -23,26 +22,26 @@ class OwnRequests:
 
     def __init__(
         self,
-        ring: RequestRing,
+        recent: RecentRequests,
         thread: SerialThread,
         secrets: Callable[[], Sequence[str]],
         check_reveal: Callable[[], None],
     ) -> None:
-        self._ring = ring
+        self._recent = recent
         self._thread = thread
         self._secrets = secrets
         self._check_reveal = check_reveal
 
     async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
-        wanted, ring = read_filter(filter), self._ring
+        wanted, recent = read_filter(filter), self._recent
         if wanted.words:
             self._check_reveal()
         if not filter:
-            return Listed(ring.listed(before=before, limit=limit), ring.total, ring.total)
-        found = await ring.found(wanted.matches)
+            return Listed(recent.listed(before=before, limit=limit), recent.total, recent.total)
+        found = await recent.found(wanted.matches)
         if wanted.words:
             found = await self._with_words(found, wanted.words)
-        return Listed(ring.page(found, before, limit), len(found), ring.total)
+        return Listed(recent.page(found, before, limit), len(found), recent.total)
 
     async def _with_words(self, known: Sequence[KnownRequest], words: Sequence[Word]) -> list[KnownRequest]:
         """Returns the requests whose contents hold the words."""
@@ -60,28 +59,28 @@ class OwnRequests:
         batch: list[tuple[KnownRequest, Callable[[], Capture]]] = []
         size = 0
         for one in known:
-            if (read := self._ring.capture_reader(one)) is not None:
+            if (read := self._recent.capture_reader(one)) is not None:
                 batch.append((one, read))
-                size += self._ring.state_of(one).bytes + _LEAST_SIZE
+                size += self._recent.state_of(one).bytes + _LEAST_SIZE
                 if size >= _SEARCHED_AT_ONCE:
                     break
         return batch
 
     async def summary(self, request_id: str) -> Summary | None:
-        return self._ring.summary(request_id)
+        return self._recent.summary(request_id)
 
     async def contents(self, request_id: str) -> RequestContents | None:
-        read = self._ring.reader(request_id)
+        read = self._recent.reader(request_id)
         return None if read is None else await self._thread.run(read)
 
     async def previous(self, conversation: str, before: int) -> Summary | None:
-        return self._ring.previous(conversation, before)
+        return self._recent.previous(conversation, before)
 
     async def clear(self) -> None:
-        self._ring.clear()
+        self._recent.clear()
 
     def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
-        return self._ring.watchers.watch(after)
+        return self._recent.watchers.watch(after)
 
 
 def _which_hold(readers: Sequence[Callable[[], Capture]], words: Sequence[Word], secrets: Sequence[str]) -> list[bool]:

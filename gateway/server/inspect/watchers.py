@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Container, Iterable, Itera
 from itertools import islice
 from typing import Final, TypeAlias
 
-from gateway.server.inspect.entry import EndedRequest, KnownRequest, LiveRequest
-from gateway.server.inspect.requests import Change
-from gateway.server.inspect.summary import Summary
+from gateway.inspector.requests import Change
+from gateway.inspector.summary import Summary
+from gateway.server.inspect.kept_requests import EndedRequest, KnownRequest, LiveRequest
 from gateway.server.telemetry.request_context import RequestContext
 
 # Watchers are told so often what has changed: of at most so many requests at once, and so many each time. The contents

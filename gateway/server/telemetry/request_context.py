@@ -10,7 +10,7 @@ import msgspec
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import NO_CHANGE, Notice
 from gateway.core.secrets import without_secrets
 from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
@@ -31,8 +31,6 @@ CHAT: Final = "chat"
 NO_ERROR: Final = "-"
 # The number of characters of a client's chosen name that a log line shows.
 SHOWN: Final = 200
-# Notices that report an observed or kept value, not a change to the request or response.
-NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 # The events of a response that are recorded.
 _RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
 

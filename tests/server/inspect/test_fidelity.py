@@ -23,7 +23,7 @@ from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
 from tests.promises.test_faults import PLAYED
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS, wire_settings
 from tests.promises.wires import WIRES
-from tests.server.inspect.test_ring import contents_of
+from tests.server.inspect.test_recent_requests import contents_of
 from tests.server.upstream.http2.peer import serving
 
 ALWAYS: Final[Mapping[str, Json]] = {"inspector": {"contents": "always"}}
@@ -45,8 +45,8 @@ SAMPLE: Final = PLAYED[:: len(WIRES) + 1]
 def interactions(gateway: RunningGateway) -> list[Interaction]:
     inspector = gateway.app.gateway_state.inspector
     assert inspector is not None
-    ring = inspector.ring
-    found = [contents_of(ring, summary.id) for summary in ring.listed(limit=1000)]
+    recent = inspector.recent
+    found = [contents_of(recent, summary.id) for summary in recent.listed(limit=1000)]
     assert found and all(found)
     return [one.interaction for one in found if one is not None]
 

@@ -49,7 +49,7 @@ async def summary(gateway: RunningGateway, request_id: str, **options: Any) -> d
     inspector = gateway.app.gateway_state.inspector
     assert inspector is not None
     ended = asyncio.Event()
-    inspector.ring.on_end.append(lambda read: ended.set())
+    inspector.recent.on_end.append(lambda read: ended.set())
     async with asyncio.timeout(10):
         while (found := await inspector.summary(request_id)).live:
             await ended.wait()

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
+from gateway.inspector.filter import Word, holds
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.filter import Word
 from gateway.server.inspect.own_requests import OwnRequests
-from gateway.server.inspect.search import holds
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.testing.gateway import running_gateway
 from tests.server.api.inspect.test_request_routes import asked
 from tests.server.api.inspect.test_routes import settings
-from tests.server.inspect.test_ring import ring_of, serve
+from tests.server.inspect.test_recent_requests import recent_of, serve
 
 SECRET = "sk-abcdefghijklmnop"
 
@@ -66,9 +65,9 @@ async def test_nobody_searches_words_that_nobody_may_see() -> None:
 async def test_others_are_served_while_ten_thousand_requests_are_searched(
     filter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ring = ring_of(keep=10_000, contents="always")
+    recent = recent_of(keep=10_000, contents="always")
     for number in range(10_000):
-        serve(ring, f"r{number}")
+        serve(recent, f"r{number}")
     steps = 0
 
     def counted(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +78,7 @@ async def test_others_are_served_while_ten_thousand_requests_are_searched(
 
         return count
 
-    monkeypatch.setattr(ring, "_summary", counted(ring._summary))
+    monkeypatch.setattr(recent, "_summary", counted(recent._summary))
     monkeypatch.setattr(Capture, "texts", counted(Capture.texts))
     turns: list[int] = []
 
@@ -89,7 +88,7 @@ async def test_others_are_served_while_ten_thousand_requests_are_searched(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(take_turns())
-    found = await OwnRequests(ring, SerialThread(), list, lambda: None).listed(filter, None, 200)
+    found = await OwnRequests(recent, SerialThread(), list, lambda: None).listed(filter, None, 200)
     others.cancel()
     assert (found.matching, found.total) == (0 if filter == "model:nothing" else 10_000, 10_000)
     assert steps >= 10_000

@@ -76,7 +76,7 @@ def _read(folder: Traversable, path: str) -> Iterator[tuple[str, Asset]]:
 
 def add_page_routes(app: FastAPI, folder: Traversable | None = None) -> None:
     """Adds the routes. `folder` holds the page; None: the one of the package."""
-    page = Page(files("gateway.server.inspect") / "page" if folder is None else folder)
+    page = Page(files("gateway.inspector") / "page" if folder is None else folder)
 
     @app.get(INSPECT, include_in_schema=False)
     def document(request: Request) -> Response:

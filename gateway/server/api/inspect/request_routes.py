@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
+from gateway.inspector.views.answer import answer_view
+from gateway.inspector.views.detail import Detail, detail
+from gateway.inspector.views.page import Span, paged
+from gateway.inspector.views.remade import Remade
+from gateway.inspector.views.rows import MessageRow, message_rows
+from gateway.inspector.views.sent import sent_view
+from gateway.inspector.views.what_if import Rules
 from gateway.recording.lines import RedactionLevel
 from gateway.server.api.inspect.responses import API, json_response, read_value, span
 from gateway.server.inspect.inspector import Inspector, absence
-from gateway.server.inspect.views.answer import answer_view
-from gateway.server.inspect.views.detail import Detail, detail
-from gateway.server.inspect.views.page import Span, paged
-from gateway.server.inspect.views.remade import Remade
-from gateway.server.inspect.views.rows import MessageRow, message_rows
-from gateway.server.inspect.views.sent import sent_view
-from gateway.server.inspect.views.what_if import Rules
 from gateway.server.log.logger import LOGGER
 
 # A body with the rules of a what-if is no larger.

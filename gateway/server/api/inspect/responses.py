@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.openapi import JSON
+from gateway.inspector.views.page import Span
 from gateway.recording.lines import RedactionLevel
 from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.inspect.access import INSPECT
-from gateway.server.inspect.views.page import Span
 
 T = TypeVar("T")
 API: Final = f"{INSPECT}/api"

@@ -15,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
+from gateway.inspector.recorded_requests import RecordedRequests
+from gateway.inspector.requests import Change
+from gateway.inspector.texts import rule_text
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.page_routes import add_page_routes
 from gateway.server.api.inspect.request_routes import add_request_routes
 from gateway.server.api.inspect.responses import API, HEADERS, json_response, level, number
-from gateway.server.api.inspect.rule_texts import rule_text
 from gateway.server.api.inspect.send_routes import add_send_routes
 from gateway.server.api.inspect.settings_routes import add_settings_routes
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.inspect.recorded_requests import RecordedRequests
-from gateway.server.inspect.requests import Change
 from gateway.server.log.logger import LOGGER
 
 _LISTED: Final = 200

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from gateway.server.inspect.requests import Change, Listed, RequestContents, RequestSource
-from gateway.server.inspect.summary import Summary
+from gateway.inspector.requests import Change, Listed, RequestContents, RequestSource
+from gateway.inspector.summary import Summary
 from gateway.server.inspect.workers.peer import Peer, PeerGone
 
 _PREFIX: Final = "inspect-"

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from gateway.inspector.requests import RequestContents
 from gateway.recording.recording import Recording, read_recording, write_recording
-from gateway.server.inspect.requests import RequestContents
 
 _LENGTH: Final = 4
 # Says that a question was read.

@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from gateway.core.errors import InvalidRequest
-from gateway.server.inspect.requests import Change, Listed, RequestContents
-from gateway.server.inspect.summary import Summary
+from gateway.inspector.requests import Change, Listed, RequestContents
+from gateway.inspector.summary import Summary
 from gateway.server.inspect.workers.frames import (
     READ,
     Clear,

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.errors import InvalidRequest
-from gateway.server.inspect.requests import RequestSource
+from gateway.inspector.requests import RequestSource
 from gateway.server.inspect.workers.frames import (
     READ,
     Clear,

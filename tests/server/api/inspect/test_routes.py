@@ -151,9 +151,9 @@ async def test_who_reads_the_stream_has_contents_kept(monkeypatch: pytest.Monkey
             assert inspector is not None
             async with asyncio.timeout(30):
                 # The answer may be there before the request has ended.
-                while (summary := inspector.ring.summary(seen)) is None or summary.live:  # noqa: ASYNC110 (no event tells it)
+                while (summary := inspector.recent.summary(seen)) is None or summary.live:  # noqa: ASYNC110 (no event tells it)
                     await asyncio.sleep(0.01)
-            inspector.ring.watchers.tell()
+            inspector.recent.watchers.tell()
             kinds = []
             async for line in lines:
                 if line.startswith("event: "):
@@ -162,7 +162,7 @@ async def test_who_reads_the_stream_has_contents_kept(monkeypatch: pytest.Monkey
                     break
         assert kinds == ["ended"]  # it was short
         async with asyncio.timeout(30):
-            while inspector.ring.watchers.queues:  # noqa: ASYNC110 (no event tells it)
+            while inspector.recent.watchers.queues:  # noqa: ASYNC110 (no event tells it)
                 await asyncio.sleep(0.01)
         assert (await exported(gateway, id=seen))["requests"] == 1
         answer = await gateway.client.get("/inspect/api/export", params={"id": unseen})

@@ -1,0 +1,1 @@
+"""What the inspector shows: summaries and views of requests, from their recorded bytes; and its page. No IO."""

@@ -1,0 +1,97 @@
+"""Says in one value what the list of requests shows of one request: its outcome, tokens and cost, its conversation."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Turn
+from gateway.core.events import UsageReport
+from gateway.dialects.usage import usage_part
+from gateway.settings import Price
+
+# Whether the bytes of a request can be had, and why not: they were never kept, or gave way to those of later requests.
+Contents: TypeAlias = Literal["kept", "never_kept", "evicted"]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What a request costs by the prices of its model; `estimated`: its tokens were not counted by the backend."""
+
+    amount: float
+    currency: str
+    estimated: bool = False
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One request. `seq` grows with the time of its beginning, `began` is a Unix time, `ms` counts from the request's
+    head; `live`: it is being served. `changes` are those of the gateway by stage, `rules` the codes of its notices.
+    `status` is 0 and `code` empty until they are known, and 499 for a client that left. `worker` counts from 1.
+    `conversation` is equal for requests of one client whose first user messages are equal; empty where no contents are
+    kept. `tokens_estimated`: the tokens were not counted by the backend. `cost` null: the model has no price, or the
+    tokens are not known."""
+
+    seq: int
+    id: str
+    began: float
+    method: str
+    path: str
+    dialect: str
+    key: str
+    model: str
+    backend: str
+    live: bool
+    ms: float
+    status: int = 0
+    code: str = ""
+    stream: bool = False
+    changes: str = ""
+    rules: tuple[str, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    contents: Contents = "never_kept"
+    bytes: int = 0
+    worker: int = 1
+    conversation: str = ""
+    tokens_estimated: bool = False
+    cost: Cost | None = None
+
+
+_MILLION: Final = 1_000_000
+
+
+class TokenCounts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The tokens of a request so far as they are known; `cached` are those of the prompt that the provider read from
+    its cache, and `estimated`: the backend did not count them."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+    estimated: bool = False
+
+
+def token_counts(usage: UsageReport) -> TokenCounts:
+    """Returns the tokens of a report."""
+    cached = usage_part(usage, "cached_tokens") if usage.extra else None
+    return TokenCounts(usage.prompt_tokens, usage.completion_tokens, cached, usage.estimated)
+
+
+def cost_of(tokens: TokenCounts | None, price: Price | None) -> Cost | None:
+    """Returns the cost; None where the model has no price, or the tokens are not known."""
+    if price is None or tokens is None or tokens.prompt is None or tokens.completion is None:
+        return None
+    cached = min(tokens.cached or 0, tokens.prompt)
+    for_cached = price.input if price.cached_input is None else price.cached_input
+    amount = (tokens.prompt - cached) * price.input + cached * for_cached + tokens.completion * price.output
+    return Cost(round(amount / _MILLION, 9), price.currency, tokens.estimated)
+
+
+def first_user_turn(turns: Sequence[Turn]) -> Turn | None:
+    """Returns the first message of a user, or None."""
+    return next((turn for turn in turns if turn.role == "user"), None)
+
+
+def conversation_name(first: Turn | None) -> str:
+    """Returns a short name for a first user message, equal for equal ones; empty for none. The system's text is no part
+    of it: one that changes with every request is what a person looks for who compares them."""
+    return "" if first is None else blake2b(repr(first.blocks).encode("utf-8", "replace"), digest_size=6).hexdigest()

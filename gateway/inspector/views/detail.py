@@ -1,0 +1,157 @@
+"""Shows what is known of one request beside its texts: the route, the times, the error, the notices, the checks."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gateway.core.conversation import Conversation
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
+from gateway.core.notices import Notice
+from gateway.history.rules import RULES
+from gateway.inspector.summary import Summary
+from gateway.inspector.texts import error_text
+from gateway.inspector.views.answer import answer_end
+from gateway.inspector.views.remade import Remade
+from gateway.recording.lines import EndLine, Marks
+
+
+class RouteView(msgspec.Struct, frozen=True):
+    """Where the request went. `model` is the client's name, `profile` that of the provider's rules."""
+
+    model: str
+    backend: str
+    adapter: str
+    profile: str
+
+
+class ErrorView(msgspec.Struct, frozen=True):
+    """Why the request failed. `cause` is what the code means, which no words of others are in, and `advice` what to do;
+    `cut`, `came` and `expected` as in AnswerEnd."""
+
+    status: int
+    code: str
+    message: str
+    phase: str
+    cause: str = ""
+    advice: str = ""
+    cut: str | None = None
+    came: str = ""
+    expected: str = ""
+
+
+class NoticeView(msgspec.Struct, frozen=True):
+    """One notice: `sentence` is its detail, `advice` how the client avoids it."""
+
+    number: int
+    rule: str
+    stage: str
+    action: str
+    index: int | None
+    sentence: str
+    advice: str
+
+
+class StageSize(msgspec.Struct, frozen=True):
+    """How many messages a stage has; of the answer, how many events."""
+
+    name: str
+    messages: int
+
+
+class CheckView(msgspec.Struct, frozen=True):
+    """Whether a part that is made again equals what was captured. A difference is a defect of the gateway."""
+
+    name: str
+    same: bool
+    differences: tuple[str, ...] = ()
+
+
+class Detail(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
+    why (where there are `stages`, it is a part of the answer). `lost` says how the request does otherwise than it did
+    with its words replaced, of which the rest is made."""
+
+    summary: Summary
+    route: RouteView | None = None
+    marks: dict[str, float | None]
+    error: ErrorView | None = None
+    notices: Sequence[NoticeView] = ()
+    stages: Sequence[StageSize] = ()
+    checks: Sequence[CheckView] = ()
+    previous: str | None = None
+    absent: str | None = None
+    lost: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, summary: Summary, absent: str) -> "Detail":
+        """Returns what is known of a request whose contents are not here."""
+        return cls(summary=summary, marks=marks_of(Marks()), absent=absent)
+
+
+def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
+    """Returns what is known of a request."""
+    interaction = remade.interaction
+    route, end = interaction.route, interaction.end
+    return Detail(
+        summary=summary,
+        route=None if route is None else RouteView(route.model, route.backend, route.adapter, route.profile),
+        marks=marks_of(Marks() if end is None else end.marks),
+        error=_error(remade, end),
+        notices=notice_views(remade.notices, None if remade.run is None else remade.run.conversation),
+        stages=tuple(_stages(remade)),
+        checks=tuple(_checks(remade)),
+        previous=previous,
+        absent=remade.absent or None,
+        lost=remade.lost,
+    )
+
+
+def marks_of(marks: Marks) -> dict[str, float | None]:
+    """Returns every mark by its name, also those that were not reached."""
+    return {name: getattr(marks, name) for name in Marks.__struct_fields__}
+
+
+def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
+    if end is None or not end.code:
+        return None
+    failure, answer = end.failure, answer_end(remade)
+    text = error_text(end.code)
+    advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
+    message = "The client left before its answer was complete." if failure is None else failure.message
+    return ErrorView(
+        end.status, end.code, message, end.phase, text.cause, advice, answer.cut, answer.came, answer.expected
+    )
+
+
+def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:
+    """Returns notices as a person reads them, in the words of the client's dialect."""
+    paths = CANONICAL_PATHS if conversation is None else conversation.paths
+    return tuple(_notice(number, notice, paths) for number, notice in enumerate(notices))
+
+
+def _notice(number: int, notice: Notice, paths: FieldPaths) -> NoticeView:
+    rule = RULES.get(notice.rule)
+    return NoticeView(
+        number,
+        notice.rule,
+        notice.stage,
+        notice.action,
+        notice.index,
+        notice.detail,
+        "" if rule is None else paths.worded(rule.advice),
+    )
+
+
+def _stages(remade: Remade) -> Iterator[StageSize]:
+    turns = remade.turns
+    sizes = {"client": turns.client, "repaired": turns.repaired, "trimmed": turns.trimmed, "sent": turns.sent}
+    yield from (StageSize(name, len(found)) for name, found in sizes.items() if found)
+    if remade.run is not None and remade.interaction.head is not None:
+        yield StageSize("answer", sum(map(len, remade.run.events)))
+
+
+def _checks(remade: Remade) -> Iterator[CheckView]:
+    for check in remade.checks:
+        # The bytes around a difference are contents.
+        place = check.difference.partition(": was ")[0]
+        yield CheckView(check.subject, not place, (place,) if place else ())

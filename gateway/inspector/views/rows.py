@@ -1,0 +1,106 @@
+"""Shows the messages of a request at every stage side by side, in rows of the same message."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Turn
+from gateway.core.notices import Notice
+from gateway.inspector.views.alignment import Row, aligned, same
+from gateway.inspector.views.cells import Cell, cell, left_out, text_of, written_cell
+from gateway.inspector.views.remade import Remade
+from gateway.inspector.views.sent_texts import SentTexts, sent_texts
+
+Column: TypeAlias = Literal["client", "repaired", "trimmed", "sent"]
+COLUMNS: Final[tuple[Column, ...]] = ("client", "repaired", "trimmed", "sent")
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """One message: its index in the request (null: the gateway wrote it; below 0: it was stored), a cell for each stage
+    (null: it is not there) and the numbers of the notices about it."""
+
+    index: int | None
+    cells: Mapping[Column, Cell | None]
+    notices: tuple[int, ...] = ()
+
+
+def message_rows(remade: Remade, notices: Sequence[Notice]) -> list[MessageRow]:
+    """Returns the rows of a request with these notices."""
+    turns = remade.turns
+    reached = [stage for stage in (turns.client, turns.repaired, turns.trimmed, turns.sent) if stage]
+    rows = aligned(reached)
+    texts = _texts(remade)
+    placed = _numbers(notices, rows)
+    positions = [{id(turn): at for at, turn in enumerate(stage)} for stage in reached]
+    shown: list[MessageRow] = [*_written(texts, -1)]
+    for at, row in enumerate(rows):
+        cells = _cells(row, texts, positions)
+        shown.append(MessageRow(_index(row), cells, placed.get(at, ())))
+        if len(row) == len(COLUMNS) and (sent := row[-1]) is not None:
+            shown += _written(texts, positions[-1][id(sent)])
+    return shown
+
+
+def _texts(remade: Remade) -> SentTexts | None:
+    """Returns the parts of the text that is sent; None where the messages are sent as such."""
+    exchange = None if remade.run is None else remade.run.exchange
+    if exchange is None or exchange.request.sent_text is None:
+        return None
+    return sent_texts(exchange.request.sent_text, exchange.conversation, remade.policy)
+
+
+def _written(texts: SentTexts | None, position: int) -> Iterable[MessageRow]:
+    """Yields the row of what the adapter wrote behind a message of its own."""
+    if texts is not None and position in texts.written:
+        cells: dict[Column, Cell | None] = dict.fromkeys(COLUMNS)
+        yield MessageRow(None, {**cells, "sent": written_cell(texts.written[position])})
+
+
+def _index(row: Row) -> int | None:
+    return next((turn.index for turn in row if turn is not None), None)
+
+
+def _cells(row: Row, texts: SentTexts | None, positions: Sequence[Mapping[int, int]]) -> dict[Column, Cell | None]:
+    cells: dict[Column, Cell | None] = dict.fromkeys(COLUMNS)
+    before: Turn | None = None
+    for at, (column, turn) in enumerate(zip(COLUMNS, row, strict=False)):
+        if turn is not None:
+            position = positions[at][id(turn)]
+            text = None if texts is None or column != "sent" else texts.turns.get(position)
+            cells[column] = cell(turn, "=" if at == 0 else _mark(before, turn, column), position, text)
+        elif before is not None:
+            cells[column] = left_out(before)
+        before = turn
+    return cells
+
+
+def _mark(before: Turn | None, turn: Turn, column: Column) -> Literal["=", "~", "+", ".."]:
+    if before is None:
+        return "+"
+    if same(before, turn):
+        return "="
+    return ".." if column == "trimmed" and len(text_of(turn)) < len(text_of(before)) else "~"
+
+
+def _numbers(notices: Sequence[Notice], rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
+    """Returns the numbers of the notices about each row: of several messages with one index, those about the call."""
+    by_index: dict[int, list[int]] = {}
+    by_call: dict[tuple[int, str], int] = {}
+    for at, row in enumerate(rows):
+        index = _index(row)
+        if index is not None:
+            by_index.setdefault(index, []).append(at)
+            by_call |= {(index, call): at for turn in row if turn is not None for call in _calls(turn)}
+    found: dict[int, tuple[int, ...]] = {}
+    for number, notice in enumerate(notices):
+        if notice.index is not None and notice.index in by_index:
+            first = by_index[notice.index][0]
+            at = by_call.get((notice.index, notice.tool_call_id or ""), first)
+            found[at] = (*found.get(at, ()), number)
+    return found
+
+
+def _calls(turn: Turn) -> Iterable[str]:
+    yield from (result.call_id for result in turn.results)
+    yield from (call.id for call in turn.calls)

@@ -1,0 +1,70 @@
+"""Shows the request to the backend in every form that a person can read."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.errors import InvalidRequest
+from gateway.inspector.views.remade import Remade
+
+View: TypeAlias = Literal["json", "text", "fields", "hex"]
+MOST_SHOWN: Final = 2**20
+_LINE: Final = 16
+
+
+class SentView(msgspec.Struct, frozen=True):
+    """The request as it was sent. `views`: `json` of a body in JSON, `fields` of another one, the `text` in it, `hex`.
+    `cut`: one of them is not whole. `bytes` is the size of the body."""
+
+    method: str
+    path: str
+    bytes: int
+    views: Mapping[View, str]
+    cut: bool = False
+
+
+def sent_view(remade: Remade) -> SentView:
+    """Returns what was sent. Raises InvalidRequest where nothing was."""
+    sent = remade.interaction.sent
+    if sent is None or sent.body is None:
+        reason = (
+            "its body is larger than inspector.request_mb" if sent is not None else "the request did not come so far"
+        )
+        raise InvalidRequest(f"What was sent to the backend is not here: {reason}.", status=404, code="unknown_request")
+    body = sent.body.content
+    views: dict[View, str] = {}
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        views |= _fields(remade, body)
+        views["hex"] = hex_lines(body[: MOST_SHOWN // 8])
+    else:
+        views["json"] = _readable(document)
+    exchange = None if remade.run is None else remade.run.exchange
+    if exchange is not None and exchange.request.sent_text is not None:
+        text = exchange.request.sent_text
+        views["text"] = f"{text.system}\n\n{text.text}" if text.apart and text.system else text.text
+    cut = len(body) > MOST_SHOWN // 8 if "hex" in views else False
+    whole = {name: view[:MOST_SHOWN] for name, view in views.items()}
+    return SentView(sent.method, sent.path, len(body), whole, cut or whole != views)
+
+
+def _fields(remade: Remade, body: bytes) -> dict[View, str]:
+    if remade.adapter is None or remade.run is None or remade.run.exchange is None:
+        return {}
+    return {"fields": _readable(remade.adapter.describe(body))}
+
+
+def _readable(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def hex_lines(data: bytes) -> str:
+    """Returns bytes as lines of their position, sixteen of them, and their characters."""
+    return "\n".join(_hex_line(at, data[at : at + _LINE]) for at in range(0, len(data), _LINE))
+
+
+def _hex_line(at: int, data: bytes) -> str:
+    shown = "".join(chr(one) if 32 <= one < 127 else "." for one in data)
+    return f"{at:08x}  {data.hex(' '):<47}  {shown}"

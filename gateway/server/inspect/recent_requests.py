@@ -1,0 +1,226 @@
+"""Keeps the latest requests of this worker in memory, within bounds: what the inspector shows and `record` saves.
+
+Every chat request has a summary; the newest `keep` that have ended stay. The contents of a request are captured while
+somebody watches (or always, or never); when all together exceed `keep_mb`, the oldest go first, and their summaries say
+so.
+"""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from gateway.core.notices import Notice
+from gateway.inspector.requests import ContentsReader, RequestContents
+from gateway.inspector.summary import Contents, Summary, TokenCounts, cost_of
+from gateway.server.inspect.capture import Capture
+from gateway.server.inspect.capture_observer import CaptureObserver
+from gateway.server.inspect.captured_bytes import CapturedBytes
+from gateway.server.inspect.contents import ContentsStore
+from gateway.server.inspect.kept_requests import (
+    ContentsState,
+    EndedRequest,
+    KeptRequests,
+    KnownRequest,
+    LiveRequest,
+    ended_request,
+    error_code,
+    summary_of,
+)
+from gateway.server.inspect.watchers import Watchers
+from gateway.server.telemetry.request_context import (
+    CHAT,
+    Outcome,
+    RequestContext,
+    RequestObserver,
+)
+from gateway.settings import InspectorSettings, Price
+
+_MOST_RULES: Final = 32
+# Requests begin so many seconds apart, for each worker, or are said to: their numbers then differ. Unix time in a float
+# is exact to a quarter of a microsecond.
+_APART_S: Final = 2e-6
+# So many summaries are made before others have their turn.
+_READ_AT_ONCE: Final = 500
+
+
+class RecentRequests(RequestObserver):
+    """The latest requests. `watchers` are those who want contents now; `price_of` returns the price of a model. The
+    numbers of requests and of changes are microseconds, so that those of the `workers` of a run follow each other: each
+    worker has numbers of its own.
+
+    Every request passes here. While nobody watches, it costs the calls that tests/budget.json counts; what a viewer
+    sees is made when it is asked for."""
+
+    def __init__(self, settings: InspectorSettings) -> None:
+        self.price_of: Callable[[str], Price | None] = lambda model: None
+        self.worker = 1
+        self.workers = 1
+        self.on_end: list[Callable[[ContentsReader], None]] = []
+        self._always = settings.contents == "always"
+        self._watched = settings.contents == "watched"
+        self._most = int(settings.request_mb * 2**20)
+        # In the order of their beginning, and of their end.
+        self._live: dict[RequestContext, LiveRequest] = {}
+        self._ended = KeptRequests(settings.keep)
+        self._contents = ContentsStore(settings.keep, int(settings.keep_mb * 2**20))
+        self.watchers = Watchers(self._live, self._known, self._shown, self._number)
+        # No request begins before this time.
+        self._next = 0.0
+        # The Unix time at which the monotonic clock began.
+        self._epoch_s = time.time() - time.monotonic()
+
+    # --- what a request tells
+
+    def begin(self, context: RequestContext) -> None:
+        if context.route != CHAT:
+            return
+        # A request is known by this time, which no other has; so its number is made only when somebody asks for it.
+        started = context.started
+        if started < self._next:
+            started = self._next
+        self._next = started + _APART_S * self.workers
+        self._live[context] = live = LiveRequest(context, started, started)
+        watched = self.watchers.queues and self.watchers.begin(live)
+        if self._always or self.on_end or (watched and self._watched):
+            live.capture = Capture(context.id, context.method, CapturedBytes(self._most))
+            context.observers = context.observers.joined(CaptureObserver(live.capture))
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        live = self._live.get(context)
+        if live is not None and notice.rule not in live.rules[:_MOST_RULES]:
+            live.rules = (*live.rules, notice.rule)[:_MOST_RULES]
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        if context not in self._live:
+            return
+        live = self._live[context]
+        del self._live[context]
+        live.changed = context.started + context.seconds
+        live.ended = ended_request(live, outcome)
+        self._ended.add(live.ended)
+        if live.capture is not None:
+            self._keep(live, live.capture, outcome)
+        if self.watchers.queues:
+            self.watchers.end(live)
+
+    def _keep(self, live: LiveRequest, capture: Capture, outcome: Outcome) -> None:
+        """Keeps the contents of a request that ends, and passes them to those who save them."""
+        capture.end()
+        self._contents.add(live.started, capture)
+        if self.on_end:
+            read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
+            for save in self.on_end:
+                save(read)
+
+    # --- what a viewer asks
+
+    def _known(self) -> Iterator[KnownRequest]:
+        """Yields all requests, newest first; of those with the same id, which a client may choose twice, the newest."""
+        ids: set[str] = set()
+        live: Iterable[KnownRequest] = [*reversed(self._live.values())]
+        for one in heapq.merge(live, self._ended, key=lambda known: known.started, reverse=True):
+            if one.id not in ids:
+                ids.add(one.id)
+                yield one
+
+    def listed(self, before: int | None = None, limit: int = 200) -> list[Summary]:
+        """Returns the summaries of the newest requests, newest first, at most so many; `before`: only those that began
+        before the one of this `seq`."""
+        return self.page(self._known(), before, limit)
+
+    async def found(self, matches: Callable[[Summary], bool]) -> list[KnownRequest]:
+        """Returns the requests that match, newest first. Others are served meanwhile."""
+        found: list[KnownRequest] = []
+        for number, known in enumerate(self._known(), 1):
+            if matches(self._summary(known)):
+                found.append(known)
+            if number % _READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
+    def page(self, found: Iterable[KnownRequest], before: int | None, limit: int) -> list[Summary]:
+        """Returns the summaries of these requests as `listed` does."""
+        older = (known for known in found if before is None or self._number(known.started) < before)
+        return [self._shown(known) for known in islice(older, limit)]
+
+    @property
+    def total(self) -> int:
+        """How many requests are here."""
+        return len(self._live) + len(self._ended)
+
+    def capture_reader(self, known: KnownRequest) -> Callable[[], Capture] | None:
+        """Returns what reads the capture of a request so far as it has come, in any thread; None: it is not here."""
+        if isinstance(known, EndedRequest):
+            return self._contents.reader(known.started)
+        if known.capture is None:
+            return None
+        capture = known.capture.copied()
+        return lambda: capture
+
+    def previous(self, conversation: str, before: int) -> Summary | None:
+        """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
+        live = (one.started for one in self._live.values() if self.state_of(one).conversation == conversation)
+        known = (*live, *self._contents.of_conversation(conversation))
+        earlier = {started for started in known if self._number(started) < before}
+        if not earlier:
+            return None  # so that the records of other requests are not read for the first one of a conversation
+        return next((self._shown(known) for known in self._known() if known.started in earlier), None)
+
+    def summary(self, request_id: str) -> Summary | None:
+        """Returns the summary of a request, or None for one that is not here."""
+        known = self._find(request_id)
+        return None if known is None else self._shown(known)
+
+    def _find(self, request_id: str) -> KnownRequest | None:
+        """Returns the newest request with this id."""
+        found: list[KnownRequest] = [live for live in self._live.values() if live.id == request_id]
+        if (ended := self._ended.with_id(request_id)) is not None:
+            found.append(ended)
+        return max(found, key=lambda known: known.started, default=None)
+
+    def reader(self, request_id: str) -> ContentsReader | None:
+        """Returns what reads the contents of a request so far as they have come. None: they are not here; its summary
+        says why."""
+        known = self._find(request_id)
+        read = None if known is None else self.capture_reader(known)
+        if known is None or read is None:
+            return None
+        phase = known.context.phase if isinstance(known, LiveRequest) else ""
+        return partial(_contents, read, known.outcome, known.tokens, phase)
+
+    def clear(self) -> None:
+        """Forgets all requests that have ended."""
+        self._ended.clear()
+        self._contents.clear()
+
+    def _number(self, at: float) -> int:
+        """Returns the number of what happened at this time."""
+        return int((at + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
+
+    def _shown(self, known: KnownRequest) -> Summary:
+        summary = self._summary(known)
+        cost = cost_of(known.tokens, self.price_of(summary.model))
+        return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
+
+    def _summary(self, known: KnownRequest) -> Summary:
+        return summary_of(known, self._number(known.started), self.state_of(known), self._epoch_s, self.worker)
+
+    def state_of(self, known: KnownRequest) -> ContentsState:
+        """Returns what is known of the contents of a request without reading them."""
+        if isinstance(known, EndedRequest):
+            missing: Contents = "evicted" if known.captured else "never_kept"
+            return self._contents.state_of(known.started) or ContentsState(missing)
+        capture = known.capture
+        return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
+
+
+def _contents(read: Callable[[], Capture], outcome: Outcome, tokens: TokenCounts | None, phase: str) -> RequestContents:
+    capture = read()
+    interaction = capture.interaction(outcome.status, error_code(outcome), phase, tokens)
+    return RequestContents(interaction, capture.secrets, None if tokens is None else tokens.cached)
