@@ -17,7 +17,7 @@ from gateway.capabilities.request_fields import (
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import ALL_CONTENT, Conversation
-from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
+from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
     Event,
     Finish,
@@ -255,10 +255,13 @@ class Exchange:
             return self._emit(error.take_events(), error)
         events = self._emit(events)
         if not self.finished:
-            truncated = BackendTruncated("The backend's response ended before it was complete.")
-            truncated.keep(events)
-            raise truncated
+            raise _truncated(events)
         return events
+
+    def check_complete(self, events: list[Event]) -> None:
+        """Raises BackendTruncated, which keeps these last events, for a response that is not complete."""
+        if not self.finished:
+            raise _truncated(events)
 
     def _decoded_end(self, trailers: Mapping[str, str]) -> list[Event]:
         if not trailers or not hasattr(self._decoder, "trailers"):
@@ -269,6 +272,12 @@ class Exchange:
         except BackendError as error:
             error.keep(events)
             raise
+
+    def end(self, events: list[Event]) -> list[Event]:
+        """Ends the response: nothing more of it is read. Returns its last events with what is estimated of its tokens.
+        Raises BackendTruncated for one that is not complete."""
+        self.check_complete(events)
+        return [*events, *self.estimate()] if self.uncounted else events
 
     def estimate(self) -> tuple[Event, ...]:
         """Returns the events after a complete response: nothing unless `uncounted`."""
@@ -358,6 +367,12 @@ class Exchange:
         if reported in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
         return reported
+
+
+def _truncated(events: list[Event]) -> BackendTruncated:
+    truncated = BackendTruncated(INCOMPLETE)
+    truncated.keep(events)
+    return truncated
 
 
 def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conversation:

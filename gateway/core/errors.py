@@ -176,6 +176,10 @@ class BackendProtocolError(BackendError):
     code = "upstream_invalid_event"
 
 
+# What a client is told of a response that breaks off.
+INCOMPLETE: Final = "The backend's response ended before it was complete."
+
+
 class BackendTruncated(BackendError):
     """The bytes ended before a finish event: never a success."""
 

@@ -217,9 +217,7 @@ class _Run:
             if close is None and not exchange.finished:
                 raise self._external()
             events = self._decoded(answer, exchange, None, close.trailers if close is not None else {})
-        if not exchange.finished:
-            raise BackendTruncated("The backend's response ended before it was complete.")
-        last = [*events, *exchange.estimate()] if exchange.uncounted else events
+        last = exchange.end(events)
         self._record(last)
         answer.finish(last)
 

@@ -30,6 +30,7 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.deadlines import (
     ClientDisconnected,
     Deadlines,
@@ -189,15 +190,9 @@ class GenerateEndpoint:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
         context.connect(backend, exchange)
-        credential = backend.credential.ready
-        if credential is None:
-            credential = await backend.credential.headers()
-        answer = await self._send(context, backend, exchange.request, credential, deadlines)
-        if answer.status == 401 and backend.credential.refreshable:
-            answer.close()
-            # The request may be sent again, since after a 401 nothing has run.
-            await backend.credential.refresh(credential)
-            answer = await self._send(context, backend, exchange.request, await backend.credential.headers(), deadlines)
+        answer = await with_credential(
+            backend.credential, lambda headers: self._send(context, backend, exchange.request, headers, deadlines)
+        )
         context.waited += monotonic() - now
         for wrap in context.observers.answer:
             answer = wrap(context, answer)

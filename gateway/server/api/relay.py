@@ -11,7 +11,6 @@ from gateway.core.events import Event
 from gateway.exchange import Exchange
 from gateway.server.api.responders import Responder
 from gateway.server.telemetry.request_context import RequestContext
-from gateway.server.upstream.backend_faults import truncated
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import Deadlines, idle_timeout
@@ -66,13 +65,14 @@ async def relay(
             if over:
                 trailers = answer.trailers
                 events = await _in_thread(deadlines, exchange.close, trailers) if large else exchange.close(trailers)
+            over = over or (exchange.done and not answer.keeps)
+            if over:
+                events = exchange.end(events)
         except BackendError as error:
             await writer.rescue(error.take_events(), opens=error.opens)
             raise
-        if over or (exchange.done and not answer.keeps):
-            if not exchange.finished:
-                raise truncated()
-            await writer.finish([*events, *exchange.estimate()] if exchange.uncounted else events)
+        if over:
+            await writer.finish(events)
             return
         if exchange.finished and until is None:
             until = monotonic() + REST_S

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.core.backend_status import NO_RETRY, status_error
-from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, BackendUnavailable
+from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, BackendUnavailable
 from gateway.server.upstream.http.errors import (
     ConnectError,
     ConnectTimeout,
@@ -23,7 +23,7 @@ from gateway.server.upstream.http.errors import (
 
 def truncated() -> BackendTruncated:
     """Returns the error for a body that ended, or whose framing broke, before the response was complete."""
-    return BackendTruncated("The backend's response ended before it was complete.")
+    return BackendTruncated(INCOMPLETE)
 
 
 def _hung_up() -> BackendError:

@@ -7,9 +7,9 @@ from typing import TypeAlias
 from gateway.core.errors import BackendTimeout
 from gateway.core.events import Event
 from gateway.exchange import Exchange
-from gateway.server.upstream.backend_faults import truncated
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.timeout_header import timeout_header
 from gateway.server.upstream.transport import Transport
 
@@ -38,13 +38,11 @@ async def complete(
 async def _complete(
     transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float, watch: Watch
 ) -> list[Event]:
-    credential = await backend.credential.headers()
-    answer = await _send(transport, backend, exchange, credential, deadline_s)
-    if answer.status == 401 and backend.credential.refreshable:
-        answer.close()
-        await backend.credential.refresh(credential)
-        answer = await _send(transport, backend, exchange, await backend.credential.headers(), deadline_s)
-    answer = watch(answer)
+    answer = watch(
+        await with_credential(
+            backend.credential, lambda headers: _send(transport, backend, exchange, headers, deadline_s)
+        )
+    )
     try:
         body = b"" if answer.status == 200 else await answer.read_error()
         exchange.on_response_head(answer.status, answer.headers, body)
@@ -61,8 +59,7 @@ async def _read(answer: BackendResponse, exchange: Exchange) -> list[Event]:
     while not exchange.done and (data := await answer.read()):
         events += exchange.feed(data)
     events += exchange.close(answer.trailers)
-    if not exchange.finished:
-        raise truncated()
+    exchange.check_complete(events)
     return events
 
 

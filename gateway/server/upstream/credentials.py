@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,6 +18,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.server.log.logger import LOGGER
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.http.headers import check_header, is_header_value
 from gateway.settings import BackendSettings, RefreshCredential, secret
 
@@ -59,6 +60,22 @@ class Credential(Protocol):
     def redact(self, text: str) -> str:
         """Returns the text without them."""
         ...
+
+
+async def with_credential(
+    credential: Credential, send: Callable[[Mapping[str, str]], Awaitable[BackendResponse]]
+) -> BackendResponse:
+    """Returns the response of the request that `send` sends with the headers given. A 401 refreshes the credential once
+    where that is possible; the request may be sent again, since after a 401 nothing has run. Raises BackendError."""
+    headers = credential.ready
+    if headers is None:
+        headers = await credential.headers()
+    response = await send(headers)
+    if response.status != 401 or not credential.refreshable:
+        return response
+    response.close()
+    await credential.refresh(headers)
+    return await send(await credential.headers())
 
 
 class StaticCredential:
