@@ -1,7 +1,7 @@
 """Logs one request to a backend as the DEBUG block between two banners that people grep for."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gateway.core.conversation import Conversation
@@ -14,6 +14,17 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import redact_secrets
 
 BODY_CAP: Final = 64 * 1024
+# The name of each built-in adapter in the block, which people search for. That of another one is the name in the
+# settings, of `module:Class` the class.
+API_NAMES: Final[Mapping[str, str]] = {
+    "anthropic_messages": "AnthropicMessages",
+    "gemini": "Gemini",
+    "openai_chat": "OpenAIChat",
+    "openai_responses": "OpenAIResponses",
+    "proto": "Proto",
+    "text": "Text",
+    "warp": "Warp",
+}
 
 
 def log_request(
@@ -24,10 +35,10 @@ def log_request(
     if not LOGGER.isEnabledFor(logging.DEBUG):
         return
     results, history = count(exchange.conversation)
-    family = type(backend.adapter).__name__.removesuffix("Adapter")
+    api = api_name(backend.settings.adapter)
     lines = [
         BANNER,
-        f"[{family} Request] Submitting to {family} API:",
+        f"[{api} Request] Submitting to {api} API:",
         f"  Tool results: {results}",
         f"  History messages: {history}",
         f"  Backend: {backend.name}, {exchange.request.path}, {len(exchange.request.body)} bytes",
@@ -38,6 +49,11 @@ def log_request(
         lines.append(f"  Client request: {redact_keys(backend.redact(redact_secrets(text, *secrets)))}")
     for line in (*lines, BANNER):
         LOGGER.debug("%s", line, extra={"request_id": context.id})
+
+
+def api_name(adapter: str) -> str:
+    """Returns the name of a backend's API in the block, by the adapter's name in the settings."""
+    return API_NAMES.get(adapter) or adapter.rpartition(":")[2].removesuffix("Adapter")
 
 
 def count(conversation: Conversation) -> tuple[int, int]:
