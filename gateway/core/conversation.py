@@ -253,6 +253,8 @@ class Conversation(msgspec.Struct, frozen=True):
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
     to a backend of the same dialect, which receives `params` unchanged. Any other dialect writes canonical names only.
+
+    `ends_with_result`: the last message of the client is a tool result, wherever repair has put it, or if it dropped it.
     """
 
     turns: tuple[Turn, ...]
@@ -274,3 +276,4 @@ class Conversation(msgspec.Struct, frozen=True):
     object_arguments: bool | frozenset[str] = False
     own_fields: tuple[str, ...] = ()
     keeps: StateRule | None = None
+    ends_with_result: bool = False
