@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import public_text, reported_error, status_error
+from gateway.core.backend_status import public_text, reported_error, stated_status, status_error
 from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
@@ -62,7 +62,7 @@ def reported_failure(failure: Json) -> BackendError:
     502."""
     fields = failure if isinstance(failure, dict) else {"message": failure}
     code, kind = fields.get("code"), _text(fields.get("type"))
-    status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
+    status = stated_status(code) or _MEANT.get(_text(code) or kind or "")
     return reported_error(status, message=message_of(fields), code=_text(code) or kind, fields=fields)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from gateway.core.backend_status import reported_error, status_error
+from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
@@ -29,8 +29,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 def reported_failure(said: Json) -> BackendError:
     """Decode an `error` inside a response with status 200. It gets the status that it stands for, else 502."""
     fields = said if isinstance(said, dict) else {"message": said}
-    status = fields.get("code")
-    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+    status = stated_status(fields.get("code"))
+    if status is not None:
         return _failure(status, {}, fields)
     return reported_error(None, message=_text(fields.get("message")), fields=fields)
 

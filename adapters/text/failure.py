@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.openai_errors import message_of
-from gateway.core.backend_status import reported_error, status_error
+from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
@@ -26,10 +26,8 @@ def reported_failure(failure: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
     fields = _find({"error": failure})
-    code = fields.get("code")
-    if not isinstance(code, int) or isinstance(code, bool):
-        code = _MEANT.get(_text(fields.get("type")) or "")
-    return reported_error(code, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
+    status = stated_status(fields.get("code")) or _MEANT.get(_text(fields.get("type")) or "")
+    return reported_error(status, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
 
 
 def _find(document: Json) -> Mapping[str, Json]:

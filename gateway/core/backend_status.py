@@ -20,7 +20,7 @@ from gateway.core.context_length import (
     TooLong,
     read_too_long,
 )
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
 from gateway.core.notices import Notice
 from gateway.core.secrets import redact_keys
@@ -38,6 +38,31 @@ KNOWN_CODES: Final = frozenset(
 _TELL_LENGTH: Final = frozenset({400, 413, 422})
 # These statuses ask for a later request.
 _BUSY: Final = frozenset({429, 503})
+# The words with which providers refuse a key: as code, type or status of an error, and at the beginning of its message.
+_KEY_KINDS: Final = frozenset(
+    {
+        "auth_error",
+        "authentication_error",
+        "authentication_failed",
+        "invalid_api_key",
+        "invalid_authentication",
+        "invalid_authentication_error",
+        "invalidapikey",
+        "permission_denied",
+        "permission_error",
+        "unauthenticated",
+        "unauthorized",
+        "wrong_api_key",
+    }
+)
+_KEY_WORDS: Final = re.compile(
+    r"(?:(?:incorrect|invalid|wrong|expired|missing|no) (?:x-)?(?:api|subscription)[ -]key"
+    r"|(?:the |your )?api key (?:is )?(?:not valid|invalid|incorrect|wrong|expired|missing)"
+    r"|(?:invalid )?authentication (?:fails|failed|error|token|parameter)|invalid authentication|身份验证失败"
+    r"|no auth credentials|access denied due to invalid subscription key|unauthorized\W*$)",
+    re.IGNORECASE,
+)
+_UNAUTHORIZED: Final = 401
 # An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -138,12 +163,14 @@ def status_error(
     passed on, cut and without secrets, only where the client can act on it; a failure of the backend itself gets a
     fixed sentence. A prompt that is too long is a 400 `context_length_exceeded` in words that every client knows.
 
+    A key that a 400 refuses in the words of its provider is a 401.
+
     `retry-after` and `retry-after-ms` are kept when they are well formed; where a retry may succeed, a 429 and a 503
     have a `retry-after` of whole seconds, at least one: Codex gives up at once without it.
     """
     too_long = read_too_long(message or "", code, fields) if status in _TELL_LENGTH else None
     if too_long is None:
-        return _status_error(status, headers, message, code)
+        return _status_error(_meant(status, message, code, fields) or status, headers, message, code)
     return _too_long_error(too_long, message, f"; it said: {public_text(message)}" if message else "")
 
 
@@ -152,6 +179,7 @@ def reported_error(
 ) -> BackendError:
     """Returns the error for one inside a response with status 200. It gets the status that it stands for, if that is
     one of an error; otherwise 502, or 400 for a prompt that is too long."""
+    status = _meant(status, message, code, fields)
     tells = status is None or status in _TELL_LENGTH
     too_long = read_too_long(message or "", code, fields) if tells else None
     if too_long is not None:
@@ -162,6 +190,22 @@ def reported_error(
     error = BackendRejected("The backend reported an error in its response.")
     error.words = message or ""
     return error
+
+
+def stated_status(code: Json) -> int | None:
+    """Returns the status that an error names as its code, as a number or in digits. None: the code is none."""
+    if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit():
+        code = int(code)
+    return code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599 else None
+
+
+def _meant(status: int | None, message: str | None, code: str | None, fields: JsonObject) -> int | None:
+    """Returns the status, or that of a refused key for an error that says so under no status or under 400."""
+    if status not in (None, 400):
+        return status
+    kinds = [code, fields.get("type"), fields.get("status")]
+    refused = not _KEY_KINDS.isdisjoint([kind.lower() for kind in kinds if isinstance(kind, str)])
+    return _UNAUTHORIZED if refused or (message and _KEY_WORDS.match(message)) else status
 
 
 def _too_long_error(too_long: TooLong, message: str | None, told: str) -> BackendError:

@@ -254,7 +254,7 @@ class Conversation(msgspec.Struct, frozen=True):
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
     to a backend of the same dialect, which receives `params` unchanged. Any other dialect writes canonical names only.
 
-    `ends_with_result`: the last message of the client is a tool result, wherever repair has put it, or if it dropped it.
+    `ends_with_result`: the last message of the client is a tool result, wherever repair put it, or if it dropped it.
     """
 
     turns: tuple[Turn, ...]
