@@ -225,7 +225,7 @@ class ChunkReader:
         self.finished = True
 
     def _usage(self, chunk: Json, events: list[Event]) -> None:
-        if isinstance(chunk, dict) and isinstance(usage := chunk.get("usage"), dict):
+        if isinstance(chunk, dict) and (usage := _usage_of(chunk)) is not None:
             events.append(_decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
@@ -258,6 +258,20 @@ def _with_second_name(delta: dict[str, Json], unknown: JsonObject) -> JsonObject
     """Return the unknown fields with `reasoning` where it stands beside `reasoning_content`, which is the one read."""
     again = delta["reasoning"]
     return {**unknown, "reasoning": again} if again and delta.get("reasoning_content") else unknown
+
+
+def _usage_of(chunk: dict[str, Json]) -> dict[str, Json] | None:
+    """Return the usage of a chunk. Some providers have it at another place of a stream: Groq in `x_groq` of its last
+    chunk, Kimi in its last choice (the API references of both)."""
+    usage = chunk.get("usage")
+    if isinstance(usage, dict):
+        return usage
+    choices = chunk.get("choices")
+    last = choices[-1] if isinstance(choices, list) and choices else None
+    for holder in (chunk.get("x_groq"), last):
+        if isinstance(holder, dict) and isinstance(usage := holder.get("usage"), dict):
+            return usage
+    return None
 
 
 def _decode_usage(usage: dict[str, Json]) -> UsageReport:
