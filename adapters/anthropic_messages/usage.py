@@ -50,7 +50,7 @@ class TokenCounts:
         return details or EMPTY
 
     def _named(self, names: dict[str, str]) -> dict[str, Json]:
-        found = {
+        found: dict[str, Json] = {
             name: self._counts[count]
             for count, name in names.items()
             if self._counts.get(count) or name in self._reported

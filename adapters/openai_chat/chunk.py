@@ -183,8 +183,11 @@ class ChunkReader:
         """Read the reasoning under its name."""
         name: ReasoningField = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
         reasoning = delta.get(name)
-        if isinstance(reasoning, str) and reasoning:
-            events.append(ReasoningDelta(reasoning, name))
+        if isinstance(reasoning, str):
+            if reasoning:
+                events.append(ReasoningDelta(reasoning, name))
+        elif reasoning is not None:
+            self._note(events, "dropped", "PART_UNKNOWN", "reasoning that is not text")
 
     def _tracker(self) -> CallTracker:
         """Create the tracker on first use, because most responses make no call."""
@@ -201,10 +204,20 @@ class ChunkReader:
                 case {"type": "text", "text": str(text)}:
                     self._spoken = self._spoken or bool(text)
                     events += [TextDelta(text)] if text else []
-                case {"type": "thinking", "thinking": thinking}:
-                    events += [ReasoningDelta(text)] if (text := _thought(thinking)) else []
+                case {"type": "thinking", "thinking": str() | [*_] as thinking}:
+                    self._thought(thinking, events)
                 case _:
                     self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
+
+    def _thought(self, thinking: str | list[Json], events: list[Event]) -> None:
+        """Read the thinking of a part: a text, or parts of text in turn."""
+        parts: list[Json] = [{"text": thinking}] if isinstance(thinking, str) else thinking
+        for part in parts:
+            text = part.get("text") if isinstance(part, dict) else None
+            if not isinstance(text, str):
+                self._note(events, "dropped", "PART_UNKNOWN", "reasoning that is not text")
+            elif text:
+                events.append(ReasoningDelta(text))
 
     def _stop(self, choice: dict[str, Json]) -> str | None:
         """Return the client's stop sequence that ended the response, if the choice names it."""
@@ -233,14 +246,6 @@ class ChunkReader:
         if rule not in self._noted:
             self._noted |= {rule}
             events.append(Notice("backend", action, rule, detail, level="warning"))
-
-
-def _thought(thinking: Json) -> str:
-    if isinstance(thinking, str):
-        return thinking
-    parts = thinking if isinstance(thinking, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _text(value: Json) -> str | None:

@@ -44,7 +44,11 @@ def test_later_counts_complete_earlier_ones() -> None:
 
 _CACHED: list[tuple[Json, Json, tuple[int, int, int]]] = [
     # Counts of the start and the end of a message, and the uncached, read and written tokens that then hold.
-    ({"input_tokens": 20, "cache_read_input_tokens": 80}, {"input_tokens": 100, "cache_read_input_tokens": 0}, (100, 0, 0)),
+    (
+        {"input_tokens": 20, "cache_read_input_tokens": 80},
+        {"input_tokens": 100, "cache_read_input_tokens": 0},
+        (100, 0, 0),
+    ),
     ({"input_tokens": 20, "cache_creation_input_tokens": 80}, {"cache_creation_input_tokens": 0}, (20, 0, 0)),
     ({"input_tokens": 100}, {"input_tokens": 20, "cache_read_input_tokens": 80}, (20, 80, 0)),
     ({"input_tokens": 5, "cache_read_input_tokens": 80}, {"output_tokens": 7}, (5, 80, 0)),
@@ -58,7 +62,7 @@ def test_the_end_of_a_message_corrects_the_cache_counts_of_its_start(
     wire = sse(start(first), *block(0, TEXT, *text("Hello")), *end(usage=last))
     reports = [event for event in replay(MessagesDecoder(1 << 16), [wire]) if isinstance(event, UsageReport)]
     usage = functools.reduce(merge_usage, reports)
-    uncached, read, written = counts
+    _, read, written = counts
     made = messages.usage_object(usage)
     assert (made["input_tokens"], made["cache_read_input_tokens"], made["cache_creation_input_tokens"]) == counts
     assert usage.prompt_tokens == sum(counts)

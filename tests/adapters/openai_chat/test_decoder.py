@@ -65,7 +65,10 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
         [START, TextDelta("Hello"), Finish("stop", "stop"), UsageReport(1, 2, 3)],
     ),
     "usage in a field of Groq": (
-        sse(chunk({"content": "a"}), chunk({}, "stop", x_groq={"id": "r", "usage": {"prompt_tokens": 1, "total_time": 2}})),
+        sse(
+            chunk({"content": "a"}),
+            chunk({}, "stop", x_groq={"id": "r", "usage": {"prompt_tokens": 1, "total_time": 2}}),
+        ),
         [
             START,
             TextDelta("a"),
@@ -75,7 +78,9 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
         ],
     ),
     "usage in a choice, as Kimi sends it": (
-        sse(_with_usage({"content": "a"}, None, None), _with_usage({}, "stop", {"prompt_tokens": 1, "cached_tokens": 2})),
+        sse(
+            _with_usage({"content": "a"}, None, None), _with_usage({}, "stop", {"prompt_tokens": 1, "cached_tokens": 2})
+        ),
         [
             START,
             TextDelta("a"),
