@@ -16,6 +16,7 @@ from gateway.capabilities.request_fields import (
     watched_sequences,
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
+from gateway.core.backend_status import names_model, unknown_url
 from gateway.core.conversation import ALL_CONTENT, Conversation, NamedTool
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
@@ -199,7 +200,10 @@ class Exchange:
         if status != 200:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
-            error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
+            shown = body[:SHOWN_BODY].decode("utf-8", "replace")
+            error.words = error.words or shown
+            if error.code == "model_not_found" and not names_model(shown, self.conversation.model):
+                error = unknown_url(self.request.path, error.words)
             raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):

@@ -63,6 +63,16 @@ _KEY_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _UNAUTHORIZED: Final = 401
+# What servers and providers say about a path that they do not serve (OpenAI, Groq, Mistral, Express), and about a model
+# (OpenRouter calls it an endpoint, Azure a deployment; Connect's code says that a method of the service found nothing).
+_URL_WORDS: Final = re.compile(
+    r"invalid url|unknown(?: request)?[ _]url|requested url|url\.not_found|no route matched|cannot (?:post|get) /"
+    r"|unexpected endpoint|(?:file|page|path|route) not found|no such (?:path|route)",
+    re.IGNORECASE,
+)
+_MODEL_WORDS: Final = re.compile(
+    r"\bmodels?(?:\b|_)|deployment|no endpoints found|\"code\":\s*\"not_found\"", re.IGNORECASE
+)
 # An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -94,6 +104,15 @@ _TOO_SLOW: Final = _Fault(
 _OVERLOADED: Final = _Fault(503, "upstream", "upstream_overloaded", "The backend is overloaded.")
 _CREDENTIAL: Final = _Fault(
     502, "upstream", "upstream_auth_error", "The backend refused the gateway's credential.", retries=False
+)
+
+# A 404 that names no model.
+_ADDRESS: Final = _Fault(
+    502,
+    "upstream",
+    "upstream_unknown_url",
+    "The backend knows no such address: its base_url is wrong, or the path behind it",
+    retries=False,
 )
 
 FAULTS: Final[Mapping[int, _Fault]] = {
@@ -172,6 +191,24 @@ def status_error(
     if too_long is None:
         return _status_error(_meant(status, message, code, fields) or status, headers, message, code)
     return _too_long_error(too_long, message, f"; it said: {public_text(message)}" if message else "")
+
+
+def unknown_url(path: str, words: str) -> BackendError:
+    """Returns the error for a 404 at this path below the backend's `base_url`; `words` are those of the backend."""
+    message = f"{_ADDRESS.sentence} ({public_text(path)})."
+    error = BackendRejected(message, status=_ADDRESS.status, kind=_ADDRESS.kind, code=_ADDRESS.code, headers=NO_RETRY)
+    error.words = words
+    return error
+
+
+def names_model(body: str, model: str) -> bool:
+    """Returns whether the body of a 404 is about a model: it names this one, or speaks of one. A page, and words about
+    the URL, which may hold the model's name, are about the address."""
+    if body.lstrip().startswith("<") or _URL_WORDS.search(body):
+        return False
+    return bool(_MODEL_WORDS.search(body)) or (
+        model != "" and re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w-])", body) is not None
+    )
 
 
 def reported_error(
