@@ -79,10 +79,14 @@ class ChunkReader:
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
-            self._note(events, "added", "FINISH_REASON_MISSING", "a whole response without a finish reason")
-            self._finish("stop", None, events)
+            self.finish(events)
         self._usage(answer, events)
         return events
+
+    def finish(self, events: list[Event]) -> None:
+        """Complete a response that ended without a finish reason."""
+        self._note(events, "added", "FINISH_REASON_MISSING", "a response that is complete has no finish reason")
+        self._finish("stop", None, events)
 
     def _open(self, chunk: Json) -> tuple[list[Event], list[Json]]:
         if not isinstance(chunk, dict):
@@ -93,9 +97,9 @@ class ChunkReader:
             raise reported_failure(chunk)
         events: list[Event] = []
         choices = chunk.get("choices")
+        if not choices and (failure := minimax_failure(chunk.get("base_resp"))):
+            raise failure
         if choices is None:
-            if failure := minimax_failure(chunk.get("base_resp")):
-                raise failure
             if not isinstance(chunk.get("usage"), dict):
                 self.words = message_of(chunk) or self.words
                 self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is not a chunk of a response")
