@@ -103,7 +103,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: Literal["anywhere", "first"] = "anywhere"
     first_turn: Literal["any", "user"] = "any"
     last_turn: Literal["any", "user"] = "any"
-    finish_reason: Literal["required", "optional"] = "required"
     alternation: Literal["free", "strict"] = "free"
     user_after_tool: Literal["allow", "bridge"] = "allow"
     choice_fields: Literal["keep", "drop"] = "keep"
@@ -115,6 +114,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
     state: StateRule | None = None
+    finish_reason: Literal["required", "optional"] = "required"
 
 
 # "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
