@@ -50,7 +50,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
         document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
-    fields = _find(document)
+    fields = error_of(document)
     error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
     if error.status == status < 500 and (param := _text(fields.get("param"))):
         error.param = public_text(param)
@@ -74,8 +74,9 @@ def minimax_failure(said: Json) -> BackendError | None:
     return reported_error(_MINIMAX.get(status, 502), message=message_of(said))
 
 
-def _find(document: Json) -> dict[str, Json]:
-    """Return the error object: `{"error": {...}}`, the same in a list (Gemini), or flat fields (some servers)."""
+def error_of(document: Json) -> dict[str, Json]:
+    """Return the error object of a body: `{"error": {...}}`, the same in a list (Gemini), `base_resp` (MiniMax), or
+    flat fields, among them a text `error` (xAI, LM Studio and other servers)."""
     if isinstance(document, list) and document:
         document = document[0]
     if not isinstance(document, dict):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from adapters.openai_errors import error_of, message_of
 from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
@@ -21,9 +22,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     # Without `alt=sse` the error of a stream is the element of an array.
-    found = document[0] if isinstance(document, list) and document else document
-    error = found.get("error") if isinstance(found, dict) else None
-    return _failure(status, headers, error if isinstance(error, dict) else {})
+    return _failure(status, headers, error_of(document))
 
 
 def reported_failure(said: Json) -> BackendError:
@@ -32,11 +31,11 @@ def reported_failure(said: Json) -> BackendError:
     status = stated_status(fields.get("code"))
     if status is not None:
         return _failure(status, {}, fields)
-    return reported_error(None, message=_text(fields.get("message")), fields=fields)
+    return reported_error(None, message=message_of(fields), fields=fields)
 
 
 def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> BackendError:
-    message = _text(said.get("message"))
+    message = message_of(said)
     known = headers
     for detail in _details(said):
         if _text(detail.get("reason")) in KEY_REASONS:

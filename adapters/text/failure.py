@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.openai_errors import message_of
+from adapters.openai_errors import error_of, message_of
 from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
@@ -31,14 +31,9 @@ def reported_failure(failure: Json) -> BackendError:
 
 
 def _find(document: Json) -> Mapping[str, Json]:
-    """Return the error fields: `{"error": {...}}`, `{"error": "..."}` with fields beside it, `{"detail": ...}`, or the
-    fields themselves."""
-    if not isinstance(document, dict):
-        return {}
-    error = document.get("error")
-    if isinstance(error, dict):
-        return error
-    return {**document, "message": error, "type": document.get("error_type")} if isinstance(error, str) else document
+    """Return the error fields; TGI names the type of a text `error` beside it."""
+    fields = error_of(document)
+    return {**fields, "type": fields["error_type"]} if "error_type" in fields else fields
 
 
 def _text(value: Json) -> str | None:
