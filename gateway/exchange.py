@@ -16,7 +16,8 @@ from gateway.capabilities.request_fields import (
     watched_sequences,
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
-from gateway.core.conversation import ALL_CONTENT, Conversation
+from gateway.core.backend_status import names_model, unknown_url
+from gateway.core.conversation import ALL_CONTENT, Conversation, NamedTool
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
     Event,
@@ -40,6 +41,7 @@ from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.history.system_reminders import keep_in_place
 from gateway.response.argument_check import ArgumentCheck
+from gateway.response.forced_call import ForcedCallCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.single_call import SingleCallFilter
@@ -161,8 +163,11 @@ class Exchange:
         self._stop = StopMatcher(watched) if watched else None
         one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
         single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
+        forced = None
+        if conversation.tool_choice not in ("auto", "none") and (passes or "tool_choice" not in prompts):
+            forced = _forced_call(self.prepared.conversation, policy)
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, single, self._stop, self._check, self._readable)
+        filters = (self._guard, single, self._stop, self._check, forced, self._readable)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
@@ -195,7 +200,10 @@ class Exchange:
         if status != 200:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
-            error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
+            shown = body[:SHOWN_BODY].decode("utf-8", "replace")
+            error.words = error.words or shown
+            if error.code == "model_not_found" and not names_model(shown, self.conversation.model):
+                error = unknown_url(self.request.path, error.words)
             raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):
@@ -373,6 +381,17 @@ def _truncated(events: list[Event]) -> BackendTruncated:
     truncated = BackendTruncated(INCOMPLETE)
     truncated.keep(events)
     return truncated
+
+
+def _forced_call(conversation: Conversation, policy: Policy) -> ForcedCallCheck | None:
+    """Returns the check for a client that requires a call of a function; None if another tool would do as well."""
+    choice = conversation.tool_choice
+    if isinstance(choice, NamedTool):
+        required = choice.name in [tool.name for tool in conversation.tools]
+    else:
+        required = choice == "required" and bool(conversation.tools) and not conversation.other_tools
+    param = conversation.paths.param("tool_choice")
+    return ForcedCallCheck(choice, param, fails=policy.forced_tools == "error") if required else None
 
 
 def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conversation:

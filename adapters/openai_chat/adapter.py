@@ -67,6 +67,7 @@ class OpenAIChatAdapter:
             conversation.sampling.stop,
             passes=conversation.dialect == DIALECT,
             keeps=conversation.keeps,
+            finish_optional=conversation.finish_optional,
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

@@ -84,6 +84,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `trim_step`: once a limit is exceeded, this many messages (or results) are removed at once, so that a growing
       conversation keeps its beginning, and the backend its prompt cache, for as many turns. 1 keeps as much as the
       limits allow; a larger step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
+    - `forced_tools`: what becomes of a response without the call that `tool_choice` requires, where the backend has a
+      field for it.
     - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
     """
 
@@ -102,6 +104,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: Profile = NEUTRAL
     recent_tool_results: RecentToolResults = RecentToolResults()
     loop_guard: LoopGuard = LoopGuard()
+    forced_tools: Literal["notice", "error"] = "notice"
 
     def __post_init__(self) -> None:
         """Raises ValueError for a step below 1."""

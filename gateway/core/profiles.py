@@ -68,6 +68,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `system`: `first` where only the leading message may be a system message: later ones are sent at their place, as
       marked text of the user.
     - `first_turn`: `user` where the first message after the system messages must be the user's.
+    - `finish_reason`: `optional` where a stream that ends with `[DONE]` may have no finish reason.
     - `last_turn`: `user` where the last message that is no system message must not be the assistant's.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
     - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
@@ -113,6 +114,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
     state: StateRule | None = None
+    finish_reason: Literal["required", "optional"] = "required"
 
 
 # "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have

@@ -89,7 +89,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
             " history.call_arguments framing"
         ),
     ),
-    ImportRule("gateway.exchange", _ours(f"{_VALUES} core.tokens adapter capabilities history response tool_calls")),
+    ImportRule(
+        "gateway.exchange",
+        _ours(f"{_VALUES} core.backend_status core.tokens adapter capabilities history response tool_calls"),
+    ),
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
