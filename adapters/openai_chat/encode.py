@@ -7,7 +7,8 @@ import msgspec
 
 from adapters.openai_chat.canonical import canonical_fields, canonical_turn
 from adapters.openai_chat.request_fields import fit_fields
-from adapters.openai_chat.thinking import THINKING, Body
+from adapters.openai_chat.thinking import THINKING
+from adapters.openai_chat.tool_choice import Body
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy

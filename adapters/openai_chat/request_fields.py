@@ -6,7 +6,8 @@ One pass over the body as it is sent, whether the client or the encoder wrote it
 from collections.abc import Iterator
 from typing import Final
 
-from adapters.openai_chat.thinking import EFFORT, Body, fit_thinking
+from adapters.openai_chat.thinking import EFFORT, fit_thinking
+from adapters.openai_chat.tool_choice import Body, changed
 from gateway.core.conversation import Conversation
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Level, Notice
@@ -102,7 +103,7 @@ def _within(body: Body, rules: FieldRules, paths: FieldPaths) -> Iterator[Notice
                 yield _dropped(paths.param(field), f"a limit of {value} is none", level="info")
             elif (nearest := _nearest(value, limits)) != value:
                 body[field] = nearest
-                yield _changed(
+                yield changed(
                     f"{paths.param(field)} {value} is sent as {nearest}: the provider accepts no other", "info"
                 )
 
@@ -118,7 +119,7 @@ def _fitted_to_model(body: Body, rules: ModelRules, paths: FieldPaths) -> Iterat
     if only is not None and any(body.get(name) for name in _TOOLS) and body.get(EFFORT) != only:
         body[EFFORT] = only
         detail = f"{paths.param(EFFORT)} is sent as {only!r}: beside tools, this API accepts no other one of the model"
-        yield _changed(detail, "warning")
+        yield changed(detail, "warning")
     effort = body.get(EFFORT)
     reasons = (rules.default_effort if effort is None else effort) != OFF
     yield from _without_refused(body, rules, paths, "model", "info")
@@ -143,10 +144,6 @@ def _without_lonely(body: Body, rules: RequestRules, paths: FieldPaths) -> Itera
 def _dropped(path: str, reason: str, level: Level = "debug") -> Notice:
     detail = f"{path} is not sent: {reason}"
     return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level=level)
-
-
-def _changed(detail: str, level: Level) -> Notice:
-    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level)
 
 
 def _renamed_to(path: str, name: str) -> Notice:

@@ -1,4 +1,4 @@
-"""Fits what a request says of thinking, and the choice that it forces, to what the provider accepts of each.
+"""Fits what a request says of thinking to what the provider accepts, also beside a call that the request forces.
 
 A client says it by `reasoning_effort`, or by a `thinking` of some type, as clients of Messages do. A switch that the
 client wrote in the provider's own words comes first.
@@ -7,15 +7,13 @@ client wrote in the provider's own words comes first.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from adapters.openai_chat.tool_choice import CHOICE, Body, changed, choice_of, fit_choice, narrow_tools
 from gateway.core.conversation import Conversation, Json
-from gateway.core.notices import Level, Notice
-from gateway.core.request_rules import EFFORTS, OFF, Choice, FieldRules, RequestRules, ThinkingRules, nearest_effort
-
-Body = dict[str, object]
+from gateway.core.notices import Notice
+from gateway.core.request_rules import EFFORTS, OFF, FieldRules, RequestRules, ThinkingRules, nearest_effort
 
 EFFORT: Final = "reasoning_effort"
 THINKING: Final = "thinking"
-_CHOICE: Final = "tool_choice"
 _UNKNOWN: Final = ThinkingRules(default=False)
 
 
@@ -23,17 +21,17 @@ def fit_thinking(body: Body, rules: RequestRules, of_model: FieldRules, conversa
     """Changes the fields that switch thinking and those that force a call, and yields a notice for each change."""
     thinking = of_model.thinking or rules.thinking
     wish = _Wish(body, thinking or _UNKNOWN, conversation)
+    always = of_model.choices or rules.choices
+    beside = (of_model.choices_while_thinking or rules.choices_while_thinking) if wish.thinks else None
     reason = None
-    if isinstance(body.get(_CHOICE), str | dict):
-        choices = of_model.choices or rules.choices
-        while_thinking = of_model.choices_while_thinking or rules.choices_while_thinking
-        forced = _kind(body[_CHOICE])
-        accepted = while_thinking if wish.thinks and while_thinking is not None else choices
-        if forced is not None and accepted is not None and forced not in accepted:
-            if accepted is while_thinking and wish.rules.off is not None and (choices is None or forced in choices):
-                reason = f"the provider accepts no {conversation.paths.param(_CHOICE)} that forces a call beside it"
+    if (accepted := beside or always) is not None:
+        yield from narrow_tools(body, conversation.paths)
+        choice = choice_of(body)
+        if choice is not None and choice not in accepted:
+            if beside is not None and wish.rules.off is not None and (always is None or choice in always):
+                reason = f"the provider accepts no {conversation.paths.param(CHOICE)} that forces a call beside it"
             else:
-                yield from _fit_choice(body, forced, accepted, conversation)
+                yield from fit_choice(body, choice, accepted, conversation.paths)
     if thinking is None:
         return
     if thinking.streamed and wish.thinks and body.get("stream") is not True:
@@ -42,8 +40,7 @@ def fit_thinking(body: Body, rules: RequestRules, of_model: FieldRules, conversa
         yield from wish.grant()
     else:
         wish.switch_off()
-        level: Level = "warning" if wish.asked else "info"
-        yield _changed(f"thinking is switched off: {reason}", level)
+        yield changed(f"thinking is switched off: {reason}", "warning" if wish.asked else "info")
 
 
 class _Wish:
@@ -87,10 +84,10 @@ class _Wish:
             yield self._replaced(EFFORT, self._effort, effort, added)
         if self._mode is None:
             if self._effort is not None and effort is not None and added:
-                yield _changed(f"{self._path(EFFORT)} is sent with {added[0]!r}", "debug")
+                yield changed(f"{self._path(EFFORT)} is sent with {added[0]!r}", "debug")
         elif THINKING in switch:
             if (kind := switch[THINKING]["type"]) != self._mode:
-                yield _changed(f"{self._path(THINKING)} {self._mode} is sent as {kind}", "debug")
+                yield changed(f"{self._path(THINKING)} {self._mode} is sent as {kind}", "debug")
         else:
             yield self._replaced(THINKING, self._mode, None if self._effort is not None else effort, added)
 
@@ -131,50 +128,3 @@ def _merge(body: Body, name: str, value: object, own: object) -> bool:
         return False
     body[name] = value
     return True
-
-
-def _kind(choice: object) -> Choice | None:
-    match choice:
-        case "auto" | "none" | "required":
-            return choice
-        case {"type": "function"}:
-            return "named"
-        case _:
-            return None
-
-
-def _fit_choice(
-    body: Body, forced: Choice, accepted: tuple[Choice, ...], conversation: Conversation
-) -> Iterator[Notice]:
-    path = conversation.paths.param
-    match forced:
-        case "none":
-            for name in (_CHOICE, "tools", "parallel_tool_calls"):
-                if body.pop(name, None) is not None:
-                    detail = f"{path(name)} is not sent: the provider accepts no tool_choice of 'none'"
-                    yield Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="debug")
-            return
-        case "named" if "required" in accepted:
-            named = body[_CHOICE]
-            body[_CHOICE] = "required"
-            body["tools"] = [tool for tool in _objects(body.get("tools")) if _name(tool) == _name(named)]
-            detail = f"{path(_CHOICE)} is sent as 'required', beside no function but the one that it names"
-            yield _changed(detail, "info")
-        case _:
-            body[_CHOICE] = "auto"
-            detail = f"{path(_CHOICE)} is sent as 'auto': the provider accepts none that forces a call"
-            yield _changed(detail, "warning")
-
-
-def _objects(tools: object) -> list[object]:
-    return tools if isinstance(tools, list) else []
-
-
-def _name(entry: object) -> object:
-    """Return the name of the function in a tool, or in a choice of one."""
-    function = entry.get("function") if isinstance(entry, dict) else None
-    return function.get("name") if isinstance(function, dict) else None
-
-
-def _changed(detail: str, level: Level) -> Notice:
-    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level)

@@ -428,4 +428,16 @@ PROFILES: Final[dict[str, Profile]] = {
         request_rules=provider_requests.SGLANG,
         choice_fields="drop",
     ),
+    # The chat completions of Ollama. A part of a list becomes a message of its own, which has no tool's name. Its
+    # templates know no role `developer`.
+    "ollama-compat": Profile(
+        content="string",
+        tool_content="string",
+        developer="system",
+        reasoning_field="reasoning",
+        empty_beside_calls="empty",
+        result_media="user",
+        request_rules=provider_requests.OLLAMA,
+        choice_fields="drop",
+    ),
 }

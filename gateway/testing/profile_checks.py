@@ -354,7 +354,7 @@ def _field_rules(sent: Sent, rules: FieldRules) -> Iterator[str]:
             yield f"{other} is sent beside {one}"
     stop = body.get("stop")
     sequences = [one for one in (stop if isinstance(stop, list) else [stop]) if isinstance(one, str)]
-    if rules.stops is not None and len(rules.stops.accepted(sequences)) < len(sequences):
+    if rules.stops is not None and len(rules.stops.accepted(sequences)) < len({*sequences}):
         yield f"stop is {stop!r}"
 
 
@@ -372,7 +372,7 @@ def _thinking_rules(sent: Sent, rules: RequestRules, of_model: ModelRules) -> It
     choices = of_model.choices or rules.choices
     while_thinking = of_model.choices_while_thinking or rules.choices_while_thinking
     accepted = while_thinking if thinking is not None and thinking.default and not off and while_thinking else choices
-    if kind is not None and accepted is not None and kind not in accepted:
+    if isinstance(kind, str) and accepted is not None and kind not in accepted:
         yield f"tool_choice is {choice!r}"
 
 

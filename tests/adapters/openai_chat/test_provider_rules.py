@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation, Json
@@ -18,11 +20,13 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.events import ToolCallStart
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
+from gateway.core.request_rules import EFFORTS
 from gateway.dialects.anthropic_messages.decode import decode_document as decode_messages
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.openai_chat.decode import decode_document as decode_chat
 from gateway.exchange import Exchange
+from gateway.testing.profile_checks import Sent, broken_demands
 from tests.tiers import sample
 
 ADAPTER: Final = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
@@ -30,6 +34,7 @@ HELLO: Final[Json] = [{"role": "user", "content": "hi"}]
 SCHEMA: Final = {"type": "object", "properties": {}}
 TOOLS: Final = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("f", "g")]
 NAMED: Final = {"type": "function", "function": {"name": "g"}}
+ALLOWED: Final = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [NAMED]}}
 
 
 def exchange(conversation: Conversation, profile: str, base_model: str | None = None) -> Exchange:
@@ -165,8 +170,8 @@ THINKING: Final[list[Row]] = [
     ("xai", "grok-4-fast", {"reasoning_effort": "high"}, {}, {DROPPED}),
     ("xai", "grok-4.20", {"reasoning_effort": "high"}, {}, {DROPPED}),
     ("xai", "grok-4.20-multi-agent", {"reasoning_effort": "xhigh"}, {"reasoning_effort": "xhigh"}, set()),
-    ("ollama", "qwen3", {"reasoning_effort": "minimal"}, {"reasoning_effort": "low"}, {EFFORT}),
-    ("ollama", "qwen3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, {RENAMED}),
+    ("ollama-compat", "qwen3", {"reasoning_effort": "minimal"}, {"reasoning_effort": "low"}, {EFFORT}),
+    ("ollama-compat", "qwen3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, {RENAMED}),
     ("fireworks", "m", {"reasoning_effort": "max"}, {"reasoning_effort": "high"}, {EFFORT}),
     ("fireworks", "gpt-oss-20b", {"reasoning_effort": "none"}, {"reasoning_effort": "low"}, {EFFORT}),
     ("openai", "gpt-5", {"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {EFFORT}),
@@ -224,8 +229,10 @@ CHOICES: Final[list[Row]] = [
     ("kimi-thinking", "kimi-k3", {"tools": TOOLS, "tool_choice": NAMED}, {"tool_choice": "required"}, {CHANGED}),
     ("lm-studio", "m", {"tools": TOOLS, "tool_choice": NAMED}, {"tool_choice": "required"}, {CHANGED}),
     ("llama-cpp", "m", {"tools": TOOLS, "tool_choice": NAMED}, {"tool_choice": "required"}, {CHANGED}),
-    ("ollama", "m", {"tools": TOOLS, "tool_choice": "none"}, {}, {DROPPED}),
-    ("ollama", "m", {"tools": TOOLS, "tool_choice": "required"}, {"tool_choice": "auto"}, {CHANGED}),
+    ("ollama-compat", "m", {"tools": TOOLS, "tool_choice": "none"}, {}, {DROPPED}),
+    ("ollama-compat", "m", {"tools": TOOLS, "tool_choice": "required"}, {"tool_choice": "auto"}, {CHANGED}),
+    ("lm-studio", "m", {"tools": TOOLS, "tool_choice": ALLOWED}, {"tool_choice": "required"}, {CHANGED}),
+    ("openai", "gpt-4o", {"tools": TOOLS, "tool_choice": ALLOWED}, {"tool_choice": ALLOWED}, set()),
     # Nothing is to be done where the model does not think.
     (
         "deepseek",
@@ -269,8 +276,9 @@ def test_a_forced_call_is_asked_for_as_the_provider_accepts_it(
     assert (sent_fields(sent), rules_told(sent)) == (expected, told)
 
 
-def test_a_named_choice_that_becomes_required_leaves_one_function() -> None:
-    body = json.loads(chat("lm-studio", "m", {"tools": TOOLS, "tool_choice": NAMED}).request.body)
+@pytest.mark.parametrize("choice", [NAMED, ALLOWED])
+def test_a_choice_of_one_that_becomes_required_leaves_one_function(choice: Json) -> None:
+    body = json.loads(chat("lm-studio", "m", {"tools": TOOLS, "tool_choice": choice}).request.body)
     assert [tool["function"]["name"] for tool in body["tools"]] == ["g"]
 
 
@@ -368,7 +376,9 @@ def test_stop_sequences_that_are_not_sent_end_the_answer(
         assert text == "Q"
 
 
-@pytest.mark.parametrize(("profile", "model"), [("together", "m"), ("ollama", "m"), ("cerebras", "gpt-oss-120b")])
+@pytest.mark.parametrize(
+    ("profile", "model"), [("together", "m"), ("ollama-compat", "m"), ("cerebras", "gpt-oss-120b")]
+)
 def test_one_call_is_kept_where_the_provider_cannot_be_asked_for_one(profile: str, model: str) -> None:
     sent = chat(profile, model, {"tools": TOOLS, "parallel_tool_calls": False})
     assert (sent_fields(sent), DROPPED in rules_told(sent)) == ({}, True)
@@ -410,3 +420,60 @@ def test_the_base_model_decides_where_a_deployment_hides_it(profile: str) -> Non
     assert sent_fields(exchange(asked, profile)) == {"temperature": 0.5}
     sent = exchange(asked, profile, "gpt-5")
     assert (sent_fields(sent), json.loads(sent.request.body)["model"]) == ({}, "my-deployment")
+
+
+MODELS: Final = [
+    "m",
+    "gpt-4o",
+    "gpt-4o-chat-latest",
+    *("gpt-5", "gpt-5.1", "gpt-5.1-codex", "gpt-5.2", "gpt-5.4", "gpt-5.4-pro", "gpt-5.6", "gpt-6", "gpt-6.1-sol"),
+    *("o3", "o3-mini", "openai.gpt-5.6", "openai.gpt-oss-120b", "openai/gpt-oss-20b"),
+    *("claude-sonnet-4-5", "claude-opus-4-7", "claude-fable-5-1"),
+    *("deepseek-v4", "kimi-k2.5", "kimi-k2.7-code", "kimi-k2-thinking", "kimi-k3", "moonshot-v1-8k"),
+    *("glm-4.5", "glm-4.6", "glm-5", "glm-5.2", "glm-5.3", "MiniMax-M2", "MiniMax-M3"),
+    *("qwen/qwen3-32b", "qwen3-8b", "qwen3.6-plus", "qwen3.8-max", "mistral-small"),
+    *("grok-3", "grok-4.20-multi-agent", "grok-4.3", "grok-4-fast-non-reasoning", "xai.grok-4"),
+]
+TYPES: Final = st.sampled_from(["enabled", "disabled", "adaptive"])
+FIELDS: Final = st.fixed_dictionaries(
+    {},
+    optional={
+        "temperature": st.sampled_from([0, 0.5, 1, 1.7, 2]),
+        "top_p": st.sampled_from([0, 0.5, 1]),
+        "presence_penalty": st.sampled_from([0, 1]),
+        "max_tokens": st.sampled_from([-1, 0, 1, 50, 99_999, 999_999]),
+        "max_completion_tokens": st.sampled_from([-1, 0, 50, 999_999]),
+        "stop": st.lists(st.sampled_from([" ", "a", "b", "c", "d", "e", "f", "x" * 40]), max_size=7) | st.just("a"),
+        "reasoning_effort": st.sampled_from(EFFORTS),
+        "thinking": st.builds(lambda kind: {"type": kind}, TYPES),
+        "enable_thinking": st.booleans(),
+        "chat_template_kwargs": st.just({"enable_thinking": True}),
+        "tools": st.just(TOOLS),
+        "tool_choice": st.sampled_from(["auto", "none", "required", NAMED, ALLOWED]),
+        "parallel_tool_calls": st.booleans(),
+        "stream": st.booleans(),
+        "logprobs": st.just(False),
+    },
+)
+
+
+@given(st.sampled_from([*PROFILES]), st.sampled_from(MODELS), FIELDS)
+def test_whatever_a_client_asks_for_the_provider_accepts_what_is_sent(
+    profile: str, model: str, fields: dict[str, Any]
+) -> None:
+    rules = PROFILES[profile].request_rules
+    own = {"enable_thinking", "chat_template_kwargs"} & fields.keys()
+    sent = chat(profile, model, fields)
+    body = json.loads(sent.request.body)
+    broken = broken_demands(Sent({"model": model, "messages": HELLO, **fields}, body), PROFILES[profile])
+    assert own or broken == []
+    changed = {name for name, value in fields.items() if body.get(name) != value and name not in ("stop", "tools")}
+    assert not changed or rules_told(sent)
+    assert rules is not None or not changed
+
+
+@given(st.sampled_from([*PROFILES]), st.sampled_from(MODELS), FIELDS)
+def test_what_is_fitted_once_stays_as_it_is(profile: str, model: str, fields: dict[str, Any]) -> None:
+    body = json.loads(chat(profile, model, fields).request.body)
+    again = {name: value for name, value in body.items() if name not in ("messages", "model")}
+    assert json.loads(chat(profile, model, again).request.body) == body

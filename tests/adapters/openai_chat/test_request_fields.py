@@ -89,6 +89,7 @@ PROVIDERS: Final[Mapping[str, tuple[dict[str, str], set[str]]]] = {
     "fireworks": (_OLDER, set()),
     "llama-cpp": ({}, set()),
     "lm-studio": (_OLDER, set()),
+    "ollama-compat": (_OLDER, set()),
     "qwen": ({}, set()),
     "sglang": ({}, set()),
     "snowflake": (_NEWER, set()),
