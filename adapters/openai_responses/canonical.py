@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from adapters.openai_responses.thinking import reasoning_field
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD, provider_state
@@ -26,6 +27,7 @@ _VALUES: Final = frozenset(
         "reasoning_effort",
         "response_format",
         "temperature",
+        "thinking",
         "tool_choice",
         "top_p",
         "verbosity",
@@ -37,15 +39,15 @@ CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict"})
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
-def canonical_fields(conversation: Conversation) -> dict[str, Json]:
-    """Return the fields beside the model and the input."""
+def canonical_fields(conversation: Conversation, model: str, notices: list[Notice]) -> dict[str, Json]:
+    """Return the fields beside the model and the input. `model` is the name by which the rules for models go."""
     params, sampling = conversation.params, conversation.sampling
     fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
     named: dict[str, Json] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_output_tokens": sampling.max_tokens,
-        "reasoning": _object(effort=params.get("reasoning_effort")),
+        "reasoning": reasoning_field(conversation, model, notices),
         "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
     }
     fields |= {name: value for name, value in named.items() if value is not None}

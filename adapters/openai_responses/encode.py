@@ -21,13 +21,14 @@ STATE: Final = "reasoning.encrypted_content"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+def encode_body(conversation: Conversation, model: str, notices: list[Notice]) -> bytes:
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values, of
+    which `model`, the name by which the rules for models go, decides some.
 
     The backend stores nothing: the gateway itself stores the responses of its clients, and sends the whole history.
     """
     if conversation.dialect != DIALECT:
-        return _canonical_body(conversation, notices)
+        return _canonical_body(conversation, model, notices)
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
     for own in _GATEWAY_FIELDS:
@@ -42,10 +43,10 @@ def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     return _encode(body)
 
 
-def _canonical_body(conversation: Conversation, notices: list[Notice]) -> bytes:
+def _canonical_body(conversation: Conversation, model: str, notices: list[Notice]) -> bytes:
     encoder = ItemEncoder(ToolNames())
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
-    fields = canonical_fields(conversation)
+    fields = canonical_fields(conversation, model, notices)
     if conversation.keeps is not None:
         fields["include"] = _with_state(None)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})

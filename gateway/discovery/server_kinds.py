@@ -122,7 +122,7 @@ HOSTED_KINDS: Final = (
         "snowflake",
         "openai_chat",
         "https://ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1",
-        "SNOWFLAKE_TOKEN",
+        "SNOWFLAKE_API_KEY",
         "snowflake",
         named=True,
     ),
