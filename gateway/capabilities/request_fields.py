@@ -43,11 +43,17 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
     return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
 
 
-def check_rules(conversation: Conversation, rules: RequestRules, model: str) -> None:
-    """Raises Unsupported for a field that must have an effect and that the provider refuses by its name."""
+def refused_fields(conversation: Conversation, rules: RequestRules, model: str) -> Iterator[str]:
+    """Yields the canonical names of the fields that must have an effect and that the provider refuses by name."""
     for name, asks in REFUSED.items():
         if asks(conversation.params.get(name)) and rules.refuse(name, model):
-            raise _unsupported(conversation, name, "this model's provider refuses it")
+            yield name
+
+
+def check_rules(conversation: Conversation, rules: RequestRules, model: str) -> None:
+    """Raises Unsupported for a field that must have an effect and that the provider refuses by its name."""
+    for name in refused_fields(conversation, rules, model):
+        raise _unsupported(conversation, name, "this model's provider refuses it")
 
 
 def unsent_fields(conversation: Conversation, capabilities: Capabilities) -> tuple[str, ...]:
