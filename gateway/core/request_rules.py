@@ -24,14 +24,14 @@ def nearest_effort(asked: str, accepted: Sequence[str]) -> str:
     return min(thinking, key=lambda word: (abs(_RANKS.get(word, 3) - _RANKS[asked]), word != "high"))
 
 
-class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The least and the greatest value of a number; null: no such limit."""
 
     least: float | None = None
     greatest: float | None = None
 
 
-class StopRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StopRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The stop sequences that a provider accepts: how many (null: any number), of how many bytes at most, and whether
     one may be of nothing but blanks."""
 
@@ -49,7 +49,7 @@ class StopRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return found[: self.most]
 
 
-class ThinkingRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ThinkingRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How models are told how much to think.
 
     - `efforts`: the values of `reasoning_effort` that they accept; empty: the field is refused; null: any.
@@ -65,7 +65,7 @@ class ThinkingRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     streamed: bool = False
 
 
-class FieldRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FieldRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a provider demands for all or some of its models.
 
     - `refused`: the fields that are refused by name.
@@ -88,7 +88,7 @@ class FieldRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     thinking: ThinkingRules | None = None
 
 
-class ModelRules(FieldRules, frozen=True, forbid_unknown_fields=True):
+class ModelRules(FieldRules, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a provider demands for some of its models.
 
     - `models`: a regular expression for the whole name of each of them, without the vendor before the last slash.
@@ -116,7 +116,7 @@ class ModelRules(FieldRules, frozen=True, forbid_unknown_fields=True):
         return re.fullmatch(self.models, model.rpartition("/")[2]) is not None
 
 
-class RequestRules(FieldRules, frozen=True, forbid_unknown_fields=True):
+class RequestRules(FieldRules, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a provider demands of the fields of a request, under their names in chat completions.
 
     The default demands nothing. What is said of all models holds for each of them, unless `models` say it anew; the
