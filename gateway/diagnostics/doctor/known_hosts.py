@@ -34,6 +34,15 @@ KNOWN_HOSTS: Final[Mapping[str, str]] = {
 }
 
 
+# Their models go by the names of deployments, which users choose.
+_DEPLOYMENTS: Final = frozenset({"azure"})
+
+
+def hides_models(base_url: str) -> bool:
+    """Returns whether the names of models at the host of a URL do not say which model it is."""
+    return known_profile(base_url) in _DEPLOYMENTS
+
+
 def known_profile(base_url: str) -> str | None:
     """Returns the profile for the host of a URL, None for any other host."""
     host = urlsplit(base_url).hostname or ""
