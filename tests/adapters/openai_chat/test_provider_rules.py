@@ -7,7 +7,7 @@ tool_choice type: 'object'. Supported string values: none, auto, required" (LM S
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import InvalidRequest
-from gateway.core.events import ToolCallStart
+from gateway.core.events import Event, Finish, ToolCallStart
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
 from gateway.core.request_rules import EFFORTS
@@ -374,6 +375,41 @@ def test_stop_sequences_that_are_not_sent_end_the_answer(
         one.feed(json.dumps({"id": "c", "object": "chat.completion", "choices": [choice]}).encode())
         text = "".join(str(getattr(event, "text", "")) for event in one.close())
         assert text == "Q"
+
+
+def chunk(delta: Json, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return (
+        b"data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "choices": [choice]}).encode() + b"\n\n"
+    )
+
+
+def streamed(sent: Exchange, chunks: Sequence[bytes]) -> list[Event]:
+    sent.on_response_head(200, {"content-type": "text/event-stream"})
+    events: list[Event] = []
+    for piece in chunks:
+        if sent.done:
+            break
+        events += sent.feed(piece)
+    return events if sent.done else [*events, *sent.close()]
+
+
+def test_a_stream_ends_before_a_sequence_that_was_not_sent() -> None:
+    sent = chat("openai", "gpt-5", {"stop": ["STOP"], "stream": True})
+    events = streamed(sent, [chunk({"content": text}) for text in ("one ", "ST", "OP two", " three")])
+    assert "".join(str(getattr(event, "text", "")) for event in events) == "one "
+    assert [event.reason for event in events if isinstance(event, Finish)] == ["stop"]
+
+
+def test_a_stream_keeps_one_call_where_the_provider_cannot_be_asked_for_one() -> None:
+    sent = chat("together", "m", {"tools": TOOLS, "parallel_tool_calls": False, "stream": True})
+    calls = [
+        chunk({"tool_calls": [{"index": at, "id": f"k{at}", "function": {"name": "f", "arguments": "{}"}}]})
+        for at in range(2)
+    ]
+    events = streamed(sent, [*calls, chunk({}, "tool_calls"), b"data: [DONE]\n\n"])
+    assert [event.id for event in events if isinstance(event, ToolCallStart)] == ["k0"]
+    assert "SECOND_CALL_DROPPED" in [event.rule for event in events if isinstance(event, Notice)]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,16 @@ def test_an_effort_and_thoughts_are_asked_for_together() -> None:
     assert sent(asked) == ({"effort": "max", "summary": "auto"}, [])
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected", "told"),
+    [(1, 16, ["MAX_TOKENS_RAISED"]), (15, 16, ["MAX_TOKENS_RAISED"]), (16, 16, []), (0, None, ["FIELD_NOT_SENT"])],
+)
+def test_a_limit_below_the_least_is_sent_as_that(limit: int, expected: int | None, told: list[str]) -> None:
+    exchange = Exchange(ADAPTER, chat("m", {"max_tokens": limit}), Policy())
+    assert json.loads(exchange.request.body).get("max_output_tokens") == expected
+    assert [notice.rule for notice in exchange.notices] == told
+
+
 def test_the_base_model_decides_where_a_deployment_hides_it() -> None:
     assert sent(chat("my-deployment", {"reasoning_effort": "max"})) == ({"effort": "max"}, [])
     assert sent(chat("my-deployment", {"reasoning_effort": "max"}), "gpt-5") == ({"effort": "high"}, ["EFFORT_CHANGED"])
