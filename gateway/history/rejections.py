@@ -171,7 +171,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _TOOL_EFFORT,
     ),
     (
-        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)"
+        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)|invalid tool_choice type"
         r"|not support.{0,40}tool_choice|thinking.{0,40}tool_choice|tool choice.{0,60}not support)",
         "TOOL_CHOICE_REFUSED",
         _CHOICE,
@@ -185,10 +185,16 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _SAMPLING,
     ),
     (
+        r"(?i:must be verified to generate reasoning summaries)",
+        "PARAM_REFUSED",
+        "Verify the organization at the provider, or ask for no thoughts.",
+    ),
+    (
         r"(?i:unsupported (?:parameter|value)|unknown (?:parameter|field|name)|unrecognized (?:request argument|key)"
         r"|extra (?:inputs|fields) (?:are )?not permitted|property '[^']*' is unsupported|argument not supported"
         r"|does not support (?:the )?parameter|parameter is (?:only allowed|not supported)|parameter .{0,60}"
-        r"(?:not supported|does not support|is restricted)|additional properties are not allowed|cannot find field)",
+        r"(?:not supported|does not support|is restricted)|parameter\.\w+ must be set to|below minimum value"
+        r"|additional properties are not allowed|cannot find field)",
         "PARAM_REFUSED",
         _OMIT,
     ),
