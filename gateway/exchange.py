@@ -12,6 +12,7 @@ from gateway.capabilities.prompted_demands import DemandCheck, find_demands, wit
 from gateway.capabilities.request_fields import (
     ONE_CALL,
     check_capabilities,
+    check_rules,
     check_sequences,
     watched_sequences,
 )
@@ -97,7 +98,15 @@ class Exchange:
         noticed = check_capabilities(conversation, capabilities)
         passes = conversation.dialect == capabilities.passthrough
         stops = conversation.sampling.stop
-        watched = watched_sequences(stops, capabilities) if stops and not passes else ()
+        governs = policy.profile.request_rules if capabilities.request_rules else None
+        of_stops, refuses_one = None, False
+        if governs is not None:
+            model = policy.base_model or conversation.model
+            check_rules(conversation, governs, model)
+            of_stops = governs.stops_of(model) if stops else None
+            refuses_one = not conversation.parallel_tool_calls and governs.refuse(ONE_CALL, model)
+        searches = bool(stops) and (of_stops is not None or not passes)
+        watched = watched_sequences(stops, capabilities, of_stops) if searches else ()
         if watched:
             check_sequences(watched, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
@@ -161,7 +170,8 @@ class Exchange:
         self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(watched) if watched else None
-        one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
+        asks_one = passes or ONE_CALL in capabilities.supported_params
+        one_call = refuses_one or not (conversation.parallel_tool_calls or asks_one)
         single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
         forced = None
         if conversation.tool_choice not in ("auto", "none") and (passes or "tool_choice" not in prompts):
@@ -398,7 +408,10 @@ def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conver
     """Returns the conversation with the stop sequences that the backend applies itself."""
     stop = tuple([one for one in dict.fromkeys(conversation.sampling.stop) if one not in watched])
     sampling = msgspec.structs.replace(conversation.sampling, stop=stop)
-    return msgspec.structs.replace(conversation, sampling=sampling)
+    params = {name: value for name, value in conversation.params.items() if name != "stop"}
+    return msgspec.structs.replace(
+        conversation, sampling=sampling, params={**params, "stop": [*stop]} if stop else params
+    )
 
 
 def _may_be_output(events: list[Event]) -> bool:

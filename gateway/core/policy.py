@@ -86,6 +86,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       limits allow; a larger step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
     - `forced_tools`: what becomes of a response without the call that `tool_choice` requires, where the backend has a
       field for it.
+    - `base_model`: the model's name at its maker, where its name at the backend hides it; None: the latter. Rules for
+      models go by it.
     - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
     """
 
@@ -102,6 +104,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wrapper_failure: Literal["error", "pass"] = "error"
     images: Literal["refuse", "placeholder"] = "refuse"
     profile: Profile = NEUTRAL
+    base_model: str | None = None
     recent_tool_results: RecentToolResults = RecentToolResults()
     loop_guard: LoopGuard = LoopGuard()
     forced_tools: Literal["notice", "error"] = "notice"

@@ -207,7 +207,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _TOOL_EFFORT,
     ),
     (
-        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)"
+        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)|invalid tool_choice type"
         r"|not support.{0,40}tool_choice|thinking.{0,40}tool_choice|tool choice.{0,60}not support)",
         "TOOL_CHOICE_REFUSED",
         _CHOICE,
@@ -232,13 +232,19 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _SAMPLING,
     ),
     (
+        r"(?i:must be verified to generate reasoning summaries)",
+        "PARAM_REFUSED",
+        "Verify the organization at the provider, or ask for no thoughts.",
+    ),
+    (
         r"(?i:unsupported (?:parameter|value)|unknown (?:parameter|field|name)|unrecognized (?:request argument|key)"
         r"|extra (?:inputs|fields) (?:are )?not permitted|property '[^']*' is unsupported|argument not supported"
         r"|does not support (?:the )?parameter|is only allowed when|extra_forbidden|\[\] is too short"
         r"|List should have at least 1 item|(?:'[\w.]+'|`[\w.]+`) is not supported|not supported with this model"
         r"|Invalid '(?:user|safety_identifier|prompt_cache_key)': string too long"
         r"|parameter is (?:only allowed|not supported)|parameter .{0,60}"
-        r"(?:not supported|does not support|is restricted)|additional properties are not allowed|cannot find field)",
+        r"(?:not supported|does not support|is restricted)|parameter\.\w+ must be set to|below minimum value"
+        r"|additional properties are not allowed|cannot find field)",
         "PARAM_REFUSED",
         _OMIT,
     ),

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.core.events import TextDelta
 from gateway.diagnostics.doctor.accepting import sends
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
@@ -43,10 +45,9 @@ async def _bound(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(SHORT)
     if answer.refusal is None or BOUND not in answer.words:
         return ok(BOUND)
-    backend.bound = NEWER_BOUND
-    if (await backend.ask(SHORT)).refusal is None:
-        return remark(f"{BOUND} is refused, and {NEWER_BOUND} accepted; all other questions have that", answer.words)
-    backend.bound = BOUND
+    changes = {"request_rules": {"limit": NEWER_BOUND}}
+    if (await backend.ask(msgspec.structs.replace(SHORT, changes=changes))).refusal is None:
+        return todo(f"{BOUND} is refused, and {NEWER_BOUND} accepted", "see the suggestion", answer.words, changes)
     return broken(f"{BOUND} is refused, and so is {NEWER_BOUND}", "clients cannot bound an answer", answer.words)
 
 

@@ -102,7 +102,7 @@ def test_each_effort_is_a_level_that_the_model_takes_or_is_told(
 @pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
 @pytest.mark.parametrize(("model", "least"), [("gemini-2.5-flash", 0), ("google/gemini-2.5-pro", 128)])
 def test_each_effort_is_a_budget_that_the_model_takes_or_is_told(effort: str, model: str, least: int) -> None:
-    budget = {"none": least, **BUDGETS}.get(effort, 24576)
+    budget = {"none": least, **BUDGETS}.get(effort, 32768 if least else 24576)
     config, rules = thought({"reasoning_effort": effort}, model)
     assert config == {"thinkingBudget": budget, "includeThoughts": effort != "none"}
     told = effort in ("xhigh", "max") or (effort == "none" and least)
