@@ -7,7 +7,7 @@ faults are repaired and listed in `faults`, so that one faulty content does not 
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Source, Text, Turn
+from gateway.core.conversation import EMPTY, Block, Conversation, Json, JsonObject, Source, Text, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -20,6 +20,7 @@ from gateway.dialects.gemini.generation import read_generation, unsent
 from gateway.dialects.gemini.parts import read_part
 from gateway.dialects.gemini.paths import PATHS, WRAPPED_PATHS, WRAPPER
 from gateway.dialects.gemini.request_models import (
+    MODES,
     FunctionCallingConfig,
     FunctionToolConfig,
     GenerationConfig,
@@ -77,7 +78,10 @@ class _Request:
         place = self._paths.param("tool_choice")
         offered = read_tools(request.tools or (), _listed(self._fields.get("tools")), calling, self._faults, place)
         unread: list[Notice] = []
-        turns = (*self._system(), *read_turns(contents, self._faults, unread))
+        own: list[str] = []
+        turns = (*self._system(own), *read_turns(contents, self._faults, unread, own))
+        if calling.mode is not None and calling.mode not in MODES:
+            own.append(f"{place}.mode")
         state = [f"{self._before}{name}" for name in STATE if self._fields.get(name)]
         if state and self._head.path.endswith(f":{COUNT_VERB}"):
             (first, *_) = state
@@ -101,7 +105,7 @@ class _Request:
                 notices=(*self._unsent(), *generation.notices, *unread),
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
-                own_fields=(*state, *generation.own),
+                own_fields=(*state, *generation.own, *own),
             ),
             {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
         )
@@ -154,8 +158,8 @@ class _Request:
             raise InvalidRequest(f"alt must be sse or json; it is {str(alt)[:40]!r}.", param="alt")
         return form
 
-    def _system(self) -> tuple[Turn, ...]:
-        """Returns the system turn, if there is one. Its parts must be texts."""
+    def _system(self, own: list[str]) -> tuple[Turn, ...]:
+        """Returns the system turn, if there is one. Adds the paths of its parts that are no texts."""
         value = self._fields.get("systemInstruction")
         if value is None:
             return ()
@@ -163,15 +167,19 @@ class _Request:
         written = value.get("parts") if isinstance(value, dict) else None
         # SDKs take the text alone, and the API one part for a list of one.
         parts: list[Json] = written if isinstance(written, list) else [{"text": value} if written is None else written]
-        texts: list[Text] = []
+        if value == {}:
+            return ()
+        blocks: list[Block] = []
         for position, part in enumerate(parts):
+            place = f"{param}.parts[{position}]"
             block = read_part(part, position) if isinstance(part, dict) else None
-            if not isinstance(block, Text):
-                place = f"{param}.parts[{position}]"
+            if block is None:
                 raise InvalidRequest(f"{place} must be a text part.", code="invalid_type", param=place)
-            texts.append(block)
+            if not isinstance(block, Text):
+                own.append(place)
+            blocks.append(block)
         source = Source(DIALECT, value if isinstance(value, dict) else {"parts": parts})
-        return (Turn("system", tuple(texts), source=source),) if texts else ()
+        return (Turn("system", tuple(blocks), source=source),) if blocks else ()
 
     def _unsent(self) -> list[Notice]:
         names = [name for name in self._fields if name in REPORTED or name not in _KNOWN]

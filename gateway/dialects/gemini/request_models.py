@@ -4,7 +4,7 @@ Unknown fields are legal. The published OpenAPI document is made from these type
 camelCase; `gateway.dialects.gemini.spelling` reads the others.
 """
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,8 +14,11 @@ from gateway.dialects.field_types import FreeObject
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 # What ends the word of an enumeration that says nothing.
 UNSPECIFIED: Final = "UNSPECIFIED"
-Mode: TypeAlias = Literal["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"]
-Level: TypeAlias = Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"]
+# A word that is not listed reaches a backend of the same API.
+MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+LEVELS: Final = ("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH")
+Mode: TypeAlias = Annotated[str, msgspec.Meta(examples=[*MODES])]
+Level: TypeAlias = Annotated[str, msgspec.Meta(examples=[*LEVELS])]
 
 
 class FunctionDeclaration(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,7 +80,7 @@ class GenerationConfig(msgspec.Struct, frozen=True, rename="camel"):
     response_logprobs: bool | None = None
     logprobs: Whole | None = None
     thinking_config: ThinkingConfig | None = None
-    speech_config: FreeObject | None = None
+    speech_config: Any = None
     image_config: FreeObject | None = None
     media_resolution: Any = None
     enable_enhanced_civic_answers: bool | None = None

@@ -12,8 +12,8 @@ from gateway.dialects.gemini.schema import json_schema
 
 _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
-# Source: Gemini API, reference, `FunctionDeclaration`.
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+# Source: google-genai, `FunctionDeclaration.name`.
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
 from gateway.capabilities.unsupported_content import keep_to
 from gateway.core.conversation import (
     Conversation,
@@ -330,14 +331,18 @@ def test_the_role_of_a_content(written: Json, role: str) -> None:
         ({"role": "user", "parts": []}, "CONTENT_EMPTY_ARRAY", "contents[0].parts"),
         ({"role": "user", "parts": "a"}, "CONTENT_TYPE", "contents[0].parts"),
         ({"role": "user", "parts": ["a"]}, "PART_TYPE", "contents[0].parts[0]"),
-        ({"role": "user", "parts": [{"texts": "a"}]}, "PART_TYPE", "contents[0].parts[0]"),
+        ({"role": "user", "parts": [{}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "user", "parts": [{"text": 1}]}, "PART_TYPE", "contents[0].parts[0]"),
-        ({"role": "user", "parts": [{"text": "a", "fileData": {}}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "user", "parts": [{"inlineData": {}}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "model", "parts": [{"functionCall": 1}]}, "CALL_TYPE", "contents[0].parts[0].functionCall"),
         ({"role": "model", "parts": [{"functionCall": {}}]}, "CALL_NAME", "contents[0].parts[0].functionCall.name"),
         (
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": "x"}}]},
+            "CALL_ARGS_TYPE",
+            "contents[0].parts[0].functionCall.args",
+        ),
+        (
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "partial_args": [1]}}]},
             "CALL_ARGS_TYPE",
             "contents[0].parts[0].functionCall.args",
         ),
@@ -369,7 +374,6 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
         ({"contents": []}, "contents"),
         ({"tools": {}}, "tools"),
         ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name"),
-        ({"toolConfig": {"functionCallingConfig": {"mode": "X"}}}, "toolConfig.functionCallingConfig.mode"),
         (
             {"tools": DECLARED, "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": ["x"]}}},
             "toolConfig.functionCallingConfig.allowedFunctionNames[0]",
@@ -377,7 +381,6 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
         ({"generationConfig": {"topK": "x"}}, "generationConfig.topK"),
         ({"generation_config": {"max_output_tokens": 2**40}}, "generationConfig.maxOutputTokens"),
         ({"generationConfig": {"topP": 1, "top_p": 1}}, "topP"),
-        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
         ({"generationConfig": {"responseSchema": {}}}, "generationConfig.responseMimeType"),
         (
             {
@@ -390,20 +393,48 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
             "generationConfig.responseJsonSchema",
         ),
         ({"systemInstruction": {"parts": [{"text": "a"}, {"fileData": {}}]}}, "systemInstruction.parts[1]"),
-        (
-            {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "f", "partial_args": [1]}}]}]},
-            "contents[0].parts[0].functionCall.partialArgs",
-        ),
-        (
-            {"contents": [{"parts": [{"functionResponse": {"name": "f", "willContinue": True}}]}]},
-            "contents[0].parts[0].functionResponse.willContinue",
-        ),
     ],
 )
 def test_a_wrong_field_is_an_error_that_names_it(fields: dict[str, Json], param: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode(fields)
     assert (caught.value.status, caught.value.param) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"toolConfig": {"functionCallingConfig": {"mode": "X"}}}, "toolConfig.functionCallingConfig.mode"),
+        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
+        (
+            {"generationConfig": {"thinkingConfig": {"thinkingLevel": "X"}}},
+            "generationConfig.thinkingConfig.thinkingLevel",
+        ),
+        ({"systemInstruction": {"parts": [{"text": "a"}, {"x_part": 1}]}}, "systemInstruction.parts[1]"),
+        (
+            {"contents": [{"parts": [{"functionResponse": {"name": "f", "willContinue": True}}]}]},
+            "contents[0].parts[0].functionResponse.willContinue",
+        ),
+    ],
+)
+def test_a_word_that_only_the_api_itself_may_know_is_refused_for_any_other(fields: dict[str, Json], param: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(decode(fields).conversation, Capabilities())
+    assert caught.value.param == param
+
+
+def test_a_call_in_pieces_is_one_call() -> None:
+    pieces: list[Json] = [
+        {"name": "f", "id": "k", "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.a.b[1]", "stringValue": "x", "willContinue": True}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.a.b[1]", "stringValue": "y"}], "willContinue": True},
+        {},
+        {"name": "g", "args": {"n": 1}},
+    ]
+    contents: list[Json] = [{"role": "model", "parts": [{"functionCall": piece}]} for piece in pieces]
+    (turn,) = conversation(*contents).turns
+    assert [(call.id, call.name, call.arguments) for call in turn.calls][0] == ("k", "f", '{"a":{"b":[null,"xy"]}}')
+    assert [call.name for call in turn.calls] == ["f", "g"]
 
 
 def test_a_wrong_form_of_a_stream_is_an_error() -> None:

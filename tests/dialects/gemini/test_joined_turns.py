@@ -54,13 +54,12 @@ def test_the_chunks_of_an_answer_are_one_turn(chunks: list[list[Json]], blocks: 
     assert answer.blocks == blocks
 
 
-def test_a_backend_of_the_same_api_gets_every_part() -> None:
+def test_a_backend_of_the_same_api_gets_every_content() -> None:
     chunks: list[list[Json]] = [[{"text": "a", **SIGNED}], [{"text": "b"}], [{"text": ""}]]
     exchange = Exchange(GeminiAdapter(GeminiOptions(), 1 << 20), conversation(*chunks), Policy())
     sent = decode_json(exchange.request.body)
     assert isinstance(sent, dict)
-    answer = {"role": "model", "parts": [part for parts in chunks for part in parts]}
-    assert sent["contents"] == [HELLO, answer, HELLO]
+    assert sent["contents"] == [HELLO, *({"role": "model", "parts": parts} for parts in chunks), HELLO]
 
 
 def test_words_of_the_user_stay_apart() -> None:
