@@ -1,6 +1,6 @@
 """Converts the JSON objects of a response (chunks, or one whole response) into events."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -9,14 +9,14 @@ from adapters.gemini.failure import reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.usage import decode_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject, Text
-from gateway.core.errors import BackendError, InvalidToolCall
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
     Event,
+    Finish,
     PassthroughFields,
     ReasoningDelta,
     ReasoningEnd,
     ResponseStart,
-    Scope,
     TextDelta,
     ToolCallDelta,
     ToolCallEnd,
@@ -24,12 +24,14 @@ from gateway.core.events import (
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Level, Notice
+from gateway.dialects.gemini import DIALECT
+from gateway.dialects.gemini.own_chunk import own_call, without_parts
+from gateway.dialects.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
 from gateway.dialects.gemini.parts import DATA, SIGNATURE, read_part, state_of
 
 _RESPONSE_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "promptFeedback"})
-_CANDIDATE_KEYS: Final = frozenset({"content", "finishReason", "index", "finishMessage"})
-_TEXT_KEYS: Final = frozenset({"text", "thought"})
-_CALL_KEYS: Final = frozenset({"functionCall", SIGNATURE})
+NO_CANDIDATE: Final = "The backend's response contains no candidate."
+_INSIDE: Final = "The backend ended its response inside a tool call."
 _SHOWN: Final = frozenset({"executableCode", "codeExecutionResult"})
 _DERIVED_ID: Final = "call_{seed}_{index}"
 
@@ -40,7 +42,8 @@ class ChunkReader:
     finish reason.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
-    dialect, so that it gets the fields and the parts which no event expresses.
+    dialect, and gets each chunk as it was written: its fields first, without the parts, then one part after the other,
+    whole or as an event behind its other fields.
     """
 
     def __init__(self, seed: int, *, passes: bool) -> None:
@@ -52,6 +55,7 @@ class ChunkReader:
         self._passes = passes
         self._started = False
         self._calls = 0
+        self._growing: _GrowingCall | None = None
         self._usage: dict[str, Json] | PlainUsage | None = None
         self._noted: set[str] = set()
 
@@ -90,16 +94,18 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("responseId")), _text(chunk.get("modelVersion"))))
-        self._unknown(events, "response", chunk, _RESPONSE_KEYS)
+        if self._passes:
+            events.append(PassthroughFields("response", without_parts(chunk)))
         for candidate in candidates:
             self._candidate(candidate, events)
         self._feedback(chunk.get("promptFeedback"), events)
         if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._usage = usage
-            self.complete = self.finished
+            # A client of this dialect gets whatever follows.
+            self.complete = self.finished and not self._passes
         if self.finished:
             self._report_usage(events)
-        self.reads_plain = not self.finished
+        self.reads_plain = not (self.finished or self._passes)
 
     def _report_usage(self, events: list[Event]) -> None:
         """Report the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
@@ -107,7 +113,7 @@ class ChunkReader:
         if isinstance(usage, PlainUsage):
             usage = msgspec.to_builtins(usage)
         if usage is not None:
-            events.append(decode_usage(usage, passes=self._passes))
+            events.append(decode_usage(usage))
 
     def _candidate(self, candidate: Json, events: list[Event]) -> None:
         if not isinstance(candidate, dict):
@@ -117,19 +123,23 @@ class ChunkReader:
             return
         self.empty = False
         parts = self._parts(candidate.get("content"))
+        if self.finished and self._passes:
+            events += [PassthroughFields("event", part) for part in parts]
+            return
         if self.finished:
             if any(part.keys() - {"text"} or part.get("text") for part in parts):
                 self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
             if candidate.get("finishReason"):
                 self._note(events, "ignored", "LATE_EVENT", "a second finish reason")
             return
-        self._unknown(events, "choice", candidate, _CANDIDATE_KEYS)
         for part in parts:
-            self._part(part, events)
+            if self._passes:
+                self._own_part(part, events)
+            else:
+                self._part(part, events)
         word = candidate.get("finishReason")
         if isinstance(word, str) and word:
-            events.append(decode_finish(word, called=self._calls > 0))
-            self.finished = True
+            self._finish(word, events)
         elif word:
             raise invalid_event("the finish reason is not text")
 
@@ -146,13 +156,49 @@ class ChunkReader:
             raise invalid_event("a part is not an object")
         return found
 
+    def _finish(self, word: str, events: list[Event]) -> None:
+        finish, notice = decode_finish(word, called=self._calls > 0, passes=self._passes)
+        if self._growing is not None:
+            if finish.reason != "length":
+                raise InvalidToolCall(_INSIDE)
+            self._end_growing(EMPTY, events)
+        events += [finish] if notice is None else [notice, finish]
+        self.finished = True
+
+    def end(self) -> list[Event]:
+        """Return the end of a whole response without a finish reason, which a client of this dialect gets as it is.
+        Raises BackendTruncated for any other client, and BackendProtocolError if it is no response."""
+        if not self._started or (self.empty and not self._passes):
+            raise BackendProtocolError(NO_CANDIDATE, code="upstream_invalid_response")
+        if not self._passes:
+            raise BackendTruncated("The backend's response has no finish reason.")
+        self.finished = True
+        detail = "a complete response has no finish reason"
+        events: list[Event] = [Notice("backend", "added", "FINISH_REASON_MISSING", detail, level="warning")]
+        self._report_usage(events)
+        return [*events, Finish("tool_calls" if self._calls else "stop")]
+
+    def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
+        """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
+        text, call = part.get("text"), part.get("functionCall")
+        if isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
+            self._whole_call(call, part, events)
+        elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
+            thought = part.get("thought") is True
+            others = {
+                name: value for name, value in part.items() if name != "text" and not (thought and name == "thought")
+            }
+            if others:
+                events.append(PassthroughFields("delta", others))
+            events.append(ReasoningDelta(text) if thought else TextDelta(text))
+        else:
+            events.append(PassthroughFields("event", part))
+
     def _part(self, part: dict[str, Json], events: list[Event]) -> None:
         if "functionCall" in part:
             self._call(part, events)
         elif isinstance(text := part.get("text"), str):
             self._spoken(text, part, events)
-        elif self._passes:
-            events.append(PassthroughFields("event", part))
         elif part.keys() & _SHOWN:
             block = read_part(part, 0)
             if isinstance(block, Text) and block.text:
@@ -163,48 +209,66 @@ class ChunkReader:
             self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
 
     def _spoken(self, text: str, part: dict[str, Json], events: list[Event]) -> None:
-        state = state_of(part)
-        if not text:
-            if state:
-                events.append(ReasoningEnd(state))
-            return
-        self._unknown(events, "delta", part, _TEXT_KEYS)
-        events.append(ReasoningDelta(text) if part.get("thought") is True else TextDelta(text))
-        if state and not self._passes:
+        if text:
+            events.append(ReasoningDelta(text) if part.get("thought") is True else TextDelta(text))
+        if state := state_of(part):
             events.append(ReasoningEnd(state))
 
     def _call(self, part: dict[str, Json], events: list[Event]) -> None:
         call = part["functionCall"]
         if not isinstance(call, dict):
             raise invalid_event("functionCall is not an object")
-        name, arguments = _text(call.get("name")), call.get("args")
-        if name is None:
-            raise InvalidToolCall("The backend sent a call without the name of a function.")
+        if self._growing is not None or is_piece(call):
+            self._piece(call, part, events)
+        else:
+            self._whole_call(call, part, events)
+
+    def _whole_call(self, call: dict[str, Json], part: JsonObject, events: list[Event]) -> None:
+        arguments = call.get("args")
         if arguments is not None and not isinstance(arguments, dict):
             raise invalid_event("args is not an object")
+        start = self._start(call, {**state_of(part), DIALECT: own_call(part)} if self._passes else state_of(part))
+        text = msgspec.json.encode(arguments or {}).decode()
+        events += (start, ToolCallDelta(start.index, text), ToolCallEnd(start.index))
+
+    def _start(self, call: dict[str, Json], extra: JsonObject) -> ToolCallStart:
+        name = _text(call.get("name"))
+        if name is None:
+            raise InvalidToolCall("The backend sent a call without the name of a function.")
         index = self._calls
         self._calls += 1
         identity = _text(call.get("id")) or _DERIVED_ID.format(seed=self._seed, index=index)
-        self._unknown(events, "delta", part, _CALL_KEYS)
-        text = msgspec.json.encode(arguments or {}).decode()
-        events += (
-            ToolCallStart(index, identity, name, extra=state_of(part)),
-            ToolCallDelta(index, text),
-            ToolCallEnd(index),
-        )
+        return ToolCallStart(index, identity, name, extra=extra)
+
+    def _piece(self, call: dict[str, Json], part: JsonObject, events: list[Event]) -> None:
+        """Add a piece of a call, which other clients get whole. Each further piece has no name, or the same."""
+        extra = state_of(part)
+        if self._growing is None:
+            start = self._start(call, extra)
+            self._growing, extra = _GrowingCall(start, PartialArguments()), EMPTY
+            events.append(start)
+        elif call.get("name") not in (None, "", self._growing.start.name):
+            raise InvalidToolCall("The backend began a tool call inside another one.")
+        try:
+            self._growing.arguments.add(call)
+        except BrokenPiece as broken:
+            raise InvalidToolCall(f"The backend streamed a tool call that cannot be read: {broken}.") from broken
+        if not self._growing.arguments.open:
+            self._end_growing(extra, events)
+
+    def _end_growing(self, extra: JsonObject, events: list[Event]) -> None:
+        assert self._growing is not None  # the caller has seen it
+        index, arguments = self._growing.start.index, self._growing.arguments.arguments
+        self._growing = None
+        events += (ToolCallDelta(index, msgspec.json.encode(arguments).decode()), ToolCallEnd(index, extra))
 
     def _feedback(self, feedback: Json, events: list[Event]) -> None:
         """A prompt that was blocked has no candidate."""
         word = feedback.get("blockReason") if isinstance(feedback, dict) else None
         if isinstance(word, str) and word and self.empty:
-            events.append(decode_block(word))
+            events.append(decode_block(word, passes=self._passes))
             self.empty = False
             self.finished = True
-
-    def _unknown(self, events: list[Event], scope: Scope, fields: JsonObject, known: frozenset[str]) -> None:
-        """Report the fields that no event expresses: to a client of this dialect, who can read them."""
-        if self._passes and (unknown := _others(fields, known)):
-            events.append(PassthroughFields(scope, unknown))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
@@ -213,12 +277,12 @@ class ChunkReader:
             events.append(Notice("backend", action, rule, detail, level=level))
 
 
+class _GrowingCall(NamedTuple):
+    """A call that has begun, and its arguments so far."""
+
+    start: ToolCallStart
+    arguments: PartialArguments
+
+
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _others(fields: JsonObject, known: frozenset[str]) -> JsonObject:
-    """Return the fields that are not known, without those that are null."""
-    if fields.keys() <= known:
-        return EMPTY
-    return {name: value for name, value in fields.items() if name not in known and value is not None}

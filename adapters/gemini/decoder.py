@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from adapters.gemini.chunk import ChunkReader
+from adapters.gemini.chunk import NO_CANDIDATE, ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
 from adapters.json_body import EventJson, JsonDocument
 from adapters.stream_or_json import StreamOrJson
@@ -74,7 +74,7 @@ class _Stream:
 
     def _incomplete(self, half: bytes | None) -> BackendTruncated:
         if self._reader.empty and half is None:
-            return BackendTruncated("The backend's response contains no candidate.", code="upstream_invalid_response")
+            return BackendTruncated(NO_CANDIDATE, code="upstream_invalid_response")
         return BackendTruncated("The backend's stream ended before the response was complete.")
 
     def _event(self, data: bytes, events: list[Event]) -> None:
@@ -105,11 +105,8 @@ def _whole(reader: ChunkReader, answer: Json) -> list[Event]:
     try:
         for chunk in answer if isinstance(answer, list) else [answer]:
             events += reader.chunk(chunk)
-        if reader.empty:
-            message = "The backend's response contains no candidate."
-            raise BackendProtocolError(message, code="upstream_invalid_response")
         if not reader.finished:
-            raise BackendTruncated("The backend's response has no finish reason.")
+            events += reader.end()
     except BackendError as error:
         error.keep(events)
         raise

@@ -433,8 +433,9 @@ def test_a_call_in_pieces_is_one_call() -> None:
     ]
     contents: list[Json] = [{"role": "model", "parts": [{"functionCall": piece}]} for piece in pieces]
     (turn,) = conversation(*contents).turns
-    assert [(call.id, call.name, call.arguments) for call in turn.calls][0] == ("k", "f", '{"a":{"b":[null,"xy"]}}')
-    assert [call.name for call in turn.calls] == ["f", "g"]
+    first, second = turn.calls
+    assert (first.id, first.name, first.arguments) == ("k", "f", '{"a":{"b":[null,"xy"]}}')
+    assert (second.name, second.arguments) == ("g", '{"n":1}')
 
 
 def test_a_wrong_form_of_a_stream_is_an_error() -> None:

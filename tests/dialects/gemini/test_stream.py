@@ -120,18 +120,25 @@ def test_thoughts_are_shown_only_where_the_client_asks(thoughts: bool) -> None:
     assert streamed == ("hmmab" if thoughts else "ab")
 
 
-def test_unknown_fields_stand_where_the_backend_had_them() -> None:
-    fields: list[Event] = [
-        PassthroughFields("response", {"createTime": "now"}),
-        PassthroughFields("choice", {"safetyRatings": []}),
-        TextDelta("a"),
-        END,
-    ]
-    first, last = chunks(*fields)
-    assert first["createTime"] == "now" and first["candidates"][0]["safetyRatings"] == []
-    assert "createTime" not in last
-    answer = whole(*fields)
-    assert answer["createTime"] == "now" and answer["candidates"][0]["safetyRatings"] == []
+OWN_CHUNK: Final = PassthroughFields(
+    "response", {"candidates": [{"content": {"parts": []}, "safetyRatings": [], "finishReason": "STOP"}], "x": 1}
+)
+
+
+def test_the_chunk_of_a_backend_of_the_same_api_stays_one_chunk() -> None:
+    events = (OWN_CHUNK, TextDelta("a"), PassthroughFields("delta", {"y": 2}), ReasoningDelta("b"), *CALL, END)
+    (chunk,) = chunks(*events, thoughts=False)
+    candidate: Any = {"safetyRatings": [], "finishReason": "STOP"}
+    call = {"functionCall": {"id": "k", "name": "f", "args": {"n": 1}}}
+    candidate["content"] = {"parts": [{"text": "a"}, {"text": "b", "thought": True, "y": 2}, call]}
+    assert chunk == whole(*events) == {"candidates": [candidate], "x": 1, "modelVersion": "m", "responseId": "abc"}
+
+
+def test_a_failure_follows_the_chunk_before_it() -> None:
+    made = encoder(ARRAY)
+    data = made.feed([OWN_CHUNK, TextDelta("a"), END]) + made.fail(GatewayError("no", status=503))
+    first, last = json.loads(data)
+    assert parts(first) == [{"text": "a"}] and "error" in last
 
 
 @pytest.mark.parametrize(
@@ -146,7 +153,6 @@ def test_unknown_fields_stand_where_the_backend_had_them() -> None:
                 extra={
                     "completion_tokens_details": {"reasoning_tokens": 3},
                     "prompt_tokens_details": {"cached_tokens": 2},
-                    "trafficType": "ON_DEMAND",
                     "queue_time": 1,
                 },
             ),
@@ -156,7 +162,6 @@ def test_unknown_fields_stand_where_the_backend_had_them() -> None:
                 "totalTokenCount": 7,
                 "cachedContentTokenCount": 2,
                 "thoughtsTokenCount": 3,
-                "trafficType": "ON_DEMAND",
             },
         ),
         (None, None),
