@@ -161,8 +161,9 @@ class Exchange:
         self._stop = StopMatcher(watched) if watched else None
         one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
         single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
-        self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, single, self._stop, self._check, self._readable)
+        reads_all = passes or conversation.reads == ALL_CONTENT
+        self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        filters = (self._guard, single, self._stop, self._check)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
@@ -230,6 +231,8 @@ class Exchange:
             return events
         holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
+            return self._emit(events)
+        if self._readable is not None and ReasoningDelta in map(type, events):
             return self._emit(events)
         if self._silent and ({*map(type, events)} & _OUTPUT or _may_be_output(events)):
             self._silent = False
@@ -342,6 +345,8 @@ class Exchange:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
         for feed in self._filters:
             events = feed(events)
+        if self._readable is not None:
+            events = self._readable.feed(events)
         for position, event in enumerate(events):
             if type(event) in STATEFUL and self._label is not None:
                 events[position] = with_label(event, self._label)

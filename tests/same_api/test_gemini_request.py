@@ -35,6 +35,8 @@ CONFIG: Final = {
     "responseMimeType": ["application/json", "text/plain", "text/x.enum"],
     "responseModalities": [["TEXT"], ["TEXT", "IMAGE"], ["X_NEW"]],
     "thinkingConfig": [{"thinkingLevel": "X_NEW"}, {"thinkingBudget": -1}, PUBLISHED["config"]["thinkingConfig"]],
+    # The SDK writes the name of a voice as an object.
+    "speechConfig": [{"languageCode": "de-DE"}],
     "topK": [40],
 }
 PARTS: Final = [*PUBLISHED["parts"], {"x_part": {"a": 1}}, {"text": "a", "functionCall": {"name": "f"}}]

@@ -23,25 +23,27 @@ from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
 from gateway.dialects.gemini.contents import signature
 from gateway.dialects.gemini.finish import finish_word
-from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, last_fields, merged
+from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, counts, merged, notes
 from gateway.dialects.usage import merge_usage
 
 
-def encode_answer(events: Iterable[Event], head: AnswerHead, *, thoughts: bool) -> bytes:
-    """Returns one JSON response from the events of a complete response. `thoughts`: the client asks for them."""
-    fold = _Fold(thoughts)
+def encode_answer(events: Iterable[Event], head: AnswerHead) -> bytes:
+    """Returns one JSON response from the events of a complete response."""
+    fold = _Fold()
     fold.sort(events)
     notices = fold.notices if head.diagnostics else None
     if fold.chunks:
         own = merged(fold.chunks)
-        return msgspec.json.encode({**own.whole(head), **last_fields(fold.usage, notices, own.fields)})
+        more = {**counts(fold.usage, own.fields), **notes(fold.usage, notices, own.fields)}
+        return msgspec.json.encode({**own.whole(head), **more})
     # Chat helpers keep only an answer with a part.
     parts: list[Json] = [part.whole() for part in fold.parts] or [{"text": ""}]
     candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}}
     if fold.finish is not None:
         candidate["finishReason"] = finish_word(fold.finish)
-    answer: dict[str, Json] = {"candidates": [{**candidate, "index": 0}], **last_fields(fold.usage, notices)}
-    return msgspec.json.encode({**answer, "modelVersion": head.model, "responseId": head.unique})
+    answer: dict[str, Json] = {"candidates": [{**candidate, "index": 0}], **counts(fold.usage)}
+    answer |= {"modelVersion": head.model, "responseId": head.unique}
+    return msgspec.json.encode({**answer, **notes(fold.usage, notices)})
 
 
 class _Part(msgspec.Struct):
@@ -58,13 +60,12 @@ class _Part(msgspec.Struct):
 class _Fold:
     """The response, its pieces sorted by kind. `chunks` are those of a backend of the same API."""
 
-    def __init__(self, thoughts: bool) -> None:
+    def __init__(self) -> None:
         self.parts: list[_Part] = []
         self.finish: Finish | None = None
         self.usage: UsageReport | None = None
         self.notices: list[Notice] = []
         self.chunks: list[OwnChunk] = []
-        self._thoughts = thoughts
         self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
         self._delta: dict[str, Json] = {}
 
@@ -92,7 +93,7 @@ class _Fold:
         if type(event) is ReasoningEnd:
             if said := signature(event.extra):
                 self._part({"text": "", **said})
-        elif self._thoughts or self.chunks:
+        else:
             self._text(event, {"thought": True})
 
     def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd) -> None:

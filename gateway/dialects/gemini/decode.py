@@ -7,7 +7,18 @@ faults are repaired and listed in `faults`, so that one faulty content does not 
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Block, Conversation, Json, JsonObject, Source, Text, Turn
+from gateway.core.conversation import (
+    ALL_CONTENT,
+    EMPTY,
+    Block,
+    Conversation,
+    Json,
+    JsonObject,
+    ReadableContent,
+    Source,
+    Text,
+    Turn,
+)
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -42,7 +53,11 @@ _PREFIX: Final = "models/"
 # They refer to state that only the API itself keeps: without it the answer would rest on a part of the history.
 STATE: Final = ("cachedContent", "continuationToken")
 # Only a backend of the same API has them.
-REPORTED: Final = ("safetySettings", "serviceTier", "labels")
+REPORTED: Final = ("safetySettings", "labels")
+# The tiers by their canonical names; a new one reaches a backend of the same API.
+_TIERS: Final = {"unspecified": None, "standard": "default", "flex": "flex", "priority": "priority"}
+# The API gives no thoughts unless the client asks for them, but their signatures. Source: Gemini API, "Thinking".
+_WITHOUT_THOUGHTS: Final[frozenset[ReadableContent]] = frozenset(("calls", "state"))
 _TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
 
 
@@ -86,7 +101,9 @@ class _Request:
         if state and self._head.path.endswith(f":{COUNT_VERB}"):
             (first, *_) = state
             raise Unsupported(f"{first} is not supported: the gateway cannot count what it refers to.", param=first)
-        params = generation.params if request.store is None else {**generation.params, "store": request.store}
+        tier = _TIERS.get((request.service_tier or "").lower())
+        beside: dict[str, Json] = {"store": request.store, "service_tier": tier}
+        params = {**generation.params, **{name: value for name, value in beside.items() if value is not None}}
         thinking = config.thinking_config or thinking
         return ClientRequest(
             Conversation(
@@ -102,12 +119,13 @@ class _Request:
                 dialect=DIALECT,
                 other_tools=offered.others,
                 paths=self._paths,
-                notices=(*self._unsent(), *generation.notices, *unread),
+                notices=(*self._unsent(), *offered.notices, *generation.notices, *unread),
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
                 own_fields=(*state, *generation.own, *own),
+                reads=ALL_CONTENT if thinking.include_thoughts is True else _WITHOUT_THOUGHTS,
             ),
-            {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
+            {"form": self._form()},
         )
 
     def _contents(self) -> list[Json]:
@@ -183,6 +201,9 @@ class _Request:
 
     def _unsent(self) -> list[Notice]:
         names = [name for name in self._fields if name in REPORTED or name not in _KNOWN]
+        tier = self._fields.get("serviceTier")
+        if isinstance(tier, str) and tier.lower() not in _TIERS:
+            names.append("serviceTier")
         config = self._object("toolConfig")
         names += [f"toolConfig.{name}" for name in _TOOL_CONFIG if config.get(name)]
         calling = config.get("functionCallingConfig")

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import ToolCallStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
@@ -97,13 +97,17 @@ def merged(chunks: Iterable[OwnChunk]) -> OwnChunk:
     return OwnChunk(fields, parts)
 
 
-def last_fields(usage: UsageReport | None, notices: list[Notice] | None, own: JsonObject = EMPTY) -> dict[str, Json]:
-    """Returns the fields at the end of an answer: the counts and the gateway's notes. `own` are those that a backend of
-    the same API wrote, whose counts stay as they are unless they had to be estimated."""
-    last: dict[str, Json] = {}
-    counted = own.get("usageMetadata")
-    if usage is not None and (not own or usage.estimated):
-        last["usageMetadata"] = {**(counted if isinstance(counted, dict) else {}), **usage_object(usage)}
-    if said := dragoman_field(usage if not own or (usage and usage.estimated) else None, notices):
-        last["dragoman"] = said
-    return last
+def counts(usage: UsageReport | None, own: JsonObject | None = None) -> dict[str, Json]:
+    """Returns the field with the token counts. `own` are the fields of a backend of the same API, whose counts stay as
+    they are unless they had to be estimated."""
+    if usage is None or (own is not None and not usage.estimated):
+        return {}
+    written = None if own is None else own.get("usageMetadata")
+    return {"usageMetadata": {**(written if isinstance(written, dict) else {}), **usage_object(usage)}}
+
+
+def notes(usage: UsageReport | None, notices: list[Notice] | None, own: JsonObject | None = None) -> dict[str, Json]:
+    """Returns the field with the gateway's notes. `own` as in `counts`."""
+    remarked = usage if own is None or (usage is not None and usage.estimated) else None
+    said = dragoman_field(remarked, notices)
+    return {"dragoman": said} if said else {}

@@ -80,7 +80,7 @@ class GenerationConfig(msgspec.Struct, frozen=True, rename="camel"):
     response_logprobs: bool | None = None
     logprobs: Whole | None = None
     thinking_config: ThinkingConfig | None = None
-    speech_config: Any = None
+    speech_config: FreeObject | None = None
     image_config: FreeObject | None = None
     media_resolution: Any = None
     enable_enhanced_civic_answers: bool | None = None

@@ -30,7 +30,7 @@ from gateway.dialects.event_stream import one_line_each
 from gateway.dialects.gemini.contents import signature
 from gateway.dialects.gemini.errors import error_object
 from gateway.dialects.gemini.finish import finish_word
-from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, last_fields
+from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, counts, notes
 from gateway.dialects.gemini.stream_form import StreamForm
 from gateway.dialects.gemini.stream_state import STREAM_TRANSITIONS, StreamState
 from gateway.dialects.usage import merge_usage
@@ -42,17 +42,16 @@ _INDEX: Final = b',"index":0'
 
 
 class GeminiStreamEncoder:
-    """Encodes one response in one of the two forms. `thoughts`: the client asks for the model's thoughts.
+    """Encodes one response in one of the two forms.
 
     `feed` returns the bytes to send now, `close` the last ones, with the finish reason and the token counts; `fail`
     ends the stream instead, and `quiet` keeps it alive.
     """
 
-    def __init__(self, head: AnswerHead, form: StreamForm, *, thoughts: bool) -> None:
+    def __init__(self, head: AnswerHead, form: StreamForm) -> None:
         self.headers = form.headers
         self._head = head
         self._form = form
-        self._thoughts = thoughts
         self._facts = b"," + _members({"modelVersion": head.model, "responseId": head.unique}) + b"}"
         self._tail = _ROLE + _INDEX + b"}]" + self._facts + form.behind
         self._before = form.first
@@ -88,11 +87,12 @@ class GeminiStreamEncoder:
             return b""
         out: list[bytes] = []
         if self._own is not None:
-            self._write_own(out, last_fields(self._usage, self._notices, self._own.fields))
+            own = self._own.fields
+            self._write_own(out, {**counts(self._usage, own), **notes(self._usage, self._notices, own)})
         else:
             more: dict[str, Json] = {} if self._finish is None else {"finishReason": finish_word(self._finish)}
             # Chat helpers keep only an answer each of whose chunks has a part.
-            self._chunk(out, {"text": ""}, more, last_fields(self._usage, self._notices))
+            self._chunk(out, {"text": ""}, more, {**counts(self._usage), **notes(self._usage, self._notices)})
         self._state = STREAM_TRANSITIONS[self._state]["end"]
         return one_line_each(b"".join(out) + self._form.end)
 
@@ -134,7 +134,7 @@ class GeminiStreamEncoder:
         if type(event) is ReasoningEnd:
             if said := signature(event.extra):
                 self._chunk(out, {"text": "", **said})
-        elif self._thoughts or self._own is not None:
+        else:
             self._chunk(out, {"text": event.text, "thought": True})
 
     def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd, out: list[bytes]) -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini.request_models import FunctionCallingConfig, FunctionDeclaration, GeminiTool
 from gateway.dialects.gemini.schema import json_schema
@@ -14,6 +15,7 @@ _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
 # Source: google-genai, `FunctionDeclaration.name`.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+_SHOWN_NAMES: Final = 3
 _CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
 
 
@@ -23,6 +25,7 @@ class Tools(NamedTuple):
     functions: tuple[ToolSpec, ...]
     others: tuple[OtherTool, ...]
     choice: ToolChoice
+    notices: tuple[Notice, ...] = ()
 
 
 def read_tools(
@@ -30,8 +33,8 @@ def read_tools(
 ) -> Tools:
     """Returns the tools; `sources` are their entries as the client wrote them, `place` the path of the choice.
 
-    Of several allowed functions the others are left out, which has the same effect for every backend. Fault:
-    TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
+    Where some functions are allowed the others are left out, with a notice: it has the same effect for every backend.
+    Fault: TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
     """
     functions: list[ToolSpec] = []
     others: list[OtherTool] = []
@@ -69,8 +72,15 @@ def _allowed(
         if name not in known:
             param = f"{place}[{position}]"
             raise InvalidRequest(f"{param} is no declared function: {name[:64]!r}.", param=param)
-    if names:
-        functions = [function for function in functions if function.name in names]
+    allowed = [function for function in functions if not names or function.name in names]
     if len(names) == 1 and choice == "required":
         choice = NamedTool(names[0])
-    return Tools(tuple(functions), tuple(others), choice)
+    left_out = [repr(function.name) for function in functions if function not in allowed]
+    return Tools(tuple(allowed), tuple(others), choice, (_not_allowed(left_out, place),) if left_out else ())
+
+
+def _not_allowed(names: Sequence[str], place: str) -> Notice:
+    shown = ", ".join(names[:_SHOWN_NAMES])
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    detail = f"the model is not offered {shown}{more}, which {place} does not name"
+    return Notice("decode", "dropped", "TOOL_NOT_ALLOWED", detail, level="debug")

@@ -150,10 +150,22 @@ def test_a_schema_is_a_response_format(field: str) -> None:
     assert said == {"type": "json_schema", "json_schema": inner}
 
 
-@pytest.mark.parametrize("asks", [True, False])
-def test_thoughts_are_sent_where_the_client_asks_for_them(asks: bool) -> None:
-    echo = decode({"generationConfig": {"thinkingConfig": {"includeThoughts": asks}}}).echo
-    assert echo["includeThoughts"] is asks and decode({}).echo["includeThoughts"] is False
+@pytest.mark.parametrize("asks", [True, False, None])
+def test_thoughts_are_read_where_the_client_asks_for_them_and_their_signatures_always(asks: bool | None) -> None:
+    asked: Any = {} if asks is None else {"generationConfig": {"thinkingConfig": {"includeThoughts": asks}}}
+    reads = decode(asked).conversation.reads
+    assert reads == ({"calls", "reasoning"} if asks else {"calls", "state"})
+
+
+def test_functions_that_are_not_allowed_are_named() -> None:
+    declared: Any = [{"functionDeclarations": [{"name": name} for name in "abcdef"]}]
+    calling = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}}
+    (notice,) = decode({"tools": declared, "toolConfig": calling}).conversation.notices
+    assert (notice.rule, notice.detail) == (
+        "TOOL_NOT_ALLOWED",
+        "the model is not offered 'a', 'c', 'd' and 2 more, "
+        "which toolConfig.functionCallingConfig.allowedFunctionNames does not name",
+    )
 
 
 @pytest.mark.parametrize(
