@@ -1,15 +1,16 @@
 """Converts the JSON objects of a response (chunks, or one whole response) into events."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
+from adapters.gemini.calls import CallReader
 from adapters.gemini.chunk_fast_path import PlainChunk, PlainUsage
 from adapters.gemini.failure import reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.usage import decode_usage
-from gateway.core.conversation import EMPTY, Json, JsonObject, Text
-from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
+from gateway.core.conversation import Json, JsonObject, Text
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import (
     Event,
     Finish,
@@ -18,22 +19,17 @@ from gateway.core.events import (
     ReasoningEnd,
     ResponseStart,
     TextDelta,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Level, Notice
-from gateway.dialects.gemini import DIALECT
-from gateway.dialects.gemini.own_chunk import own_call, without_parts
-from gateway.dialects.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
+from gateway.dialects.gemini.own_chunk import without_parts
+from gateway.dialects.gemini.partial_arguments import is_piece
 from gateway.dialects.gemini.parts import DATA, SIGNATURE, read_part, state_of
 
 _RESPONSE_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "promptFeedback"})
 NO_CANDIDATE: Final = "The backend's response contains no candidate."
-_INSIDE: Final = "The backend ended its response inside a tool call."
 _SHOWN: Final = frozenset({"executableCode", "codeExecutionResult"})
-_DERIVED_ID: Final = "call_{seed}_{index}"
+_EMPTY_TEXT: Final[JsonObject] = {"text": ""}
 
 
 class ChunkReader:
@@ -51,11 +47,11 @@ class ChunkReader:
         self.finished = False
         self.complete = False
         self.reads_plain = False
-        self._seed = seed
         self._passes = passes
         self._started = False
-        self._calls = 0
-        self._growing: _GrowingCall | None = None
+        self._calls = CallReader(seed, passes=passes)
+        # The events of a client of this dialect that wait for the first output: until then a failure can be a status.
+        self._opening: list[Event] | None = [] if passes else None
         self._usage: dict[str, Json] | PlainUsage | None = None
         self._noted: set[str] = set()
 
@@ -71,7 +67,14 @@ class ChunkReader:
         except BackendError as fault:
             fault.keep(events)
             raise
-        return events
+        return events if self._opening is None else self._behind_opening(self._opening, events)
+
+    def _behind_opening(self, opening: list[Event], events: list[Event]) -> list[Event]:
+        opening += events
+        if not any(map(_is_output, events)):
+            return []
+        self._opening = None
+        return opening
 
     def plain(self, chunk: PlainChunk) -> TextDelta:
         """Return the event of a chunk that is nothing but text, while `reads_plain`."""
@@ -157,11 +160,8 @@ class ChunkReader:
         return found
 
     def _finish(self, word: str, events: list[Event]) -> None:
-        finish, notice = decode_finish(word, called=self._calls > 0, passes=self._passes)
-        if self._growing is not None:
-            if finish.reason != "length":
-                raise InvalidToolCall(_INSIDE)
-            self._end_growing(EMPTY, events)
+        finish, notice = decode_finish(word, called=self._calls.count > 0, passes=self._passes)
+        self._calls.close(finish, events)
         events += [finish] if notice is None else [notice, finish]
         self.finished = True
 
@@ -176,13 +176,13 @@ class ChunkReader:
         detail = "a complete response has no finish reason"
         events: list[Event] = [Notice("backend", "added", "FINISH_REASON_MISSING", detail, level="warning")]
         self._report_usage(events)
-        return [*events, Finish("tool_calls" if self._calls else "stop")]
+        return [*(self._opening or ()), *events, Finish("tool_calls" if self._calls.count else "stop")]
 
     def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
         """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
         text, call = part.get("text"), part.get("functionCall")
         if isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
-            self._whole_call(call, part, events)
+            self._calls.read(part, events)
         elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
             thought = part.get("thought") is True
             others = {
@@ -196,7 +196,7 @@ class ChunkReader:
 
     def _part(self, part: dict[str, Json], events: list[Event]) -> None:
         if "functionCall" in part:
-            self._call(part, events)
+            self._calls.read(part, events)
         elif isinstance(text := part.get("text"), str):
             self._spoken(text, part, events)
         elif part.keys() & _SHOWN:
@@ -214,54 +214,6 @@ class ChunkReader:
         if state := state_of(part):
             events.append(ReasoningEnd(state))
 
-    def _call(self, part: dict[str, Json], events: list[Event]) -> None:
-        call = part["functionCall"]
-        if not isinstance(call, dict):
-            raise invalid_event("functionCall is not an object")
-        if self._growing is not None or is_piece(call):
-            self._piece(call, part, events)
-        else:
-            self._whole_call(call, part, events)
-
-    def _whole_call(self, call: dict[str, Json], part: JsonObject, events: list[Event]) -> None:
-        arguments = call.get("args")
-        if arguments is not None and not isinstance(arguments, dict):
-            raise invalid_event("args is not an object")
-        start = self._start(call, {**state_of(part), DIALECT: own_call(part)} if self._passes else state_of(part))
-        text = msgspec.json.encode(arguments or {}).decode()
-        events += (start, ToolCallDelta(start.index, text), ToolCallEnd(start.index))
-
-    def _start(self, call: dict[str, Json], extra: JsonObject) -> ToolCallStart:
-        name = _text(call.get("name"))
-        if name is None:
-            raise InvalidToolCall("The backend sent a call without the name of a function.")
-        index = self._calls
-        self._calls += 1
-        identity = _text(call.get("id")) or _DERIVED_ID.format(seed=self._seed, index=index)
-        return ToolCallStart(index, identity, name, extra=extra)
-
-    def _piece(self, call: dict[str, Json], part: JsonObject, events: list[Event]) -> None:
-        """Add a piece of a call, which other clients get whole. Each further piece has no name, or the same."""
-        extra = state_of(part)
-        if self._growing is None:
-            start = self._start(call, extra)
-            self._growing, extra = _GrowingCall(start, PartialArguments()), EMPTY
-            events.append(start)
-        elif call.get("name") not in (None, "", self._growing.start.name):
-            raise InvalidToolCall("The backend began a tool call inside another one.")
-        try:
-            self._growing.arguments.add(call)
-        except BrokenPiece as broken:
-            raise InvalidToolCall(f"The backend streamed a tool call that cannot be read: {broken}.") from broken
-        if not self._growing.arguments.open:
-            self._end_growing(extra, events)
-
-    def _end_growing(self, extra: JsonObject, events: list[Event]) -> None:
-        assert self._growing is not None  # the caller has seen it
-        index, arguments = self._growing.start.index, self._growing.arguments.arguments
-        self._growing = None
-        events += (ToolCallDelta(index, msgspec.json.encode(arguments).decode()), ToolCallEnd(index, extra))
-
     def _feedback(self, feedback: Json, events: list[Event]) -> None:
         """A prompt that was blocked has no candidate."""
         word = feedback.get("blockReason") if isinstance(feedback, dict) else None
@@ -277,12 +229,12 @@ class ChunkReader:
             events.append(Notice("backend", action, rule, detail, level=level))
 
 
-class _GrowingCall(NamedTuple):
-    """A call that has begun, and its arguments so far."""
-
-    start: ToolCallStart
-    arguments: PartialArguments
-
-
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _is_output(event: Event) -> bool:
+    """Whether the answer has begun for its client."""
+    if type(event) is PassthroughFields:
+        return event.scope == "event" and event.fields != _EMPTY_TEXT
+    return type(event) is not ResponseStart and type(event) is not Notice

@@ -85,6 +85,15 @@ def test_the_fields_of_a_chunk_reach_only_a_client_of_the_same_dialect() -> None
     assert (fields, part) == (PassthroughFields("response", made), TextDelta("a"))
 
 
+def test_chunks_without_output_wait_for_the_first_part() -> None:
+    """Until then a failure can still be a status."""
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=True)
+    assert decoder.feed(sse(chunk(), chunk(text("")), usage())) == []
+    kinds = [type(event) for event in decoder.feed(sse(chunk(text("a"))))]
+    frame = [PassthroughFields]
+    assert kinds == [ResponseStart, *frame, *frame, PassthroughFields, *frame, *frame, TextDelta]
+
+
 def pieces(*calls: dict[str, Any], reason: str = "STOP") -> list[Event]:
     return said(
         *[chunk({"functionCall": call, **({} if n else SIGNED)}) for n, call in enumerate(calls)], chunk(finish=reason)
