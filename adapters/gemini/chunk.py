@@ -104,8 +104,7 @@ class ChunkReader:
         self._feedback(chunk.get("promptFeedback"), events)
         if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._usage = usage
-            # A client of this dialect gets whatever follows.
-            self.complete = self.finished and not self._passes
+            self.complete = self.finished
         if self.finished:
             self._report_usage(events)
         self.reads_plain = not (self.finished or self._passes)
