@@ -24,7 +24,7 @@ class _GrowingCall(NamedTuple):
 
 
 class CallReader:
-    """Reads the calls of one response; `count` of them have begun.
+    """Reads the calls of one response; `count` of them have begun, and `pieces` wait or have waited for the rest.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
     dialect, so that a call keeps the fields that the backend wrote.
@@ -32,6 +32,7 @@ class CallReader:
 
     def __init__(self, seed: int, *, passes: bool) -> None:
         self.count = 0
+        self.pieces = 0
         self._seed = seed
         self._passes = passes
         self._growing: _GrowingCall | None = None
@@ -77,6 +78,7 @@ class CallReader:
     def _piece(self, call: JsonObject, part: JsonObject, events: list[Event]) -> None:
         """Add a piece to the call that has begun. Each further piece has no name, or the same."""
         growing, extra = self._growing, state_of(part)
+        self.pieces += 1
         if growing is None:
             start = self._start(call, extra)
             growing, extra = _GrowingCall(start, PartialArguments()), EMPTY

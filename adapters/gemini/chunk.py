@@ -33,9 +33,9 @@ _EMPTY_TEXT: Final[JsonObject] = {"text": ""}
 
 
 class ChunkReader:
-    """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts,
-    and once it has arrived, too, the response is `complete`. `reads_plain` is true between the first chunk and the
-    finish reason.
+    """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts, and once
+    it has arrived, too, the response is `complete`. `calls` are those that have begun. `reads_plain` is true between
+    the first chunk and the finish reason, for a client of another dialect.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
     dialect, and gets each chunk as it was written: its fields first, without the parts, then one part after the other,
@@ -49,7 +49,7 @@ class ChunkReader:
         self.reads_plain = False
         self._passes = passes
         self._started = False
-        self._calls = CallReader(seed, passes=passes)
+        self.calls = CallReader(seed, passes=passes)
         # The events of a client of this dialect that wait for the first output: until then a failure can be a status.
         self._opening: list[Event] | None = [] if passes else None
         self._usage: dict[str, Json] | PlainUsage | None = None
@@ -159,8 +159,8 @@ class ChunkReader:
         return found
 
     def _finish(self, word: str, events: list[Event]) -> None:
-        finish, notice = decode_finish(word, called=self._calls.count > 0, passes=self._passes)
-        self._calls.close(finish, events)
+        finish, notice = decode_finish(word, called=self.calls.count > 0, passes=self._passes)
+        self.calls.close(finish, events)
         events += [finish] if notice is None else [notice, finish]
         self.finished = True
 
@@ -175,13 +175,13 @@ class ChunkReader:
         detail = "a complete response has no finish reason"
         events: list[Event] = [Notice("backend", "added", "FINISH_REASON_MISSING", detail, level="warning")]
         self._report_usage(events)
-        return [*(self._opening or ()), *events, Finish("tool_calls" if self._calls.count else "stop")]
+        return [*(self._opening or ()), *events, Finish("tool_calls" if self.calls.count else "stop")]
 
     def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
         """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
         text, call = part.get("text"), part.get("functionCall")
         if isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
-            self._calls.read(part, events)
+            self.calls.read(part, events)
         elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
             thought = part.get("thought") is True
             others = {
@@ -195,7 +195,7 @@ class ChunkReader:
 
     def _part(self, part: dict[str, Json], events: list[Event]) -> None:
         if "functionCall" in part:
-            self._calls.read(part, events)
+            self.calls.read(part, events)
         elif isinstance(text := part.get("text"), str):
             self._spoken(text, part, events)
         elif part.keys() & _SHOWN:

@@ -18,9 +18,14 @@ class GeminiDecoder(StreamOrJson):
     """Decodes one response. `passes`: the client speaks this dialect."""
 
     def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
-        reader = ChunkReader(seed, passes=passes)
+        reader = self._reader = ChunkReader(seed, passes=passes)
         self._stream = partial(_Stream, reader, max_event)
         self._document = partial(JsonDocument, partial(_whole, reader), max_event)
+
+    @property
+    def progress(self) -> int:
+        """The pieces of calls so far, of which only the whole call is reported."""
+        return self._reader.calls.pieces
 
 
 class _Stream:

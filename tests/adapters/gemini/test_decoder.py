@@ -139,6 +139,15 @@ def test_a_call_in_pieces_is_one_call(calls: list[dict[str, Any]], arguments: Js
     assert end == ToolCallEnd(0)
 
 
+def test_each_piece_of_a_call_is_progress() -> None:
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=False)
+    seen = []
+    for piece in (BEGIN, argument("$.a", stringValue="x"), argument("$.a", stringValue="y")):
+        decoder.feed(sse(chunk({"functionCall": piece})))
+        seen.append(decoder.progress)
+    assert seen == [1, 2, 3]
+
+
 def test_calls_in_pieces_follow_one_another() -> None:
     calls: list[dict[str, Any]] = [
         BEGIN,
