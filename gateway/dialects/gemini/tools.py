@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini.request_models import FunctionCallingConfig, FunctionDeclaration, GeminiTool
 from gateway.dialects.gemini.schema import json_schema
@@ -15,7 +16,6 @@ _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
 # Source: google-genai, `FunctionDeclaration.name`.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-_SHOWN_NAMES: Final = 3
 _CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
 
 
@@ -75,12 +75,5 @@ def _allowed(
     allowed = [function for function in functions if not names or function.name in names]
     if len(names) == 1 and choice == "required":
         choice = NamedTool(names[0])
-    left_out = [repr(function.name) for function in functions if function not in allowed]
-    return Tools(tuple(allowed), tuple(others), choice, (_not_allowed(left_out, place),) if left_out else ())
-
-
-def _not_allowed(names: Sequence[str], place: str) -> Notice:
-    shown = ", ".join(names[:_SHOWN_NAMES])
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    detail = f"the model is not offered {shown}{more}, which {place} does not name"
-    return Notice("decode", "dropped", "TOOL_NOT_ALLOWED", detail, level="debug")
+    notices = not_allowed([function.name for function in functions], allowed, place) if names else ()
+    return Tools(tuple(allowed), tuple(others), choice, notices)
