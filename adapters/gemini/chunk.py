@@ -180,7 +180,10 @@ class ChunkReader:
     def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
         """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
         text, call = part.get("text"), part.get("functionCall")
-        if isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
+        # Most parts are nothing but text.
+        if len(part) == 1 and isinstance(text, str) and text:
+            events.append(TextDelta(text))
+        elif isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
             self.calls.read(part, events)
         elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
             thought = part.get("thought") is True
