@@ -176,8 +176,9 @@ class Exchange:
         forced = None
         if conversation.tool_choice not in ("auto", "none") and (passes or "tool_choice" not in prompts):
             forced = _forced_call(self.prepared.conversation, policy)
-        self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, single, self._stop, self._check, forced, self._readable)
+        reads_all = passes or conversation.reads == ALL_CONTENT
+        self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        filters = (self._guard, single, self._stop, self._check, forced)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
@@ -248,6 +249,8 @@ class Exchange:
             return events
         holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
+            return self._emit(events)
+        if self._readable is not None and ReasoningDelta in map(type, events):
             return self._emit(events)
         if self._silent and ({*map(type, events)} & _OUTPUT or _may_be_output(events)):
             self._silent = False
@@ -360,6 +363,8 @@ class Exchange:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
         for feed in self._filters:
             events = feed(events)
+        if self._readable is not None:
+            events = self._readable.feed(events)
         for position, event in enumerate(events):
             if type(event) in STATEFUL and self._label is not None:
                 events[position] = with_label(event, self._label)

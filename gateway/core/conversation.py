@@ -203,8 +203,8 @@ class NamedTool(msgspec.Struct, frozen=True):
     name: str
 
 
-# What an answer may hold beside text.
-ReadableContent: TypeAlias = Literal["reasoning", "calls"]
+# What an answer may hold beside text. Reasoning has its state in it; `state` is the state without the reasoning.
+ReadableContent: TypeAlias = Literal["reasoning", "state", "calls"]
 ALL_CONTENT: frozenset[ReadableContent] = frozenset(("reasoning", "calls"))
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
