@@ -34,6 +34,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
@@ -99,12 +100,7 @@ class Exchange:
         passes = conversation.dialect == capabilities.passthrough
         stops = conversation.sampling.stop
         governs = policy.profile.request_rules if capabilities.request_rules else None
-        of_stops, refuses_one = None, False
-        if governs is not None:
-            model = policy.base_model or conversation.model
-            check_rules(conversation, governs, model)
-            of_stops = governs.stops_of(model) if stops else None
-            refuses_one = not conversation.parallel_tool_calls and governs.refuse(ONE_CALL, model)
+        of_stops, refuses_one = (None, False) if governs is None else _checked(conversation, governs, policy)
         searches = bool(stops) and (of_stops is not None or not passes)
         watched = watched_sequences(stops, capabilities, of_stops) if searches else ()
         if watched:
@@ -396,6 +392,15 @@ def _truncated(events: list[Event]) -> BackendTruncated:
     truncated = BackendTruncated(INCOMPLETE)
     truncated.keep(events)
     return truncated
+
+
+def _checked(conversation: Conversation, rules: RequestRules, policy: Policy) -> tuple[StopRules | None, bool]:
+    """Returns what the provider accepts of stop sequences, and whether it refuses the wish for one call at a time.
+    Raises InvalidRequest for a request that it would refuse."""
+    model = policy.base_model or conversation.model
+    check_rules(conversation, rules, model)
+    of_stops = rules.stops_of(model) if conversation.sampling.stop else None
+    return of_stops, not conversation.parallel_tool_calls and rules.refuse(ONE_CALL, model)
 
 
 def _forced_call(conversation: Conversation, policy: Policy) -> ForcedCallCheck | None:

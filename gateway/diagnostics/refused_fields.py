@@ -12,11 +12,9 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.core.request_rules import RequestRules
-from gateway.registry import load_adapter
+from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings
 
-# The adapter whose requests have the fields that the rules are about.
-_ADAPTER: Final = "openai_chat"
 _MAX_EVENT: Final = 1 << 20
 _RENAMED: Final = "REQUEST_FIELD_RENAMED"
 _ADVICE: Final = {
@@ -33,7 +31,8 @@ def refused_field_violations(conversation: Conversation, profile: Profile) -> li
     rules = profile.request_rules
     if rules is None:
         return []
-    adapter = load_adapter("lint", BackendSettings(_ADAPTER, "http://localhost"), _MAX_EVENT)
+    # The adapter of the default dialect writes the fields that the rules are about.
+    adapter = load_adapter("lint", BackendSettings(DEFAULT_DIALECT, "http://localhost"), _MAX_EVENT)
     asked = msgspec.structs.replace(conversation, turns=())
     found = [*_refused(asked, rules), *_changed(adapter, asked, profile), *_stops(asked, rules)]
     first = {violation.param: violation for violation in reversed(found)}

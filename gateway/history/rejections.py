@@ -243,7 +243,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         r"|List should have at least 1 item|(?:'[\w.]+'|`[\w.]+`) is not supported|not supported with this model"
         r"|Invalid '(?:user|safety_identifier|prompt_cache_key)': string too long"
         r"|parameter is (?:only allowed|not supported)|parameter .{0,60}"
-        r"(?:not supported|does not support|is restricted)|parameter\.\w+ must be set to|below minimum value"
+        r"(?:not supported|does not support|is restricted)"
         r"|additional properties are not allowed|cannot find field)",
         "PARAM_REFUSED",
         _OMIT,

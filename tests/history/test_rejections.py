@@ -206,8 +206,6 @@ TEXTS = [
         "PARAM_REFUSED",
     ),
     ("Unknown parameter: 'prompt_cache_key'.", "PARAM_REFUSED"),
-    ("parameter.enable_thinking must be set to false for non-streaming calls", "PARAM_REFUSED"),
-    ("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16", "PARAM_REFUSED"),
     ("Your organization must be verified to generate reasoning summaries. Please go to the settings", "PARAM_REFUSED"),
     ("Invalid tool_choice type: 'object'. Supported string values: none, auto, required", "TOOL_CHOICE_REFUSED"),
     ("developer is not one of ['system', 'assistant', 'user', 'tool', 'function'] - 'messages.0.role'", "ROLE_UNKNOWN"),
