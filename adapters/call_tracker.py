@@ -224,7 +224,9 @@ def _begins(piece: _Piece, call: _Call) -> bool:
 
 
 def _read(entry: dict[str, Json]) -> _Piece:
-    kind: Kind = "custom" if entry.get("type") == "custom" or "custom" in entry else "function"
+    # Snowflake writes both bodies, of which the other one is empty.
+    custom = entry.get("type") == "custom" or (entry.get("custom") and entry.get("function") is None)
+    kind: Kind = "custom" if custom else "function"
     body = entry.get(kind)
     if body is None:
         body = {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import public_text, reported_error, status_error
+from gateway.core.backend_status import public_text, reported_error, stated_status, status_error
 from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
@@ -50,7 +50,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
         document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
-    fields = _find(document)
+    fields = error_of(document)
     error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
     if error.status == status < 500 and (param := _text(fields.get("param"))):
         error.param = public_text(param)
@@ -62,7 +62,7 @@ def reported_failure(failure: Json) -> BackendError:
     502."""
     fields = failure if isinstance(failure, dict) else {"message": failure}
     code, kind = fields.get("code"), _text(fields.get("type"))
-    status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
+    status = stated_status(code) or _MEANT.get(_text(code) or kind or "")
     return reported_error(status, message=message_of(fields), code=_text(code) or kind, fields=fields)
 
 
@@ -74,8 +74,9 @@ def minimax_failure(said: Json) -> BackendError | None:
     return reported_error(_MINIMAX.get(status, 502), message=message_of(said))
 
 
-def _find(document: Json) -> dict[str, Json]:
-    """Return the error object: `{"error": {...}}`, the same in a list (Gemini), or flat fields (some servers)."""
+def error_of(document: Json) -> dict[str, Json]:
+    """Return the error object of a body: `{"error": {...}}`, the same in a list (Gemini), `base_resp` (MiniMax), or
+    flat fields, among them a text `error` (xAI, LM Studio and other servers)."""
     if isinstance(document, list) and document:
         document = document[0]
     if not isinstance(document, dict):

@@ -43,6 +43,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `max_stops`: how many stop sequences the backend accepts, None for any number; `blank_stops`: also such of nothing
       but blanks. The response is searched for the others. Both are read where `stop` is supported.
+    - `request_rules`: its requests have the fields of chat completions, so that a profile's rules for them apply.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
     - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
@@ -67,6 +68,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     continues_text: bool = False
     max_stops: int | None = None
     blank_stops: bool = True
+    request_rules: bool = False
     native: bool = False
     tool_rules: ToolRules = NO_RULES
     state: StateRule | None = None

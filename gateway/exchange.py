@@ -12,11 +12,13 @@ from gateway.capabilities.prompted_demands import DemandCheck, find_demands, wit
 from gateway.capabilities.request_fields import (
     ONE_CALL,
     check_capabilities,
+    check_rules,
     check_sequences,
     watched_sequences,
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
-from gateway.core.conversation import ALL_CONTENT, Conversation
+from gateway.core.backend_status import names_model, unknown_url
+from gateway.core.conversation import ALL_CONTENT, Conversation, NamedTool
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
     Event,
@@ -32,6 +34,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
@@ -40,6 +43,7 @@ from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.history.system_reminders import keep_in_place
 from gateway.response.argument_check import ArgumentCheck
+from gateway.response.forced_call import ForcedCallCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.single_call import SingleCallFilter
@@ -95,7 +99,10 @@ class Exchange:
         noticed = check_capabilities(conversation, capabilities)
         passes = conversation.dialect == capabilities.passthrough
         stops = conversation.sampling.stop
-        watched = watched_sequences(stops, capabilities) if stops and not passes else ()
+        governs = policy.profile.request_rules if capabilities.request_rules else None
+        of_stops, refuses_one = (None, False) if governs is None else _checked(conversation, governs, policy)
+        searches = bool(stops) and (of_stops is not None or not passes)
+        watched = watched_sequences(stops, capabilities, of_stops) if searches else ()
         if watched:
             check_sequences(watched, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
@@ -159,10 +166,15 @@ class Exchange:
         self._arguments: ArgumentCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(watched) if watched else None
-        one_call = not (conversation.parallel_tool_calls or passes or ONE_CALL in capabilities.supported_params)
+        asks_one = passes or ONE_CALL in capabilities.supported_params
+        one_call = refuses_one or not (conversation.parallel_tool_calls or asks_one)
         single = SingleCallFilter(conversation.paths.param(ONE_CALL)) if one_call and conversation.tools else None
-        self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
-        filters = (self._guard, single, self._stop, self._check, self._readable)
+        forced = None
+        if conversation.tool_choice not in ("auto", "none") and (passes or "tool_choice" not in prompts):
+            forced = _forced_call(self.prepared.conversation, policy)
+        reads_all = passes or conversation.reads == ALL_CONTENT
+        self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        filters = (self._guard, single, self._stop, self._check, forced)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._uncounted: list[Event] = []
@@ -195,7 +207,10 @@ class Exchange:
         if status != 200:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
-            error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
+            shown = body[:SHOWN_BODY].decode("utf-8", "replace")
+            error.words = error.words or shown
+            if error.code == "model_not_found" and not names_model(shown, self.conversation.model):
+                error = unknown_url(self.request.path, error.words)
             raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):
@@ -230,6 +245,8 @@ class Exchange:
             return events
         holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
+            return self._emit(events)
+        if self._readable is not None and ReasoningDelta in map(type, events):
             return self._emit(events)
         if self._silent and ({*map(type, events)} & _OUTPUT or _may_be_output(events)):
             self._silent = False
@@ -342,6 +359,8 @@ class Exchange:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
         for feed in self._filters:
             events = feed(events)
+        if self._readable is not None:
+            events = self._readable.feed(events)
         for position, event in enumerate(events):
             if type(event) in STATEFUL and self._label is not None:
                 events[position] = with_label(event, self._label)
@@ -375,11 +394,34 @@ def _truncated(events: list[Event]) -> BackendTruncated:
     return truncated
 
 
+def _checked(conversation: Conversation, rules: RequestRules, policy: Policy) -> tuple[StopRules | None, bool]:
+    """Returns what the provider accepts of stop sequences, and whether it refuses the wish for one call at a time.
+    Raises InvalidRequest for a request that it would refuse."""
+    model = policy.base_model or conversation.model
+    check_rules(conversation, rules, model)
+    of_stops = rules.stops_of(model) if conversation.sampling.stop else None
+    return of_stops, not conversation.parallel_tool_calls and rules.refuse(ONE_CALL, model)
+
+
+def _forced_call(conversation: Conversation, policy: Policy) -> ForcedCallCheck | None:
+    """Returns the check for a client that requires a call of a function; None if another tool would do as well."""
+    choice = conversation.tool_choice
+    if isinstance(choice, NamedTool):
+        required = choice.name in [tool.name for tool in conversation.tools]
+    else:
+        required = choice == "required" and bool(conversation.tools) and not conversation.other_tools
+    param = conversation.paths.param("tool_choice")
+    return ForcedCallCheck(choice, param, fails=policy.forced_tools == "error") if required else None
+
+
 def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conversation:
     """Returns the conversation with the stop sequences that the backend applies itself."""
     stop = tuple([one for one in dict.fromkeys(conversation.sampling.stop) if one not in watched])
     sampling = msgspec.structs.replace(conversation.sampling, stop=stop)
-    return msgspec.structs.replace(conversation, sampling=sampling)
+    params = {name: value for name, value in conversation.params.items() if name != "stop"}
+    return msgspec.structs.replace(
+        conversation, sampling=sampling, params={**params, "stop": [*stop]} if stop else params
+    )
 
 
 def _may_be_output(events: list[Event]) -> bool:

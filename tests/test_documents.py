@@ -19,7 +19,7 @@ from tests.paths import ROOT
 CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire, a flag of files.
-OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL)_\w+|[A-Z]+_API_KEY|OUT_OF_CREDITS|SYSTEM_PROMPT|O_BINARY")
+OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL|AWS)_\w+|[A-Z_]+_API_KEY|OUT_OF_CREDITS|SYSTEM_PROMPT|O_BINARY")
 # Words of an API that look like rule codes, by the modules that have them: there no other word passes.
 WIRE_WORDS = {
     "adapters.gemini.failure": {"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"},

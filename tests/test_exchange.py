@@ -39,9 +39,10 @@ from gateway.core.events import (
 )
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
-from gateway.core.policy import Policy
+from gateway.core.policy import LoopGuard, Policy
 from gateway.core.profiles import PROFILES
 from gateway.exchange import EMPTY_ANSWER, Exchange
+from tests.history.strategies import calling, conversation, result, user
 from tests.scripted import ENCODED, ScriptedAdapter, ScriptedDecoder
 
 START = ResponseStart("r1")
@@ -518,3 +519,14 @@ def test_a_refusal_that_nobody_knows_stays_as_it_is() -> None:
     with pytest.raises(BackendError) as caught:
         exchange.on_response_head(400, {}, b'{"error": {"message": "no"}}')
     assert "rule" not in caught.value.extra
+
+
+@pytest.mark.parametrize("forced_tools", ["notice", "error"])
+def test_a_call_that_the_loop_guard_forbids_is_not_missed(forced_tools: Any) -> None:
+    rounds = [turn for name in "abc" for turn in (calling(name), result(name))]
+    asked = msgspec.structs.replace(conversation(user(), *rounds), tools=(ToolSpec("read"),), tool_choice="required")
+    policy = Policy(forced_tools=forced_tools, loop_guard=LoopGuard(action="no_tools"))
+    forced = Capabilities(tools=True, supported_params=frozenset({"tools", "tool_choice"}))
+    script: list[list[Event]] = [[START], [TextDelta("No."), Finish("stop")]]
+    exchange = Exchange(ScriptedAdapter(*script, capabilities=forced), asked, policy)
+    assert [event for event in exchange.feed(b"..") if isinstance(event, Notice)] == []

@@ -6,7 +6,7 @@ Source: Anthropic, API reference, errors.
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.openai_errors import message_of
+from adapters.openai_errors import error_of, message_of
 from gateway.core.backend_status import reported_error, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
@@ -34,26 +34,16 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
         document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
-    error = _error_of(document)
+    error = error_of(document)
     return status_error(status, headers, message=message_of(error), code=_code_of(error), fields=error)
 
 
 def reported_failure(event: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that its type stands for, else 502."""
-    error = _error_of(event)
+    error = error_of(event)
     kind = error.get("type")
     status = _STATUSES.get(kind) if isinstance(kind, str) else None
     return reported_error(status, message=message_of(error), code=_code_of(error), fields=error)
-
-
-def _error_of(document: Json) -> Mapping[str, Json]:
-    """Return the error object: `{"type": "error", "error": {...}}`, or flat fields (some servers)."""
-    if not isinstance(document, dict):
-        return {}
-    error = document.get("error")
-    if isinstance(error, dict):
-        return error
-    return {"message": error} if isinstance(error, str) else document
 
 
 def _code_of(error: Mapping[str, Json]) -> str | None:

@@ -24,6 +24,7 @@ from adapters.anthropic_messages.delta_fast_path import PieceEvent, TextPiece, T
 from adapters.anthropic_messages.failure import reported_failure
 from adapters.anthropic_messages.finish import decode_finish
 from adapters.anthropic_messages.usage import TokenCounts
+from adapters.openai_errors import minimax_failure
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import (
@@ -97,6 +98,8 @@ class MessageReader:
             raise reported_failure(event)
         read = _EVENTS.get(kind) if isinstance(kind, str) else None
         if read is None:
+            if failure := minimax_failure(event.get("base_resp")):
+                raise failure
             if self._own_client and not self.empty and kind:
                 return self._behind_opening(self._written(event))
             return self._note("ignored", "UNKNOWN_EVENT", "an event that is not part of a message")
@@ -117,6 +120,8 @@ class MessageReader:
         if message.get("type") == "error" or message.get("error") is not None:
             raise reported_failure(message)
         content = message.get("content")
+        if not content and (failure := minimax_failure(message.get("base_resp"))):
+            raise failure
         if not isinstance(content, list):
             error = BackendProtocolError("The backend's response has no content.", code="upstream_invalid_response")
             error.words = text_of(message, "message") or text_of(message, "detail")

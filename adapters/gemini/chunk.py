@@ -4,43 +4,42 @@ from typing import Final
 
 import msgspec
 
+from adapters.gemini.calls import CallReader
 from adapters.gemini.chunk_fast_path import PlainChunk, PlainUsage
 from adapters.gemini.failure import reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.usage import decode_usage
-from gateway.core.conversation import EMPTY, Json, JsonObject, Text
-from gateway.core.errors import BackendError, InvalidToolCall
+from gateway.core.conversation import Json, JsonObject, Text
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import (
     Event,
+    Finish,
     PassthroughFields,
     ReasoningDelta,
     ReasoningEnd,
     ResponseStart,
-    Scope,
     TextDelta,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Level, Notice
+from gateway.dialects.gemini.own_chunk import without_parts
+from gateway.dialects.gemini.partial_arguments import is_piece
 from gateway.dialects.gemini.parts import DATA, SIGNATURE, read_part, state_of
 
 _RESPONSE_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "promptFeedback"})
-_CANDIDATE_KEYS: Final = frozenset({"content", "finishReason", "index", "finishMessage"})
-_TEXT_KEYS: Final = frozenset({"text", "thought"})
-_CALL_KEYS: Final = frozenset({"functionCall", SIGNATURE})
+NO_CANDIDATE: Final = "The backend's response contains no candidate."
 _SHOWN: Final = frozenset({"executableCode", "codeExecutionResult"})
-_DERIVED_ID: Final = "call_{seed}_{index}"
+_EMPTY_TEXT: Final[JsonObject] = {"text": ""}
 
 
 class ChunkReader:
-    """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts,
-    and once it has arrived, too, the response is `complete`. `reads_plain` is true between the first chunk and the
-    finish reason.
+    """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts, and once
+    it has arrived, too, the response is `complete`. `calls` are those that have begun. `reads_plain` is true between
+    the first chunk and the finish reason, for a client of another dialect.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
-    dialect, so that it gets the fields and the parts which no event expresses.
+    dialect, and gets each chunk as it was written: its fields first, without the parts, then one part after the other,
+    whole or as an event behind its other fields.
     """
 
     def __init__(self, seed: int, *, passes: bool) -> None:
@@ -48,10 +47,11 @@ class ChunkReader:
         self.finished = False
         self.complete = False
         self.reads_plain = False
-        self._seed = seed
         self._passes = passes
         self._started = False
-        self._calls = 0
+        self.calls = CallReader(seed, passes=passes)
+        # The events of a client of this dialect that wait for the first output: until then a failure can be a status.
+        self._opening: list[Event] | None = [] if passes else None
         self._usage: dict[str, Json] | PlainUsage | None = None
         self._noted: set[str] = set()
 
@@ -67,7 +67,14 @@ class ChunkReader:
         except BackendError as fault:
             fault.keep(events)
             raise
-        return events
+        return events if self._opening is None else self._behind_opening(self._opening, events)
+
+    def _behind_opening(self, opening: list[Event], events: list[Event]) -> list[Event]:
+        opening += events
+        if not any(map(_is_output, events)):
+            return []
+        self._opening = None
+        return opening
 
     def plain(self, chunk: PlainChunk) -> TextDelta:
         """Return the event of a chunk that is nothing but text, while `reads_plain`."""
@@ -90,7 +97,8 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("responseId")), _text(chunk.get("modelVersion"))))
-        self._unknown(events, "response", chunk, _RESPONSE_KEYS)
+        if self._passes:
+            events.append(PassthroughFields("response", without_parts(chunk)))
         for candidate in candidates:
             self._candidate(candidate, events)
         self._feedback(chunk.get("promptFeedback"), events)
@@ -99,7 +107,7 @@ class ChunkReader:
             self.complete = self.finished
         if self.finished:
             self._report_usage(events)
-        self.reads_plain = not self.finished
+        self.reads_plain = not (self.finished or self._passes)
 
     def _report_usage(self, events: list[Event]) -> None:
         """Report the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
@@ -107,7 +115,7 @@ class ChunkReader:
         if isinstance(usage, PlainUsage):
             usage = msgspec.to_builtins(usage)
         if usage is not None:
-            events.append(decode_usage(usage, passes=self._passes))
+            events.append(decode_usage(usage))
 
     def _candidate(self, candidate: Json, events: list[Event]) -> None:
         if not isinstance(candidate, dict):
@@ -117,19 +125,23 @@ class ChunkReader:
             return
         self.empty = False
         parts = self._parts(candidate.get("content"))
+        if self.finished and self._passes:
+            events += [PassthroughFields("event", part) for part in parts]
+            return
         if self.finished:
             if any(part.keys() - {"text"} or part.get("text") for part in parts):
                 self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
             if candidate.get("finishReason"):
                 self._note(events, "ignored", "LATE_EVENT", "a second finish reason")
             return
-        self._unknown(events, "choice", candidate, _CANDIDATE_KEYS)
         for part in parts:
-            self._part(part, events)
+            if self._passes:
+                self._own_part(part, events)
+            else:
+                self._part(part, events)
         word = candidate.get("finishReason")
         if isinstance(word, str) and word:
-            events.append(decode_finish(word, called=self._calls > 0))
-            self.finished = True
+            self._finish(word, events)
         elif word:
             raise invalid_event("the finish reason is not text")
 
@@ -146,13 +158,49 @@ class ChunkReader:
             raise invalid_event("a part is not an object")
         return found
 
+    def _finish(self, word: str, events: list[Event]) -> None:
+        finish, notice = decode_finish(word, called=self.calls.count > 0, passes=self._passes)
+        self.calls.close(finish, events)
+        events += [finish] if notice is None else [notice, finish]
+        self.finished = True
+
+    def end(self) -> list[Event]:
+        """Return the end of a whole response without a finish reason, which a client of this dialect gets as it is.
+        Raises BackendTruncated for any other client, and BackendProtocolError if it is no response."""
+        if not self._started or (self.empty and not self._passes):
+            raise BackendProtocolError(NO_CANDIDATE, code="upstream_invalid_response")
+        if not self._passes:
+            raise BackendTruncated("The backend's response has no finish reason.")
+        self.finished = True
+        detail = "a complete response has no finish reason"
+        events: list[Event] = [Notice("backend", "added", "FINISH_REASON_MISSING", detail, level="warning")]
+        self._report_usage(events)
+        return [*(self._opening or ()), *events, Finish("tool_calls" if self.calls.count else "stop")]
+
+    def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
+        """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
+        text, call = part.get("text"), part.get("functionCall")
+        # Most parts are nothing but text.
+        if len(part) == 1 and isinstance(text, str) and text:
+            events.append(TextDelta(text))
+        elif isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
+            self.calls.read(part, events)
+        elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
+            thought = part.get("thought") is True
+            others = {
+                name: value for name, value in part.items() if name != "text" and not (thought and name == "thought")
+            }
+            if others:
+                events.append(PassthroughFields("delta", others))
+            events.append(ReasoningDelta(text) if thought else TextDelta(text))
+        else:
+            events.append(PassthroughFields("event", part))
+
     def _part(self, part: dict[str, Json], events: list[Event]) -> None:
         if "functionCall" in part:
-            self._call(part, events)
+            self.calls.read(part, events)
         elif isinstance(text := part.get("text"), str):
             self._spoken(text, part, events)
-        elif self._passes:
-            events.append(PassthroughFields("event", part))
         elif part.keys() & _SHOWN:
             block = read_part(part, 0)
             if isinstance(block, Text) and block.text:
@@ -163,48 +211,18 @@ class ChunkReader:
             self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
 
     def _spoken(self, text: str, part: dict[str, Json], events: list[Event]) -> None:
-        state = state_of(part)
-        if not text:
-            if state:
-                events.append(ReasoningEnd(state))
-            return
-        self._unknown(events, "delta", part, _TEXT_KEYS)
-        events.append(ReasoningDelta(text) if part.get("thought") is True else TextDelta(text))
-        if state and not self._passes:
+        if text:
+            events.append(ReasoningDelta(text) if part.get("thought") is True else TextDelta(text))
+        if state := state_of(part):
             events.append(ReasoningEnd(state))
-
-    def _call(self, part: dict[str, Json], events: list[Event]) -> None:
-        call = part["functionCall"]
-        if not isinstance(call, dict):
-            raise invalid_event("functionCall is not an object")
-        name, arguments = _text(call.get("name")), call.get("args")
-        if name is None:
-            raise InvalidToolCall("The backend sent a call without the name of a function.")
-        if arguments is not None and not isinstance(arguments, dict):
-            raise invalid_event("args is not an object")
-        index = self._calls
-        self._calls += 1
-        identity = _text(call.get("id")) or _DERIVED_ID.format(seed=self._seed, index=index)
-        self._unknown(events, "delta", part, _CALL_KEYS)
-        text = msgspec.json.encode(arguments or {}).decode()
-        events += (
-            ToolCallStart(index, identity, name, extra=state_of(part)),
-            ToolCallDelta(index, text),
-            ToolCallEnd(index),
-        )
 
     def _feedback(self, feedback: Json, events: list[Event]) -> None:
         """A prompt that was blocked has no candidate."""
         word = feedback.get("blockReason") if isinstance(feedback, dict) else None
         if isinstance(word, str) and word and self.empty:
-            events.append(decode_block(word))
+            events.append(decode_block(word, passes=self._passes))
             self.empty = False
             self.finished = True
-
-    def _unknown(self, events: list[Event], scope: Scope, fields: JsonObject, known: frozenset[str]) -> None:
-        """Report the fields that no event expresses: to a client of this dialect, who can read them."""
-        if self._passes and (unknown := _others(fields, known)):
-            events.append(PassthroughFields(scope, unknown))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
@@ -217,8 +235,8 @@ def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _others(fields: JsonObject, known: frozenset[str]) -> JsonObject:
-    """Return the fields that are not known, without those that are null."""
-    if fields.keys() <= known:
-        return EMPTY
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
+def _is_output(event: Event) -> bool:
+    """Whether the answer has begun for its client."""
+    if type(event) is PassthroughFields:
+        return event.scope == "event" and event.fields != _EMPTY_TEXT
+    return type(event) is not ResponseStart and type(event) is not Notice

@@ -4,7 +4,8 @@
 """Decodes the chunks that carry one piece of text and the token counts so far, and nothing else.
 
 Nearly every chunk of a stream is one of them. The types list the fields that it may have, those of the counts too, so
-that nothing is skipped unread; a chunk with any other field is read in full.
+that nothing is skipped unread; a chunk with any other field is read in full. So is each chunk for a client of the same
+dialect, who gets it as it was written.
 """
 
 from typing import Annotated, Final, Literal

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from adapters.gemini.chunk import ChunkReader
+from adapters.gemini.chunk import NO_CANDIDATE, ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
 from adapters.json_body import EventJson, JsonDocument
 from adapters.stream_or_json import StreamOrJson
@@ -18,9 +18,14 @@ class GeminiDecoder(StreamOrJson):
     """Decodes one response. `passes`: the client speaks this dialect."""
 
     def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
-        reader = ChunkReader(seed, passes=passes)
+        reader = self._reader = ChunkReader(seed, passes=passes)
         self._stream = partial(_Stream, reader, max_event)
         self._document = partial(JsonDocument, partial(_whole, reader), max_event)
+
+    @property
+    def progress(self) -> int:
+        """The pieces of calls so far, of which only the whole call is reported."""
+        return self._reader.calls.pieces
 
 
 class _Stream:
@@ -74,7 +79,7 @@ class _Stream:
 
     def _incomplete(self, half: bytes | None) -> BackendTruncated:
         if self._reader.empty and half is None:
-            return BackendTruncated("The backend's response contains no candidate.", code="upstream_invalid_response")
+            return BackendTruncated(NO_CANDIDATE, code="upstream_invalid_response")
         return BackendTruncated("The backend's stream ended before the response was complete.")
 
     def _event(self, data: bytes, events: list[Event]) -> None:
@@ -105,11 +110,8 @@ def _whole(reader: ChunkReader, answer: Json) -> list[Event]:
     try:
         for chunk in answer if isinstance(answer, list) else [answer]:
             events += reader.chunk(chunk)
-        if reader.empty:
-            message = "The backend's response contains no candidate."
-            raise BackendProtocolError(message, code="upstream_invalid_response")
         if not reader.finished:
-            raise BackendTruncated("The backend's response has no finish reason.")
+            events += reader.end()
     except BackendError as error:
         error.keep(events)
         raise

@@ -7,7 +7,17 @@ import msgspec
 
 from adapters.gemini.canonical import canonical_fields, tool_config
 from adapters.gemini.thinking import Thinking
-from gateway.core.conversation import Block, Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    Json,
+    JsonObject,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from gateway.core.errors import nothing_to_send
 from gateway.core.notices import Notice
 from gateway.dialects.gemini import DIALECT
@@ -16,6 +26,7 @@ from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
 _encode: Final = msgspec.json.Encoder().encode
+_NO_CALLS: Final = "NONE"
 
 
 def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[bytes, tuple[Notice, ...]]:
@@ -29,11 +40,12 @@ def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[
         fields = {name: value for name, value in own.items() if name != "model"}
         _follow(conversation, fields)
     instruction, turns = _system(conversation.turns)
-    if instruction is None:
-        fields.pop("systemInstruction", None)
-    else:
+    if instruction is not None:
         fields["systemInstruction"] = instruction
-    contents = _contents([fitted for turn in turns for fitted in _fitted(turn, notices)])
+    elif _says(fields.get("systemInstruction")):
+        del fields["systemInstruction"]
+    fitted = [kept for turn in turns for kept in _fitted(turn, notices)]
+    contents = _contents(fitted, as_written=own is not None)
     if not contents:
         raise nothing_to_send(conversation.paths.param("messages"))
     return _encode({"contents": contents, **fields}), tuple(notices)
@@ -43,7 +55,15 @@ def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
     """Replace what the client wrote by what the passes decided."""
     if conversation.tool_choice == "none" and fields.get("tools"):
         written = fields.get("toolConfig")
-        fields["toolConfig"] = {**(written if isinstance(written, dict) else {}), **tool_config(conversation)}
+        config = written if isinstance(written, dict) else {}
+        calling = config.get("functionCallingConfig")
+        if not (isinstance(calling, dict) and str(calling.get("mode")).upper() == _NO_CALLS):
+            fields["toolConfig"] = {**config, **tool_config(conversation)}
+
+
+def _says(instruction: Json) -> bool:
+    """Whether an instruction has parts, which a pass has left out: without any it is no turn."""
+    return isinstance(instruction, dict) and bool(instruction.get("parts"))
 
 
 def _system(turns: Sequence[Turn]) -> tuple[Json, list[Turn]]:
@@ -88,30 +108,45 @@ def _fitted(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
         notices.append(Notice("encode", "dropped", "EMPTY_TURN_NOT_SENT", detail, turn.index, level="debug"))
 
 
-def _contents(turns: Sequence[Turn]) -> list[Json]:
-    """Return the contents. The results of one batch stand in one content, and what the client wrote as one content
-    stays one."""
+def _contents(turns: Sequence[Turn], *, as_written: bool) -> list[Json]:
+    """Return the contents. What the client wrote as one content stays one, and the results of one batch stand in one
+    content, unless their client, of the same API, wrote several (`as_written`)."""
     names = {call.id: call.name for turn in turns for call in turn.calls}
-    contents: list[Json] = []
-    before: Turn | None = None
+    groups: list[list[tuple[Turn, JsonObject]]] = []
     for turn in turns:
-        for content in encode_turn(turn, names):
-            last = contents[-1] if contents else None
-            if (
-                before is not None
-                and _belong(before, turn)
-                and isinstance(last, dict)
-                and _role(last) == _role(content)
-            ):
-                contents[-1] = {**last, "parts": [*_parts(last), *_parts(content)]}
-            else:
-                contents.append(dict(content))
-            before = turn
-    return contents
+        first, *others = [(turn, content) for content in encode_turn(turn, names)]
+        if groups and _belong(groups[-1][-1], first, as_written):
+            groups[-1].append(first)
+        else:
+            groups.append([first])
+        groups += [[other] for other in others]
+    return [_joined(group, as_written) for group in groups]
 
 
-def _belong(before: Turn, turn: Turn) -> bool:
-    return (before.role == turn.role == "tool") or (turn.index is not None and before.index == turn.index)
+def _belong(before: tuple[Turn, JsonObject], behind: tuple[Turn, JsonObject], as_written: bool) -> bool:
+    (turn, content), (other, other_content) = before, behind
+    if _role(content) != _role(other_content):
+        return False
+    if other.index is not None and turn.index == other.index:
+        return True
+    return turn.role == other.role == "tool" and not (as_written and turn.source and other.source)
+
+
+def _joined(group: Sequence[tuple[Turn, JsonObject]], as_written: bool) -> Json:
+    """Return one content, of a client of the same API with its parts in their order."""
+    if len(group) == 1:
+        return dict(group[0][1])
+    parts = [part for turn, content in group if turn.role != "tool" or not as_written for part in _parts(content)]
+    placed = [(result.item, part) for turn, content in group for result, part in _results(turn, content)]
+    if as_written:
+        for number, (position, part) in enumerate(placed):
+            parts.insert(number if position is None else position, part)
+    return {**group[0][1], "parts": parts}
+
+
+def _results(turn: Turn, content: JsonObject) -> Iterator[tuple[ToolResult, Json]]:
+    if turn.role == "tool":
+        yield from zip(turn.results, _parts(content), strict=False)
 
 
 def _role(content: JsonObject) -> Json:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from gateway.core.backend_status import reported_error, status_error
+from adapters.openai_errors import error_of, message_of
+from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
@@ -21,22 +22,20 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     # Without `alt=sse` the error of a stream is the element of an array.
-    found = document[0] if isinstance(document, list) and document else document
-    error = found.get("error") if isinstance(found, dict) else None
-    return _failure(status, headers, error if isinstance(error, dict) else {})
+    return _failure(status, headers, error_of(document))
 
 
 def reported_failure(said: Json) -> BackendError:
     """Decode an `error` inside a response with status 200. It gets the status that it stands for, else 502."""
     fields = said if isinstance(said, dict) else {"message": said}
-    status = fields.get("code")
-    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+    status = stated_status(fields.get("code"))
+    if status is not None:
         return _failure(status, {}, fields)
-    return reported_error(None, message=_text(fields.get("message")), fields=fields)
+    return reported_error(None, message=message_of(fields), fields=fields)
 
 
 def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> BackendError:
-    message = _text(said.get("message"))
+    message = message_of(said)
     known = headers
     for detail in _details(said):
         if _text(detail.get("reason")) in KEY_REASONS:

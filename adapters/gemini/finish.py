@@ -4,6 +4,7 @@ from typing import Final
 
 from gateway.core.errors import BackendRejected, InvalidToolCall
 from gateway.core.events import Finish, Reason
+from gateway.core.notices import Notice
 from gateway.dialects.gemini.finish import FILTERS
 
 _REASONS: Final[dict[str, Reason]] = {
@@ -19,23 +20,29 @@ _LOST_CALLS: Final = frozenset(
 _UNEXPLAINED: Final = frozenset({"OTHER", "BLOCKED_REASON_UNSPECIFIED"})
 
 
-def decode_finish(word: str, *, called: bool) -> Finish:
-    """Return the Finish. `called`: the response has a call, after which the API says STOP.
+def decode_finish(word: str, *, called: bool, passes: bool) -> tuple[Finish, Notice | None]:
+    """Return the Finish. `called`: the response has a call, after which the API says STOP. `passes`: the client reads
+    the words of the API, gets each of them, and a Notice says that this one ends no complete response.
 
-    Raises InvalidToolCall for a call that the backend rejected, and BackendRejected for any other reason than those of
-    a complete response: an unknown one may mean a failure.
+    Else raises InvalidToolCall for a call that the backend rejected, and BackendRejected for any other reason than
+    those of a complete response: an unknown one may mean a failure.
     """
     reason = _REASONS.get(word)
     if reason is not None:
-        return Finish("tool_calls" if called and reason == "stop" else reason, word)
+        return Finish("tool_calls" if called and reason == "stop" else reason, word), None
+    if passes:
+        detail = (
+            f"the backend's finish reason {word[:40]!r} is none of a complete response; the client gets it as it is"
+        )
+        return Finish("stop", word), Notice("backend", "seen", "FINISH_REASON_PASSED", detail, level="warning")
     if word in _LOST_CALLS:
         raise InvalidToolCall(f"The backend rejected the model's tool call: {word[:40].lower()}.")
     raise BackendRejected(f"The backend ended the response early: {word[:40].lower()}.")
 
 
-def decode_block(word: str) -> Finish:
+def decode_block(word: str, *, passes: bool) -> Finish:
     """Return the Finish of a prompt that was blocked before the model answered. Raises BackendRejected for a reason
-    that is no filter."""
-    if word in _UNEXPLAINED:
+    that is no filter, unless the client reads the words of the API (`passes`)."""
+    if word in _UNEXPLAINED and not passes:
         raise BackendRejected(f"The backend gave no answer to the prompt: {word.lower()}.")
     return Finish("content_filter", word)

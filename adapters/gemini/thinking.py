@@ -39,10 +39,10 @@ _BUDGETS: Final[Mapping[str, int]] = {
     "xhigh": 24576,
     "max": 24576,
 }
-# What the models think at least that cannot be switched off but take a budget.
+# The models that cannot be switched off but take a budget, from 128 to 32,768; that of others ends with `high`.
 _ALWAYS: Final = re.compile(r"gemini-2\.5-pro")
-_LEAST_BUDGET: Final = 128
-# `high` has the largest budget.
+_ALWAYS_BUDGETS: Final = {**_BUDGETS, _OFF: 128, "xhigh": 32768, "max": 32768}
+# `high` has the largest budget that is listed for an effort.
 _ABOVE: Final = frozenset({"xhigh", "max"})
 
 
@@ -64,7 +64,7 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     if form is None:
         form = "budget" if _BUDGETED.search(model) else "level"
     if form == "budget":
-        budget = _LEAST_BUDGET if effort == _OFF and _ALWAYS.search(model) else _BUDGETS[effort]
+        budget = (_ALWAYS_BUDGETS if _ALWAYS.search(model) else _BUDGETS)[effort]
         config: dict[str, Json] = {"thinkingBudget": budget}
         kept = effort not in _ABOVE and budget == _BUDGETS[effort]
     else:

@@ -3,12 +3,11 @@
 from adapters.token_count import token_count
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.gemini.usage import CACHED, OTHERS, REASONING
+from gateway.dialects.gemini.usage import CACHED, REASONING
 
 
-def decode_usage(usage: dict[str, Json], *, passes: bool) -> UsageReport:
-    """Decode the counts. Missing, null and impossible counts become None. `passes`: with the fields that only a client
-    of this dialect knows."""
+def decode_usage(usage: dict[str, Json]) -> UsageReport:
+    """Decode the counts. Missing, null and impossible counts become None."""
     answered, thoughts = token_count(usage.get("candidatesTokenCount")), token_count(usage.get("thoughtsTokenCount"))
     cached = token_count(usage.get("cachedContentTokenCount"))
     extra: dict[str, Json] = {}
@@ -16,8 +15,6 @@ def decode_usage(usage: dict[str, Json], *, passes: bool) -> UsageReport:
         extra[CACHED[0]] = {CACHED[1]: cached}
     if thoughts is not None:
         extra[REASONING[0]] = {REASONING[1]: thoughts}
-    if passes:
-        extra |= {name: value for name, value in usage.items() if name in OTHERS}
     completion = None if answered is None and thoughts is None else (answered or 0) + (thoughts or 0)
     prompt, total = token_count(usage.get("promptTokenCount")), token_count(usage.get("totalTokenCount"))
     return UsageReport(prompt, completion, total, False, extra)

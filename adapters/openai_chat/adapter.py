@@ -42,6 +42,7 @@ class OpenAIChatAdapter:
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
+        request_rules=True,
         supported_params=SUPPORTED_PARAMS,
         carries=CARRIED,
         tools=True,
@@ -55,7 +56,7 @@ class OpenAIChatAdapter:
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the client's request with the backend's model name and the prepared messages."""
-        body, notices = encode_body(conversation, policy.profile)
+        body, notices = encode_body(conversation, policy)
         return BackendRequest(self._path, _HEADERS[conversation.stream], body, _ACCEPTS, notices)
 
     def decoder(self, conversation: Conversation) -> ChatDecoder:
@@ -67,6 +68,7 @@ class OpenAIChatAdapter:
             conversation.sampling.stop,
             passes=conversation.dialect == DIALECT,
             keeps=conversation.keeps,
+            finish_optional=conversation.finish_optional,
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

@@ -48,7 +48,7 @@ _PARAMS: Final = frozenset(
         "web_search_options",
     }
 )
-# Sent from the conversation's own fields.
+# Sent from the conversation's own fields, or as the profile's rules for a request say it.
 _VALUES: Final = frozenset(
     {
         "max_completion_tokens",
@@ -58,6 +58,7 @@ _VALUES: Final = frozenset(
         "seed",
         "stop",
         "temperature",
+        "thinking",
         "tool_choice",
         "top_p",
     }

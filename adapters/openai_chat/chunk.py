@@ -79,10 +79,14 @@ class ChunkReader:
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
-            self._note(events, "added", "FINISH_REASON_MISSING", "a whole response without a finish reason")
-            self._finish("stop", None, events)
+            self.finish(events)
         self._usage(answer, events)
         return events
+
+    def finish(self, events: list[Event]) -> None:
+        """Complete a response that ended without a finish reason."""
+        self._note(events, "added", "FINISH_REASON_MISSING", "a response that is complete has no finish reason")
+        self._finish("stop", None, events)
 
     def _open(self, chunk: Json) -> tuple[list[Event], list[Json]]:
         if not isinstance(chunk, dict):
@@ -93,9 +97,9 @@ class ChunkReader:
             raise reported_failure(chunk)
         events: list[Event] = []
         choices = chunk.get("choices")
+        if not choices and (failure := minimax_failure(chunk.get("base_resp"))):
+            raise failure
         if choices is None:
-            if failure := minimax_failure(chunk.get("base_resp")):
-                raise failure
             if not isinstance(chunk.get("usage"), dict):
                 self.words = message_of(chunk) or self.words
                 self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is not a chunk of a response")
@@ -183,8 +187,11 @@ class ChunkReader:
         """Read the reasoning under its name."""
         name: ReasoningField = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
         reasoning = delta.get(name)
-        if isinstance(reasoning, str) and reasoning:
-            events.append(ReasoningDelta(reasoning, name))
+        if isinstance(reasoning, str):
+            if reasoning:
+                events.append(ReasoningDelta(reasoning, name))
+        elif reasoning is not None:
+            self._note(events, "dropped", "PART_UNKNOWN", "reasoning that is not text")
 
     def _tracker(self) -> CallTracker:
         """Create the tracker on first use, because most responses make no call."""
@@ -201,10 +208,20 @@ class ChunkReader:
                 case {"type": "text", "text": str(text)}:
                     self._spoken = self._spoken or bool(text)
                     events += [TextDelta(text)] if text else []
-                case {"type": "thinking", "thinking": thinking}:
-                    events += [ReasoningDelta(text)] if (text := _thought(thinking)) else []
+                case {"type": "thinking", "thinking": str() | [*_] as thinking}:
+                    self._thought(thinking, events)
                 case _:
                     self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
+
+    def _thought(self, thinking: str | list[Json], events: list[Event]) -> None:
+        """Read the thinking of a part: a text, or parts of text in turn."""
+        parts: list[Json] = [{"text": thinking}] if isinstance(thinking, str) else thinking
+        for part in parts:
+            text = part.get("text") if isinstance(part, dict) else None
+            if not isinstance(text, str):
+                self._note(events, "dropped", "PART_UNKNOWN", "reasoning that is not text")
+            elif text:
+                events.append(ReasoningDelta(text))
 
     def _stop(self, choice: dict[str, Json]) -> str | None:
         """Return the client's stop sequence that ended the response, if the choice names it."""
@@ -225,7 +242,7 @@ class ChunkReader:
         self.finished = True
 
     def _usage(self, chunk: Json, events: list[Event]) -> None:
-        if isinstance(chunk, dict) and isinstance(usage := chunk.get("usage"), dict):
+        if isinstance(chunk, dict) and (usage := _usage_of(chunk)) is not None:
             events.append(_decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
@@ -233,14 +250,6 @@ class ChunkReader:
         if rule not in self._noted:
             self._noted |= {rule}
             events.append(Notice("backend", action, rule, detail, level="warning"))
-
-
-def _thought(thinking: Json) -> str:
-    if isinstance(thinking, str):
-        return thinking
-    parts = thinking if isinstance(thinking, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _text(value: Json) -> str | None:
@@ -258,6 +267,20 @@ def _with_second_name(delta: dict[str, Json], unknown: JsonObject) -> JsonObject
     """Return the unknown fields with `reasoning` where it stands beside `reasoning_content`, which is the one read."""
     again = delta["reasoning"]
     return {**unknown, "reasoning": again} if again and delta.get("reasoning_content") else unknown
+
+
+def _usage_of(chunk: dict[str, Json]) -> dict[str, Json] | None:
+    """Return the usage of a chunk. Some providers have it at another place of a stream: Groq in `x_groq` of its last
+    chunk, Kimi in its last choice (the API references of both)."""
+    usage = chunk.get("usage")
+    if isinstance(usage, dict):
+        return usage
+    choices = chunk.get("choices")
+    last = choices[-1] if isinstance(choices, list) and choices else None
+    for holder in (chunk.get("x_groq"), last):
+        if isinstance(holder, dict) and isinstance(usage := holder.get("usage"), dict):
+            return usage
+    return None
 
 
 def _decode_usage(usage: dict[str, Json]) -> UsageReport:

@@ -23,7 +23,8 @@ _DONE: Final = b"[DONE]"
 
 class ChatDecoder(StreamOrJson):
     """Decodes one response. `stops` are the client's stop sequences; `passes`: the client speaks this dialect, so that
-    it gets the fields which no event expresses; `keeps` are those that the gateway keeps."""
+    it gets the fields which no event expresses; `keeps` are those that the gateway keeps. `finish_optional`: a stream
+    may end without a finish reason."""
 
     def __init__(
         self,
@@ -33,8 +34,9 @@ class ChatDecoder(StreamOrJson):
         *,
         passes: bool = True,
         keeps: StateRule | None = None,
+        finish_optional: bool = False,
     ) -> None:
-        self._stream = partial(_Stream, seed, stops, passes, keeps, max_event)
+        self._stream = partial(_Stream, seed, stops, passes, keeps, max_event, finish_optional)
         self._document = partial(_Whole, seed, stops, passes, keeps, EVENTS_PER_RESPONSE * max_event)
 
 
@@ -42,9 +44,16 @@ class _Stream:
     """Reads server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
     def __init__(
-        self, seed: int, stops: tuple[str, ...], passes: bool, keeps: StateRule | None, max_event: int
+        self,
+        seed: int,
+        stops: tuple[str, ...],
+        passes: bool,
+        keeps: StateRule | None,
+        max_event: int,
+        finish_optional: bool,
     ) -> None:
         self.done = False
+        self._finish_optional = finish_optional
         self._reader = ChunkReader(seed, stops, passes=passes, keeps=keeps)
         self._sse = SSEDecoder(max_event)
         self._json = EventJson()
@@ -82,7 +91,9 @@ class _Stream:
         if data.strip() == _DONE:
             self.done = True
             if not self._reader.finished:
-                raise self._incomplete("The backend ended its stream without a finish reason.")
+                if not self._finish_optional or self._reader.empty:
+                    raise self._incomplete("The backend ended its stream without a finish reason.")
+                self._reader.finish(events)
         elif data.strip():
             chunk = self._json.read(data, events)
             read = self._reader.chunk(chunk)

@@ -1,13 +1,17 @@
 """Encodes a conversation as the body of a chat completions request."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from adapters.openai_chat.canonical import canonical_fields, canonical_turn
-from adapters.openai_chat.request_fields import Body, fit_fields
+from adapters.openai_chat.request_fields import fit_fields
+from adapters.openai_chat.thinking import THINKING
+from adapters.openai_chat.tool_choice import Body
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.messages import encode_turn
@@ -18,16 +22,25 @@ _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, profile: Profile) -> tuple[bytes, tuple[Notice, ...]]:
+def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tuple[Notice, ...]]:
     """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
 
     The notices say what the profile's rules for a request change.
     """
-    write = _own_body if conversation.dialect == DIALECT else _canonical_body
-    body = write(conversation, profile)
+    profile, own = policy.profile, conversation.dialect == DIALECT
+    body = _own_body(conversation, profile) if own else _canonical_body(conversation, profile)
     rules = profile.request_rules
-    notices = () if rules is None else tuple(fit_fields(body, rules, conversation))
-    return _encode(body), notices
+    if rules is None:
+        return _encode(body), () if own else tuple(_unsent(conversation))
+    notices = fit_fields(body, rules, policy.base_model or conversation.model, conversation)
+    return _encode(body), tuple(notices)
+
+
+def _unsent(conversation: Conversation) -> Iterator[Notice]:
+    """Only a provider whose rules are known has a switch for the `thinking` of other dialects."""
+    if conversation.params.get(THINKING) is not None:
+        detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
+        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
 def _own_body(conversation: Conversation, profile: Profile) -> Body:

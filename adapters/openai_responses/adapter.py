@@ -68,7 +68,7 @@ class OpenAIResponsesAdapter:
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the client's request with the backend's model name and the prepared turns as items."""
         notices: list[Notice] = []
-        body = encode_body(conversation, notices)
+        body = encode_body(conversation, policy, notices)
         return BackendRequest(self._path, _HEADERS[conversation.stream], body, _ACCEPTS, tuple(notices))
 
     def decoder(self, conversation: Conversation) -> ResponsesDecoder:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from adapters.openai_responses.thinking import reasoning_field
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD, provider_state
@@ -26,6 +27,7 @@ _VALUES: Final = frozenset(
         "reasoning_effort",
         "response_format",
         "temperature",
+        "thinking",
         "tool_choice",
         "top_p",
         "verbosity",
@@ -34,18 +36,20 @@ _VALUES: Final = frozenset(
 SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
 CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict"})
+# "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
+_LEAST_LIMIT: Final = 16
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
-def canonical_fields(conversation: Conversation) -> dict[str, Json]:
-    """Return the fields beside the model and the input."""
+def canonical_fields(conversation: Conversation, model: str, notices: list[Notice]) -> dict[str, Json]:
+    """Return the fields beside the model and the input. `model` is the name by which the rules for models go."""
     params, sampling = conversation.params, conversation.sampling
     fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
     named: dict[str, Json] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "max_output_tokens": sampling.max_tokens,
-        "reasoning": _object(effort=params.get("reasoning_effort")),
+        "max_output_tokens": _limit(conversation, notices),
+        "reasoning": reasoning_field(conversation, model, notices),
         "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
     }
     fields |= {name: value for name, value in named.items() if value is not None}
@@ -60,6 +64,20 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
         if not conversation.parallel_tool_calls:
             fields["parallel_tool_calls"] = False
     return fields
+
+
+def _limit(conversation: Conversation, notices: list[Notice]) -> int | None:
+    """Return the limit of tokens, which OpenAI refuses below its least. One below 1 asks for none."""
+    limit, path = conversation.sampling.max_tokens, conversation.paths.param("max_tokens")
+    if limit is None or limit >= _LEAST_LIMIT:
+        return limit
+    if limit < 1:
+        detail = f"{path} is not sent: a limit of {limit} is none"
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail))
+        return None
+    detail = f"{path} {limit} is sent as {_LEAST_LIMIT}, the least that this API accepts"
+    notices.append(Notice("encode", "changed", "MAX_TOKENS_RAISED", detail))
+    return _LEAST_LIMIT
 
 
 def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:

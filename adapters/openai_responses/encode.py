@@ -8,6 +8,7 @@ import msgspec
 from adapters.openai_responses.canonical import canonical_fields, canonical_turn
 from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.function_names import ToolNames
@@ -21,13 +22,13 @@ STATE: Final = "reasoning.encrypted_content"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
+def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
     """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
 
     The backend stores nothing: the gateway itself stores the responses of its clients, and sends the whole history.
     """
     if conversation.dialect != DIALECT:
-        return _canonical_body(conversation, notices)
+        return _canonical_body(conversation, policy, notices)
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
     for own in _GATEWAY_FIELDS:
@@ -42,10 +43,10 @@ def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     return _encode(body)
 
 
-def _canonical_body(conversation: Conversation, notices: list[Notice]) -> bytes:
+def _canonical_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
     encoder = ItemEncoder(ToolNames())
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
-    fields = canonical_fields(conversation)
+    fields = canonical_fields(conversation, policy.base_model or conversation.model, notices)
     if conversation.keeps is not None:
         fields["include"] = _with_state(None)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})

@@ -25,7 +25,7 @@ def request_json(conversation: Conversation, policy: Policy, *, streams: bool) -
     if streams:
         params |= {"stream": True, "stream_options": {"include_usage": True}}
     asked = replace(conversation, params=params, stream=streams, include_usage=streams)
-    body, notices = encode_body(asked, policy.profile)
+    body, notices = encode_body(asked, policy)
     return decode_json(body), notices
 
 

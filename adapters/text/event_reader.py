@@ -10,6 +10,7 @@ from adapters.text.wire import Wire
 from adapters.token_count import token_count
 from gateway.core.conversation import Json
 from gateway.core.events import Reason, UsageReport
+from gateway.core.malformed_event import invalid_event
 
 REASONS: Final[dict[str, Reason]] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "word", "stop_sequence", "stop_token", "none"), "stop"),
@@ -54,15 +55,16 @@ class Reader:
         self._reasons: dict[str, Reason] = {**REASONS, **{word.lower(): kind for word, kind in wire.reasons.items()}}
 
     def read(self, event: Json) -> Piece:
-        """Read the event. A place whose value has an unexpected type counts as empty."""
+        """Read the event. A place whose value has an unexpected type counts as empty, but for that of the text or of
+        the reasoning. Raises BackendProtocolError."""
         error = next((found for path in self._error if (found := look_up(event, path))), None) if self._error else None
         if error is not None and isinstance(event, dict):
             return Piece(error=error)
         hidden = self._hidden is not None and bool(look_up(event, self._hidden))
         word = self._word(event)
         return Piece(
-            "" if hidden else _first_text(event, self._text),
-            _first_text(event, self._reasoning),
+            "" if hidden else _content(event, self._text),
+            _content(event, self._reasoning),
             word,
             _first_text(event, self._stopped_by),
             self._counts(event) if word is not None or not self.wire.final else None,
@@ -105,6 +107,21 @@ class Reader:
 
 def _optional(path: str | None) -> Path | None:
     return None if path is None else parse_path(path)
+
+
+def _content(event: Json, paths: list[Path]) -> str:
+    """Return the text at the first of the places that has one. Raises BackendProtocolError for a value of another type
+    in its place."""
+    broken = False
+    for path in paths:
+        found = look_up(event, path)
+        if isinstance(found, str):
+            return found
+        # The empty path is the event itself, whose text then stands at another one.
+        broken = broken or (found is not None and path != ())
+    if broken:
+        raise invalid_event("the text in it is not text")
+    return ""
 
 
 def _first_text(event: Json, paths: list[Path]) -> str:

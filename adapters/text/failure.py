@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.openai_errors import message_of
-from gateway.core.backend_status import reported_error, status_error
+from adapters.openai_errors import error_of, message_of
+from gateway.core.backend_status import reported_error, stated_status, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
@@ -26,21 +26,14 @@ def reported_failure(failure: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
     fields = _find({"error": failure})
-    code = fields.get("code")
-    if not isinstance(code, int) or isinstance(code, bool):
-        code = _MEANT.get(_text(fields.get("type")) or "")
-    return reported_error(code, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
+    status = stated_status(fields.get("code")) or _MEANT.get(_text(fields.get("type")) or "")
+    return reported_error(status, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
 
 
 def _find(document: Json) -> Mapping[str, Json]:
-    """Return the error fields: `{"error": {...}}`, `{"error": "..."}` with fields beside it, `{"detail": ...}`, or the
-    fields themselves."""
-    if not isinstance(document, dict):
-        return {}
-    error = document.get("error")
-    if isinstance(error, dict):
-        return error
-    return {**document, "message": error, "type": document.get("error_type")} if isinstance(error, str) else document
+    """Return the error fields; TGI names the type of a text `error` beside it."""
+    fields = error_of(document)
+    return {**fields, "type": fields["error_type"]} if "error_type" in fields else fields
 
 
 def _text(value: Json) -> str | None:

@@ -8,6 +8,7 @@ from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
+from gateway.core.request_rules import RequestRules, StopRules
 
 # Ignoring one of these changes the meaning of the response. The predicate is true for a value that asks for something.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
@@ -40,6 +41,19 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
         raise Unsupported(f"{param} is not supported: only a backend of the client's own API has it.", param=param)
     _check_tool_choice(conversation, capabilities)
     return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
+
+
+def refused_fields(conversation: Conversation, rules: RequestRules, model: str) -> Iterator[str]:
+    """Yields the canonical names of the fields that must have an effect and that the provider refuses by name."""
+    for name, asks in REFUSED.items():
+        if asks(conversation.params.get(name)) and rules.refuse(name, model):
+            yield name
+
+
+def check_rules(conversation: Conversation, rules: RequestRules, model: str) -> None:
+    """Raises Unsupported for a field that must have an effect and that the provider refuses by its name."""
+    for name in refused_fields(conversation, rules, model):
+        raise _unsupported(conversation, name, "this model's provider refuses it")
 
 
 def unsent_fields(conversation: Conversation, capabilities: Capabilities) -> tuple[str, ...]:
@@ -108,16 +122,20 @@ def _unsupported(conversation: Conversation, name: str, reason: str) -> Unsuppor
 # OpenAI accepts four.
 MOST_SEQUENCES: Final = 64
 LONGEST_SEQUENCE: Final = 4096
+_ALL_STOPS: Final = StopRules()
 
 
-def watched_sequences(sequences: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
-    """Returns the stop sequences for which the response is searched, since the backend does not apply them."""
+def watched_sequences(
+    sequences: Sequence[str], capabilities: Capabilities, of_profile: StopRules | None = None
+) -> tuple[str, ...]:
+    """Returns the stop sequences for which the response is searched, since the backend does not apply them.
+    `of_profile` are those that its provider accepts."""
     if "stop" not in capabilities.supported_params:
         return tuple(sequences)
-    if capabilities.max_stops is None and capabilities.blank_stops:
+    rules = of_profile or StopRules(capabilities.max_stops, blank=capabilities.blank_stops)
+    if rules == _ALL_STOPS:
         return ()
-    accepted = [one for one in dict.fromkeys(sequences) if one.strip() or (one and capabilities.blank_stops)]
-    sent = frozenset(accepted[: capabilities.max_stops])
+    sent = frozenset(rules.accepted(sequences))
     return tuple([one for one in sequences if one not in sent])
 
 

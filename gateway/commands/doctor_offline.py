@@ -162,6 +162,24 @@ def _hosts(offline: Offline) -> Finding:
     return ok("profiles fit the hosts that are known")
 
 
+def _base_models(offline: Offline) -> Finding:
+    from gateway.diagnostics.doctor.known_hosts import hides_models
+
+    settings = offline.settings
+    hidden = [
+        name
+        for name, model in settings.models.items()
+        if hides_models(settings.backends[model.backend].base_url)
+        and model.policy.base_model is None
+        and (rules := model.policy.profile.request_rules) is not None
+        and rules.of_model(model.name or name) is None
+    ]
+    if hidden:
+        advice = "set " + ", ".join(f"models.{name}.base_model" for name in hidden) + " to the name of the model"
+        return todo(f"the model behind a deployment is not known: {', '.join(hidden)}", advice)
+    return ok("the rules for models apply")
+
+
 CHECKS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("D101", "settings", _settings),
     ("D102", "variables", _variables),
@@ -171,4 +189,5 @@ CHECKS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("D106", "log", _log),
     ("D107", "routes", _routes),
     ("D108", "profiles", _hosts),
+    ("D109", "base models", _base_models),
 )

@@ -54,7 +54,10 @@ def _backends(options: argparse.Namespace) -> "Sequence[NewBackend]":
     if options.backend is None:
         return _find() if options.url is None else _ask(read_address(options.url))
     if options.backend in hosted:
-        return [hosted_backend(hosted[options.backend], options.url)]
+        kind = hosted[options.backend]
+        if kind.named and options.url is None:
+            raise SettingsError(f"the address of {kind.name} is your own: give it with --url, such as {kind.base_url}")
+        return [hosted_backend(kind, options.url)]
     if options.backend not in local:
         raise SettingsError(f"there is no kind {options.backend!r}{nearest(options.backend, [*local, *hosted])}")
     return _chosen(local[options.backend], None if options.url is None else read_address(options.url))

@@ -20,7 +20,7 @@ from gateway.core.context_length import (
     TooLong,
     read_too_long,
 )
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
 from gateway.core.notices import Notice
 from gateway.core.secrets import redact_keys
@@ -38,6 +38,41 @@ KNOWN_CODES: Final = frozenset(
 _TELL_LENGTH: Final = frozenset({400, 413, 422})
 # These statuses ask for a later request.
 _BUSY: Final = frozenset({429, 503})
+# The words with which providers refuse a key: as code, type or status of an error, and at the beginning of its message.
+_KEY_KINDS: Final = frozenset(
+    {
+        "auth_error",
+        "authentication_error",
+        "authentication_failed",
+        "invalid_api_key",
+        "invalid_authentication",
+        "invalid_authentication_error",
+        "invalidapikey",
+        "permission_denied",
+        "permission_error",
+        "unauthenticated",
+        "unauthorized",
+        "wrong_api_key",
+    }
+)
+_KEY_WORDS: Final = re.compile(
+    r"(?:(?:incorrect|invalid|wrong|expired|missing|no) (?:x-)?(?:api|subscription)[ -]key"
+    r"|(?:the |your )?api key (?:is )?(?:not valid|invalid|incorrect|wrong|expired|missing)"
+    r"|(?:invalid )?authentication (?:fails|failed|error|token|parameter)|invalid authentication|身份验证失败"
+    r"|no auth credentials|access denied due to invalid subscription key|unauthorized\W*$)",
+    re.IGNORECASE,
+)
+_UNAUTHORIZED: Final = 401
+# What servers and providers say about a path that they do not serve (OpenAI, Groq, Mistral, Express), and about a model
+# (OpenRouter calls it an endpoint, Azure a deployment; Connect's code says that a method of the service found nothing).
+_URL_WORDS: Final = re.compile(
+    r"invalid url|unknown(?: request)?[ _]url|requested url|url\.not_found|no route matched|cannot (?:post|get) /"
+    r"|unexpected endpoint|(?:file|page|path|route) not found|no such (?:path|route)",
+    re.IGNORECASE,
+)
+_MODEL_WORDS: Final = re.compile(
+    r"\bmodels?(?:\b|_)|deployment|no endpoints found|\"code\":\s*\"not_found\"", re.IGNORECASE
+)
 # An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -69,6 +104,15 @@ _TOO_SLOW: Final = _Fault(
 _OVERLOADED: Final = _Fault(503, "upstream", "upstream_overloaded", "The backend is overloaded.")
 _CREDENTIAL: Final = _Fault(
     502, "upstream", "upstream_auth_error", "The backend refused the gateway's credential.", retries=False
+)
+
+# A 404 that names no model.
+_ADDRESS: Final = _Fault(
+    502,
+    "upstream",
+    "upstream_unknown_url",
+    "The backend knows no such address: its base_url is wrong, or the path behind it",
+    retries=False,
 )
 
 FAULTS: Final[Mapping[int, _Fault]] = {
@@ -138,13 +182,33 @@ def status_error(
     passed on, cut and without secrets, only where the client can act on it; a failure of the backend itself gets a
     fixed sentence. A prompt that is too long is a 400 `context_length_exceeded` in words that every client knows.
 
+    A key that a 400 refuses in the words of its provider is a 401.
+
     `retry-after` and `retry-after-ms` are kept when they are well formed; where a retry may succeed, a 429 and a 503
     have a `retry-after` of whole seconds, at least one: Codex gives up at once without it.
     """
     too_long = read_too_long(message or "", code, fields) if status in _TELL_LENGTH else None
     if too_long is None:
-        return _status_error(status, headers, message, code)
+        return _status_error(_meant(status, message, code, fields) or status, headers, message, code)
     return _too_long_error(too_long, message, f"; it said: {public_text(message)}" if message else "")
+
+
+def unknown_url(path: str, words: str) -> BackendError:
+    """Returns the error for a 404 at this path below the backend's `base_url`; `words` are those of the backend."""
+    message = f"{_ADDRESS.sentence} ({public_text(path)})."
+    error = BackendRejected(message, status=_ADDRESS.status, kind=_ADDRESS.kind, code=_ADDRESS.code, headers=NO_RETRY)
+    error.words = words
+    return error
+
+
+def names_model(body: str, model: str) -> bool:
+    """Returns whether the body of a 404 is about a model: it names this one, or speaks of one. A page, and words about
+    the URL, which may hold the model's name, are about the address."""
+    if body.lstrip().startswith("<") or _URL_WORDS.search(body):
+        return False
+    return bool(_MODEL_WORDS.search(body)) or (
+        model != "" and re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w-])", body) is not None
+    )
 
 
 def reported_error(
@@ -152,6 +216,7 @@ def reported_error(
 ) -> BackendError:
     """Returns the error for one inside a response with status 200. It gets the status that it stands for, if that is
     one of an error; otherwise 502, or 400 for a prompt that is too long."""
+    status = _meant(status, message, code, fields)
     tells = status is None or status in _TELL_LENGTH
     too_long = read_too_long(message or "", code, fields) if tells else None
     if too_long is not None:
@@ -162,6 +227,22 @@ def reported_error(
     error = BackendRejected("The backend reported an error in its response.")
     error.words = message or ""
     return error
+
+
+def stated_status(code: Json) -> int | None:
+    """Returns the status that an error names as its code, as a number or in digits. None: the code is none."""
+    if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit():
+        code = int(code)
+    return code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599 else None
+
+
+def _meant(status: int | None, message: str | None, code: str | None, fields: JsonObject) -> int | None:
+    """Returns the status, or that of a refused key for an error that says so under no status or under 400."""
+    if status not in (None, 400):
+        return status
+    kinds = [code, fields.get("type"), fields.get("status")]
+    refused = not _KEY_KINDS.isdisjoint([kind.lower() for kind in kinds if isinstance(kind, str)])
+    return _UNAUTHORIZED if refused or (message and _KEY_WORDS.match(message)) else status
 
 
 def _too_long_error(too_long: TooLong, message: str | None, told: str) -> BackendError:

@@ -105,6 +105,9 @@ _OVERFLOWS: Final = tuple(
         r" (?:input )?tokens",
         rf"passed {_TOKENS} input tokens and requested {_ASKED} output tokens.*?context length is (?:only )?{_LIMIT}",
         rf"prompt \(length {_TOKENS}\) is longer than the maximum model length of {_LIMIT}",
+        # Cohere.
+        rf"number of tokens in the prompt cannot exceed {_LIMIT} - received {_TOKENS}",
+        rf"too many tokens: size limit exceeded by [\d,]+ tokens.*?limit for this model is {_LIMIT} tokens",
         # TGI, and Together after it.
         rf"`?inputs`? tokens \+ `?max_new_tokens`? must be <= {_LIMIT}\. Given: {_TOKENS} `?inputs`? tokens and"
         rf" {_ASKED} `?max_new_tokens",

@@ -203,8 +203,8 @@ class NamedTool(msgspec.Struct, frozen=True):
     name: str
 
 
-# What an answer may hold beside text.
-ReadableContent: TypeAlias = Literal["reasoning", "calls"]
+# What an answer may hold beside text. Reasoning has its state in it; `state` is the state without the reasoning.
+ReadableContent: TypeAlias = Literal["reasoning", "state", "calls"]
 ALL_CONTENT: frozenset[ReadableContent] = frozenset(("reasoning", "calls"))
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
@@ -253,6 +253,10 @@ class Conversation(msgspec.Struct, frozen=True):
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
     to a backend of the same dialect, which receives `params` unchanged. Any other dialect writes canonical names only.
+
+    `finish_optional`: the provider may end the stream of its answer without a finish reason.
+
+    `ends_with_result`: the last message of the client is a tool result, wherever repair put it, or if it dropped it.
     """
 
     turns: tuple[Turn, ...]
@@ -274,3 +278,5 @@ class Conversation(msgspec.Struct, frozen=True):
     object_arguments: bool | frozenset[str] = False
     own_fields: tuple[str, ...] = ()
     keeps: StateRule | None = None
+    ends_with_result: bool = False
+    finish_optional: bool = False

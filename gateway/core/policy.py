@@ -84,6 +84,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `trim_step`: once a limit is exceeded, this many messages (or results) are removed at once, so that a growing
       conversation keeps its beginning, and the backend its prompt cache, for as many turns. 1 keeps as much as the
       limits allow; a larger step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
+    - `forced_tools`: what becomes of a response without the call that `tool_choice` requires, where the backend has a
+      field for it.
+    - `base_model`: the model's name at its maker, where its name at the backend hides it; None: the latter. Rules for
+      models go by it.
     - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
     """
 
@@ -100,8 +104,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wrapper_failure: Literal["error", "pass"] = "error"
     images: Literal["refuse", "placeholder"] = "refuse"
     profile: Profile = NEUTRAL
+    base_model: str | None = None
     recent_tool_results: RecentToolResults = RecentToolResults()
     loop_guard: LoopGuard = LoopGuard()
+    forced_tools: Literal["notice", "error"] = "notice"
 
     def __post_init__(self) -> None:
         """Raises ValueError for a step below 1."""

@@ -10,7 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.request_rules import ModelRules, RequestRules
+from gateway.core import provider_requests
+from gateway.core.request_rules import RequestRules
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 
@@ -68,6 +69,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `system`: `first` where only the leading message may be a system message: later ones are sent at their place, as
       marked text of the user.
     - `first_turn`: `user` where the first message after the system messages must be the user's.
+    - `finish_reason`: `optional` where a stream that ends with `[DONE]` may have no finish reason.
     - `last_turn`: `user` where the last message that is no system message must not be the assistant's.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
     - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
@@ -113,6 +115,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
     state: StateRule | None = None
+    finish_reason: Literal["required", "optional"] = "required"
 
 
 # "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
@@ -120,46 +123,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _OPENAI_TOOLS: Final = ToolRules(root="object", nested="complete")
 # "function parameters is empty".
 _WITH_PARAMETERS: Final = ToolRules(parameters="required")
-# Fields of OpenAI's bookkeeping and of its own models, which others refuse by name.
-_OPENAI_FIELDS: Final = ("prompt_cache_retention", "safety_identifier", "store", "verbosity")
-_PENALTIES: Final = ("presence_penalty", "frequency_penalty")
-_REASONING_MODEL: Final = ModelRules(
-    r"(o[1-9]|gpt-[56])(?!.*-chat)(?![0-9]).*",
-    refused=_PENALTIES,
-    refused_while_reasoning=("top_p",),
-    fixed_while_reasoning={"temperature": 1},
-)
-# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses
-# instead": from gpt-5.5 on also without an effort, but not with `none`. Models that lack `none` refuse tools there.
-_OPENAI_MODELS: Final = (
-    msgspec.structs.replace(
-        _REASONING_MODEL,
-        models=r"gpt-5\.4(?!.*-(chat|pro))(?![0-9]).*",
-        effort_beside_tools="none",
-        default_effort="none",
-    ),
-    msgspec.structs.replace(
-        _REASONING_MODEL,
-        models=r"(?!gpt-6\.1-sol)(gpt-5\.[5-9]|gpt-6)(?!.*-(chat|pro|astra))(?![0-9]).*",
-        effort_beside_tools="none",
-    ),
-    msgspec.structs.replace(
-        _REASONING_MODEL, models=r"gpt-5\.[12](?!.*-(chat|pro|codex))(?![0-9]).*", default_effort="none"
-    ),
-    _REASONING_MODEL,
-)
-# "invalid temperature: only 1 is allowed for this model"; the default is refused as well.
-_KIMI_MODELS: Final = (ModelRules(r"kimi-k.*", refused=("temperature", "top_p", "n", *_PENALTIES)),)
-# "Unsupported parameter: 'max_tokens' is not supported with this model"; the newer name is for all models. "The
-# 'metadata' parameter is only allowed when 'store' is enabled." "'tool_choice' is only allowed when 'tools' are
-# specified."
-_OPENAI_REQUEST: Final = RequestRules(
-    limit="max_completion_tokens",
-    beside={"metadata": "store"},
-    no_tools="absent",
-    models=_OPENAI_MODELS,
-)
-_OLDER_LIMIT: Final = RequestRules(limit="max_tokens")
+_NO_STRICT: Final = ToolRules(most_strict=0)
 _PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
 
@@ -178,7 +142,7 @@ PROFILES: Final[dict[str, Profile]] = {
         files=_PDF,
         max_tools=128,
         tool_rules=_OPENAI_TOOLS,
-        request_rules=_OPENAI_REQUEST,
+        request_rules=provider_requests.OPENAI,
         choice_fields="drop",
     ),
     "deepseek": Profile(
@@ -190,7 +154,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="placeholder",
-        request_rules=_OLDER_LIMIT,
+        request_rules=provider_requests.DEEPSEEK,
         choice_fields="drop",
     ),
     # If the history holds a tool call, its reasoning is required in all later turns.
@@ -205,7 +169,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="placeholder",
-        request_rules=_OLDER_LIMIT,
+        request_rules=provider_requests.DEEPSEEK,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
@@ -222,8 +186,8 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         result_media="user",
-        tool_rules=ToolRules(root="object"),
-        request_rules=RequestRules(models=_KIMI_MODELS),
+        tool_rules=ToolRules(root="object", most_strict=0),
+        request_rules=provider_requests.KIMI,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -234,21 +198,26 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         result_media="user",
         tool_rules=_WITH_PARAMETERS,
+        request_rules=provider_requests.MINIMAX,
         choice_fields="drop",
         state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
     ),
     # "Interleaved thinking": the reasoning of the running loop, unmodified and in its order.
     "glm": Profile(
+        developer="system",
         reasoning_field="reasoning_content",
         result_media="user",
-        request_rules=_OLDER_LIMIT,
+        tool_rules=_NO_STRICT,
+        request_rules=provider_requests.GLM,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop"),
     ),
     # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
     "openrouter": Profile(
+        developer="system",
         result_media="user",
         files=_PDF,
+        request_rules=provider_requests.OPENROUTER,
         choice_fields="drop",
         state=StateRule(fields=("reasoning_details",), turns="all"),
     ),
@@ -267,9 +236,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         result_media="user",
         tool_rules=ToolRules(names="unique"),
-        request_rules=RequestRules(
-            refused=("metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning", *_OPENAI_FIELDS),
-        ),
+        request_rules=provider_requests.GEMINI,
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
@@ -287,6 +254,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="null",
         empty_text="(empty)",
         tool_rules=ToolRules(root="object", names="unique"),
+        request_rules=provider_requests.ANTHROPIC,
         choice_fields="drop",
     ),
     # Another field than its schema has is a 422, `extra_forbidden`.
@@ -304,12 +272,7 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="empty",
         tool_rules=_WITH_PARAMETERS,
-        request_rules=RequestRules(
-            limit="max_tokens",
-            renamed={"seed": "random_seed"},
-            refused=("service_tier", *_OPENAI_FIELDS),
-            no_tools="absent",
-        ),
+        request_rules=provider_requests.MISTRAL,
         choice_fields="drop",
     ),
     # "property 'prompt_cache_key' is unsupported".
@@ -322,17 +285,15 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         max_tools=128,
         result_media="user",
-        request_rules=RequestRules(
-            refused=("metadata", "prompt_cache_key", *_OPENAI_FIELDS),
-            values={"service_tier": ("auto", "on_demand", "flex", "performance")},
-        ),
+        request_rules=provider_requests.GROQ,
         choice_fields="drop",
     ),
     # A field that it does not know, also in a message, is a 400, `wrong_api_format`: `reasoning_content` is one.
     "cerebras": Profile(
+        developer="system",
         reasoning_field="reasoning",
         result_media="user",
-        request_rules=RequestRules(refused=("metadata", *_OPENAI_FIELDS)),
+        request_rules=provider_requests.CEREBRAS,
         choice_fields="drop",
     ),
     "ollama": Profile(
@@ -345,7 +306,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="empty",
         result_media="user",
-        request_rules=_OLDER_LIMIT,
+        request_rules=provider_requests.OLLAMA,
         choice_fields="drop",
     ),
     # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
@@ -360,7 +321,7 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="empty",
         result_media="user",
-        request_rules=RequestRules(beside={"stream_options": "stream"}, no_tools="absent"),
+        request_rules=provider_requests.VLLM,
         choice_fields="drop",
     ),
     # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
@@ -378,7 +339,107 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="null",
         empty_text="(empty)",
         result_media="user",
-        request_rules=RequestRules(limit="max_completion_tokens"),
+        request_rules=provider_requests.BEDROCK,
+        choice_fields="drop",
+    ),
+    # A deployment has the rules of the model behind it, which its name does not tell: `base_model` of the model's entry
+    # does.
+    "azure": Profile(
+        call_id=Alphabet(longest=40),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        reasoning="drop",
+        result_media="user",
+        files=_PDF,
+        max_tools=128,
+        tool_rules=_OPENAI_TOOLS,
+        request_rules=provider_requests.OPENAI,
+        choice_fields="drop",
+    ),
+    # "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']".
+    "qwen": Profile(
+        developer="system",
+        result_media="user",
+        request_rules=provider_requests.QWEN,
+        choice_fields="drop",
+    ),
+    # It has no role `developer`, and takes neither `strict` nor a message's `name`.
+    "xai": Profile(
+        tool_name="drop",
+        developer="system",
+        result_media="user",
+        tool_rules=_NO_STRICT,
+        request_rules=provider_requests.XAI,
+        choice_fields="drop",
+    ),
+    # It has no role `developer`, and takes no `strict`.
+    "together": Profile(
+        developer="system",
+        result_media="user",
+        tool_rules=_NO_STRICT,
+        request_rules=provider_requests.TOGETHER,
+        choice_fields="drop",
+    ),
+    "fireworks": Profile(
+        reasoning_field="reasoning_content",
+        result_media="user",
+        request_rules=provider_requests.FIREWORKS,
+        choice_fields="drop",
+    ),
+    "snowflake": Profile(
+        result_media="user",
+        request_rules=provider_requests.SNOWFLAKE,
+        choice_fields="drop",
+    ),
+    # Servers with the templates of the models, as vLLM; each has a field for reasoning of its own.
+    "lm-studio": Profile(
+        tool_content="string",
+        developer="system",
+        system="first",
+        first_turn="user",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+        result_media="user",
+        request_rules=provider_requests.LM_STUDIO,
+        choice_fields="drop",
+    ),
+    "llama-cpp": Profile(
+        tool_content="string",
+        developer="system",
+        system="first",
+        first_turn="user",
+        reasoning_field="reasoning_content",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+        result_media="user",
+        request_rules=provider_requests.LLAMA_CPP,
+        choice_fields="drop",
+    ),
+    "sglang": Profile(
+        tool_content="string",
+        developer="system",
+        system="first",
+        first_turn="user",
+        reasoning_field="reasoning_content",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+        result_media="user",
+        request_rules=provider_requests.SGLANG,
+        choice_fields="drop",
+    ),
+    # The chat completions of Ollama. A part of a list becomes a message of its own, which has no tool's name. Its
+    # templates know no role `developer`.
+    "ollama-compat": Profile(
+        content="string",
+        tool_content="string",
+        developer="system",
+        reasoning_field="reasoning",
+        empty_beside_calls="empty",
+        result_media="user",
+        request_rules=provider_requests.OLLAMA,
         choice_fields="drop",
     ),
 }

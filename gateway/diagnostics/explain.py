@@ -54,7 +54,7 @@ def explain(
         backend=backend,
         violations=validate(conversation, policy.profile),
         stored=_shown([turn for turn in conversation.turns if turn.index is not None and turn.index < 0], dialect)[0],
-        classification=_classified(conversation.turns),
+        classification=_classified(conversation),
     )
     try:
         prepared = prepare(conversation, policy, summary)
@@ -72,8 +72,9 @@ def explain(
         )
 
 
-def _classified(turns: Sequence[Turn]) -> Classified:
-    found = classify(turns)
+def _classified(conversation: Conversation) -> Classified:
+    turns = conversation.turns
+    found = classify(turns, ends_with_result=conversation.ends_with_result)
     ids = tuple(result.call_id for position in found.results_since for result in turns[position].results)
     last = None if found.last_user is None else turns[found.last_user].index
     return Classified(last, ids, found.awaiting_continuation)
@@ -90,7 +91,7 @@ def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dia
     trimmed_messages, trimmed_indexes = _shown(prepared.conversation.turns, dialect)
     return msgspec.structs.replace(
         explanation,
-        classification=_classified(repaired),
+        classification=_classified(prepared.repaired),
         groups=tuple(Grouped(group.start, group.stop, group.call_ids) for group in groups(repaired)),
         pinned=_pinned(repaired),
         repaired=repaired_messages,

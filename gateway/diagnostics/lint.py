@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Json, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, Profile
+from gateway.diagnostics.refused_fields import refused_field_violations
 from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialects.base import Dialect, RequestHead
 from gateway.dialects.document import read_saved
@@ -62,7 +63,8 @@ def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Vio
     document.fields.update(required)
     if document.fields.get(history) == []:
         return [violation("MESSAGES_EMPTY", -1, param=history, paths=dialect.paths)]
-    return validate(dialect.decode(document, RequestHead("")).conversation, profile)
+    conversation = dialect.decode(document, RequestHead("")).conversation
+    return [*validate(conversation, profile), *refused_field_violations(conversation, profile)]
 
 
 def as_text(findings: Sequence[Finding]) -> str:

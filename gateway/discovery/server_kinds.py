@@ -34,7 +34,8 @@ class ServerKind(msgspec.Struct, frozen=True):
 
 
 class HostedKind(msgspec.Struct, frozen=True):
-    """One provider on the Internet: its backend entry."""
+    """One provider on the Internet: its backend entry. `named`: the words in capitals of its address are to be replaced
+    by those of an account or a region."""
 
     name: str
     adapter: str
@@ -42,6 +43,7 @@ class HostedKind(msgspec.Struct, frozen=True):
     api_key_env: str
     profile: str | None = None
     api_key_header: str | None = None
+    named: bool = False
 
 
 DRAGOMAN: Final = ServerKind(
@@ -68,12 +70,13 @@ SERVER_KINDS: Final = (
         "/props",
         {"default_generation_settings": dict},
         locked=LockedReply({"error": dict}, ("server", "llama.cpp")),
+        profile="llama-cpp",
     ),
-    ServerKind("lm-studio", "LM Studio", 1234, "/api/v0/models", {"object": "list", "data": list}),
-    ServerKind("sglang", "SGLang", 30000, "/get_model_info", {"model_path": str}),
+    ServerKind("lm-studio", "LM Studio", 1234, "/api/v0/models", {"object": "list", "data": list}, profile="lm-studio"),
+    ServerKind("sglang", "SGLang", 30000, "/get_model_info", {"model_path": str}, profile="sglang"),
     ServerKind("tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}),
     ServerKind("vllm", "vLLM", 8000, "/version", {"version": str}, owner="vllm", profile="vllm"),
-    ServerKind("ollama", "Ollama", 11434, "/api/version", {"version": str}),
+    ServerKind("ollama", "Ollama", 11434, "/api/version", {"version": str}, profile="ollama-compat"),
     ServerKind("jan", "Jan", 1337, MODELS_PATH, {"data": list}, owner="jan"),
     COMPATIBLE,
 )
@@ -89,9 +92,48 @@ HOSTED_KINDS: Final = (
         api_key_header="x-goog-api-key",
     ),
     HostedKind("openrouter", "openai_chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
-    HostedKind("deepseek", "openai_chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
+    HostedKind("deepseek", "openai_chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-thinking"),
     HostedKind("mistral", "openai_chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
     HostedKind("groq", "openai_chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq"),
+    HostedKind("cerebras", "openai_chat", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "cerebras"),
+    HostedKind("xai", "openai_chat", "https://api.x.ai/v1", "XAI_API_KEY", "xai"),
+    HostedKind("together", "openai_chat", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "together"),
+    HostedKind("fireworks", "openai_chat", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", "fireworks"),
+    HostedKind(
+        "qwen",
+        "openai_chat",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+        "qwen",
+    ),
+    HostedKind("kimi", "openai_chat", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-thinking"),
+    HostedKind("minimax", "openai_chat", "https://api.minimax.io/v1", "MINIMAX_API_KEY", "minimax"),
+    HostedKind("glm", "openai_chat", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm"),
+    HostedKind(
+        "azure",
+        "openai_chat",
+        "https://NAME.openai.azure.com/openai/v1",
+        "AZURE_OPENAI_API_KEY",
+        "azure",
+        "api-key",
+        named=True,
+    ),
+    HostedKind(
+        "snowflake",
+        "openai_chat",
+        "https://ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1",
+        "SNOWFLAKE_API_KEY",
+        "snowflake",
+        named=True,
+    ),
+    HostedKind(
+        "bedrock",
+        "openai_chat",
+        "https://bedrock-runtime.REGION.amazonaws.com/openai/v1",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "bedrock",
+        named=True,
+    ),
 )
 
 

@@ -14,7 +14,7 @@ class Classification(msgspec.Struct, frozen=True):
     an empty one and a note of the gateway count only when there is no other. `results_since` are the tool turns after
     it (all of them when there is no user turn); everything before it is history. `awaiting_continuation`: the
     conversation ends with tool results, so the model must continue without a new user turn. This also holds when a
-    result came after the model's last words and repair moved it before them, beside its call.
+    result came after the model's last words and repair moved it before them, beside its call, or dropped it.
     """
 
     system_prefix: int
@@ -35,8 +35,8 @@ def is_said_by_user(turn: Turn) -> bool:
     return any([type(block) is not Text or block.text.strip() for block in turn.blocks])
 
 
-def classify(turns: Sequence[Turn]) -> Classification:
-    """Finds the current exchange.
+def classify(turns: Sequence[Turn], *, ends_with_result: bool = False) -> Classification:
+    """Finds the current exchange. `ends_with_result` as in Conversation.
 
     Results count from the last user turn, not from the last assistant turn: a loop of several calls has several rounds
     of them. The last turn that is no system turn decides whether the model must continue: a tool result, also one that
@@ -51,15 +51,7 @@ def classify(turns: Sequence[Turn]) -> Classification:
         last_user=last_user,
         results_since=tuple([n for n in range(since, len(turns)) if turns[n].role == "tool"]),
         awaiting_continuation=last is not None
-        and (last.role == "tool" or last.synthesized or (last.role == "assistant" and _answered_since(turns, last))),
-    )
-
-
-def _answered_since(turns: Sequence[Turn], last: Turn) -> bool:
-    """Returns whether a result of the client came after this turn."""
-    position = last.index
-    return position is not None and any(
-        turn.role == "tool" and turn.index is not None and turn.index > position for turn in turns
+        and (last.role == "tool" or last.synthesized or (last.role == "assistant" and ends_with_result)),
     )
 
 

@@ -40,6 +40,8 @@ from gateway.core.provider_state import (
 
 # The fields of a message that list the objects which may have state: one for each wire, and that of calls.
 _LISTS: Final = ("content", "input", "parts", "tool_calls")
+# Of one that stands for several: the list of those, of Gemini.
+_MESSAGES: Final = "contents"
 # A part of Gemini with nothing else, or with empty text, is there for its signature alone.
 _EMPTY_PART: Final = frozenset({"text", "thought"})
 
@@ -160,17 +162,21 @@ class _StateFilter:
                 assert_never(block)
 
     def _source(self, source: Source) -> Source:
-        value = source.value
+        value = self._message(source.value)
+        return source if value is source.value else Source(source.dialect, value, source.listed, source.unread)
+
+    def _message(self, value: JsonObject) -> JsonObject:
         lists: dict[str, Json] = {}
         for name in _LISTS:
             if isinstance(written := value.get(name), list):
                 kept = self._objects(written)
                 if kept is not written:
                     lists[name] = kept
+        if isinstance(joined := value.get(_MESSAGES), list):
+            read_each = [(one, self._message(one)) for one in joined if isinstance(one, dict)]
+            lists[_MESSAGES] = [dict(read) for one, read in read_each if _has_more(read) or not _has_more(one)]
         read, _ = self._read(value)
-        if read is value and not lists:
-            return source
-        return Source(source.dialect, {**read, **lists}, source.listed, source.unread)
+        return value if read is value and not lists else {**read, **lists}
 
     def _objects(self, written: list[Json]) -> list[Json]:
         """Returns the objects of a message; the same list where nothing changes. Most of them have no state."""
@@ -232,4 +238,8 @@ def _is_bare(value: JsonObject) -> bool:
 
 
 def _says_more(source: Source) -> bool:
-    return any(isinstance(written := source.value.get(name), list) and written for name in _LISTS)
+    return _has_more(source.value)
+
+
+def _has_more(value: JsonObject) -> bool:
+    return any(isinstance(written := value.get(name), list) and written for name in (*_LISTS, _MESSAGES))

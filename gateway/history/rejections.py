@@ -42,6 +42,13 @@ _SAMPLING: Final = "Omit temperature, top_p and the penalties for this model, or
 _ROLES: Final = "Use the profile for this provider; it sends each message in a role that the provider accepts."
 _CHOICE: Final = "Send no tool_choice but auto or none, or switch thinking off."
 _TOOL_EFFORT: Final = "Use the Responses API of this provider, or send the tools without reasoning_effort."
+_EFFORT: Final = "Send an effort that this model takes, or none, or use the profile for this provider."
+_THINKING: Final = "Omit the switch of thinking for this model, or use the profile for this provider."
+_FORMAT: Final = "Send another response_format, or none, or use the profile for this provider."
+_SCHEMA: Final = "Use the profile for this provider; it puts functions into the form that the provider requires."
+_STOPS: Final = "Send fewer stop sequences, and no blank one, or use the profile for this provider."
+_LIMIT: Final = "Raise the limit of the answer, or omit it."
+_MARKS: Final = "Mark fewer blocks with cache_control, and no empty one."
 _NO_IMAGE: Final = "Leave the image out, or set `images` to `placeholder` for this model."
 
 # The first match wins, so specific patterns stand before general ones.
@@ -93,7 +100,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "Use the profile for this provider; it puts the roles into the order that the provider accepts.",
     ),
     (
-        r"unknown variant .?developer|developer is not one of|received 'developer'",
+        r"unknown variant .?developer|developer is not one of|received 'developer'|role\W+developer is not supported",
         "ROLE_UNKNOWN",
         "Use the profile for this provider; it sends messages of the developer as those of the system.",
     ),
@@ -105,7 +112,11 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _ROLES,
     ),
     (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Do not send reasoning back."),
-    (r"reasoning_content\W+Extra inputs are not permitted", "REASONING_REFUSED", "Do not send reasoning back."),
+    (
+        r"reasoning_content\W+(?:Extra inputs are not permitted|is not supported)",
+        "REASONING_REFUSED",
+        "Do not send reasoning back.",
+    ),
     (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
     (r"reasoning_content.? in the thinking mode must be passed back", "REASONING_MISSING", _ECHO),
     (r"Expected .?thinking.? or .?redacted_thinking", "REASONING_MISSING", _ECHO),
@@ -152,7 +163,8 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "Use the profile `ollama`; it sends arguments as an object.",
     ),
     (
-        r"content.? : value must be a string|content field at .* cannot be empty",
+        r"content.? : value must be a string|content field at .* cannot be empty|must have a text parameter"
+        r"|(?i:must (?:have|contain) (?:non-empty content|non-whitespace text)|contents is not specified)",
         "CONTENT_TYPE",
         "Send content as non-empty text.",
     ),
@@ -166,36 +178,93 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _NO_IMAGE,
     ),
     (
+        r"(?i:invalid schema for (?:function|tool)|input_schema does not support|function parameters is empty"
+        r"|tool names must be unique)",
+        "TOOL_SCHEMA_REFUSED",
+        _SCHEMA,
+    ),
+    (r"unknown variant .?\w+.?, expected .?function", "TOOL_KIND_REFUSED", "Send functions, and no other tools."),
+    (r"cache_control (?:may|cannot|can not)|blocks with cache_control", "CACHE_MARKS_REFUSED", _MARKS),
+    (
+        r"(?i:stop.?sequences?\b.{0,60}(?:whitespace|not support|too long)|'stop': array too long"
+        r"|support the stopSequences|more than \d+ stop sequences)",
+        "STOP_REFUSED",
+        _STOPS,
+    ),
+    (
+        r"(?i:integer below minimum value|max_tokens\W+must be greater than .?thinking\.budget_tokens)",
+        "LIMIT_REFUSED",
+        _LIMIT,
+    ),
+    (
+        r"(?i:response_format\S* .{0,60}(?:unavailable|not support|must be)|response mime type.{0,60}unsupported)",
+        "FORMAT_REFUSED",
+        _FORMAT,
+    ),
+    (
         r"(?i:tools? (?:with|and) .?reasoning_effort.? (?:is|are) not supported)",
         "EFFORT_REFUSED",
         _TOOL_EFFORT,
     ),
     (
-        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)"
+        r"(?i:tool_choice.{0,80}(?:not support|incompatible|not allowed|only allowed|thinking)|invalid tool_choice type"
         r"|not support.{0,40}tool_choice|thinking.{0,40}tool_choice|tool choice.{0,60}not support)",
         "TOOL_CHOICE_REFUSED",
         _CHOICE,
     ),
     (
+        r"(?i:(?:reasoning_effort|thinking level)\W.{0,60}(?:must be one of|input should be|not support)"
+        r"|support the effort parameter)",
+        "EFFORT_REFUSED",
+        _EFFORT,
+    ),
+    (
+        r"(?i:thinking\.type.{0,60}not support|adaptive thinking is not|enable_thinking.{0,60}(?:must|not))",
+        "THINKING_REFUSED",
+        _THINKING,
+    ),
+    (
         r"(?i:(?:temperature|top_p|top_k|presence.?penalty|frequency.?penalty)\b.{0,80}(?:not support|unsupported"
         r"|cannot both|only (?:be set|the default)|only \S+ is allowed|deprecated|out of range|should be in)"
-        r"|not support.{0,30}(?:temperature|top_p|presence.?penalty|frequency.?penalty)"
+        r"|range of temperature|not support.{0,30}(?:temperature|top_p|presence.?penalty|frequency.?penalty)"
         r"|invalid (?:temperature|top_p))",
         "SAMPLING_REFUSED",
         _SAMPLING,
     ),
     (
+        r"(?i:must be verified to generate reasoning summaries)",
+        "PARAM_REFUSED",
+        "Verify the organization at the provider, or ask for no thoughts.",
+    ),
+    (
         r"(?i:unsupported (?:parameter|value)|unknown (?:parameter|field|name)|unrecognized (?:request argument|key)"
         r"|extra (?:inputs|fields) (?:are )?not permitted|property '[^']*' is unsupported|argument not supported"
-        r"|does not support (?:the )?parameter|parameter is (?:only allowed|not supported)|parameter .{0,60}"
-        r"(?:not supported|does not support|is restricted)|additional properties are not allowed|cannot find field)",
+        r"|does not support (?:the )?parameter|is only allowed when|extra_forbidden|\[\] is too short"
+        r"|List should have at least 1 item|(?:'[\w.]+'|`[\w.]+`) is not supported|not supported with this model"
+        r"|Invalid '(?:user|safety_identifier|prompt_cache_key)': string too long"
+        r"|parameter is (?:only allowed|not supported)|parameter .{0,60}"
+        r"(?:not supported|does not support|is restricted)"
+        r"|additional properties are not allowed|cannot find field)",
         "PARAM_REFUSED",
         _OMIT,
     ),
 )
 # These are about a field of the request, the others about its history.
 _OF_REQUEST: Final = frozenset(
-    {"EFFORT_REFUSED", "IMAGE_REFUSED", "PARAM_REFUSED", "SAMPLING_REFUSED", "TOOL_CHOICE_REFUSED"}
+    {
+        "CACHE_MARKS_REFUSED",
+        "EFFORT_REFUSED",
+        "FORMAT_REFUSED",
+        "IMAGE_REFUSED",
+        "LIMIT_REFUSED",
+        "PARAM_REFUSED",
+        "SAMPLING_REFUSED",
+        "STOP_REFUSED",
+        "THINKING_REFUSED",
+        "TOOL_CHOICE_REFUSED",
+        "TOOL_KIND_REFUSED",
+        "TOOL_SCHEMA_REFUSED",
+    }
 )
 # A provider that finds no model for an image answers 404, which clients read as another fault.
 _IMAGE_STATUSES: Final = frozenset({404, 422})

@@ -25,7 +25,7 @@ class OwnStateFilter:
         self._held: list[ReasoningEnd] = []
         self._readable = (
             None
-            if "reasoning" in conversation.reads
+            if passes or "reasoning" in conversation.reads
             else ReadableContentFilter(conversation.reads | (ALL_CONTENT - {"reasoning"}))
         )
 

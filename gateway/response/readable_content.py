@@ -31,11 +31,14 @@ class ReadableContentFilter:
                 error = InvalidToolCall("The model called a tool, which a client of this API cannot read.")
                 error.keep(shown)
                 raise error
-            if (kind is ReasoningDelta or kind is ReasoningEnd) and "reasoning" not in self._reads:
+            if (kind is ReasoningDelta or kind is ReasoningEnd) and not self._is_read(kind):
                 shown += self._notice()
             else:
                 shown.append(event)
         return shown
+
+    def _is_read(self, kind: type[Event]) -> bool:
+        return "reasoning" in self._reads or (kind is ReasoningEnd and "state" in self._reads)
 
     def _notice(self) -> tuple[Notice, ...]:
         if self._noticed:

@@ -200,7 +200,11 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "status 403": _status("403 Forbidden", _ERROR_BODY),
     },
     "404": {
-        "status 404": _status("404 Not Found", _ERROR_BODY),
+        "status 404": _status("404 Not Found", {"error": {"message": "There is no such model.", "code": "its_code"}}),
+    },
+    "unknown_url": {
+        "status 404 without a model": _status("404 Not Found", _ERROR_BODY),
+        "status 404 with a page": _page("404 Not Found"),
     },
     "408": {
         "status 408": _status("408 Request Timeout"),

@@ -57,7 +57,11 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.profiles", _ours("core.conversation core.request_rules core.state_rule core.tool_rules")),
+    ImportRule("gateway.core.provider_requests", _ours("core.request_rules")),
+    ImportRule(
+        "gateway.core.profiles",
+        _ours("core.conversation core.provider_requests core.request_rules core.state_rule core.tool_rules"),
+    ),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),
@@ -89,7 +93,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
             " history.call_arguments framing"
         ),
     ),
-    ImportRule("gateway.exchange", _ours(f"{_VALUES} core.tokens adapter capabilities history response tool_calls")),
+    ImportRule(
+        "gateway.exchange",
+        _ours(f"{_VALUES} core.backend_status core.tokens adapter capabilities history response tool_calls"),
+    ),
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",

@@ -3,6 +3,7 @@
 There is one predicate for each field of `Profile`, over the JSON alone, without the code that applies a profile.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -12,7 +13,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import Alphabet, Profile
-from gateway.core.request_rules import ModelRules, RequestRules
+from gateway.core.request_rules import EFFORTS, FieldRules, ModelRules, RequestRules
 from gateway.core.tool_rules import ToolRules
 from gateway.testing.chat_body import (
     RESULTS,
@@ -315,8 +316,6 @@ def _request_rules(sent: Sent, profile: Profile) -> Iterator[str]:
         yield f"{found} is another field for the limit than {rules.limit}"
     if found := rules.renamed.keys() & sent.body.keys():
         yield f"{found} has another name"
-    if found := {*rules.refused} & sent.body.keys():
-        yield f"{found} is refused"
     for name, other in rules.beside.items():
         if sent.body.get(name) is not None and sent.body.get(other) is not True:
             yield f"{name} is sent without {other}"
@@ -329,17 +328,58 @@ def _request_rules(sent: Sent, profile: Profile) -> Iterator[str]:
             yield "the list of functions is empty"
         if {"auto", "none"} & {str(sent.body.get(name)) for name in ("tool_choice", "function_call")}:
             yield "a choice is sent without functions"
-    of_model = rules.of_model(str(sent.body.get("model")))
-    if of_model is not None:
-        yield from _model_rules(sent, of_model, tools=any(offered))
+    of_model = rules.of_model(str(sent.body.get("model"))) or ModelRules("")
+    yield from _model_rules(sent, of_model, tools=any(offered))
+    for each in (rules, of_model):
+        yield from _field_rules(sent, each)
+    yield from _thinking_rules(sent, rules, of_model)
+
+
+def _field_rules(sent: Sent, rules: FieldRules) -> Iterator[str]:
+    body = sent.body
+    if found := {*rules.refused} & body.keys():
+        yield f"{found} is refused"
+    for name, only in rules.fixed.items():
+        if body.get(name) not in (None, only):
+            yield f"{name} is {body[name]!r}"
+    for name, limits in rules.ranges.items():
+        for field in ("max_tokens", "max_completion_tokens") if name == "max_tokens" else (name,):
+            value = body.get(field)
+            least = -math.inf if limits.least is None else limits.least
+            greatest = math.inf if limits.greatest is None else limits.greatest
+            if isinstance(value, int | float) and not least <= value <= greatest:
+                yield f"{field} is {value!r}"
+    for one, other in rules.exclusive:
+        if body.get(one) is not None and body.get(other) is not None:
+            yield f"{other} is sent beside {one}"
+    stop = body.get("stop")
+    sequences = [one for one in (stop if isinstance(stop, list) else [stop]) if isinstance(one, str)]
+    if rules.stops is not None and len(rules.stops.accepted(sequences)) < len({*sequences}):
+        yield f"stop is {stop!r}"
+
+
+def _thinking_rules(sent: Sent, rules: RequestRules, of_model: ModelRules) -> Iterator[str]:
+    body, thinking = sent.body, of_model.thinking or rules.thinking
+    off = thinking is not None and bool(thinking.off) and (thinking.off or {}).items() <= body.items()
+    if thinking is not None:
+        effort = body.get("reasoning_effort")
+        if thinking.efforts is not None and effort in EFFORTS and effort not in thinking.efforts and not off:
+            yield f"the effort is {effort!r}"
+        if thinking.streamed and thinking.default and not off and body.get("stream") is not True:
+            yield "the model is to think in a request that is not streamed"
+    choice = body.get("tool_choice")
+    kind = "named" if isinstance(choice, dict) and choice.get("type") == "function" else choice
+    choices = of_model.choices or rules.choices
+    while_thinking = of_model.choices_while_thinking or rules.choices_while_thinking
+    accepted = while_thinking if thinking is not None and thinking.default and not off and while_thinking else choices
+    if isinstance(kind, str) and accepted is not None and kind not in accepted:
+        yield f"tool_choice is {choice!r}"
 
 
 def _model_rules(sent: Sent, rules: ModelRules, *, tools: bool) -> Iterator[str]:
     effort = sent.body.get("reasoning_effort")
     if rules.effort_beside_tools not in (None, effort) and tools:
         yield f"the effort beside functions is {effort!r}"
-    if found := {*rules.refused} & sent.body.keys():
-        yield f"{found} is refused by the model"
     if effort == "none" or (effort is None and rules.default_effort == "none"):
         return
     if found := {*rules.refused_while_reasoning} & sent.body.keys():

@@ -32,9 +32,9 @@ MAX_EVENT: Final = 1 << 16
 HALVES: Final = {"escapes": (b"\\ud83d", b"\\ude00"), "bytes": (b"\xf0\x9f", b"\x98\x80")}
 
 
-def _text() -> Decoder:
-    adapter = TextAdapter(TextOptions(wire="llama_cpp"), MAX_EVENT)
-    return adapter.decoder(Conversation((Turn("user", (Text("hi"),)),)))
+def _text(wire: str) -> Callable[[], Decoder]:
+    adapter = TextAdapter(TextOptions(wire=wire), MAX_EVENT)
+    return lambda: adapter.decoder(Conversation((Turn("user", (Text("hi"),)),)))
 
 
 def _responses() -> Decoder:
@@ -79,7 +79,34 @@ WIRES: Final[dict[str, tuple[Callable[[], Decoder], bytes]]] = {
         _responses,
         responses.streamed(*responses.text_events(0, "b(1)", "(2)c")),
     ),
-    "llama_cpp text": (_text, answers.llama(["b(1)", "(2)c"])),
+    "messages thinking": (
+        lambda: MessagesDecoder(MAX_EVENT),
+        messages.sse(
+            messages.start(),
+            *messages.block(0, messages.THINKING, *messages.thinking("b(1)", "(2)c")),
+            *messages.end(),
+        ),
+    ),
+    "messages arguments": (
+        lambda: MessagesDecoder(MAX_EVENT),
+        messages.sse(
+            messages.start(),
+            *messages.block(0, messages.call("k", "f"), *messages.arguments("b(1)", "(2)c")),
+            *messages.end("tool_use"),
+        ),
+    ),
+    "gemini thoughts": (
+        lambda: GeminiDecoder(MAX_EVENT, 1, passes=False),
+        gemini.sse(
+            gemini.chunk(gemini.text("b(1)", thought=True)),
+            gemini.chunk(gemini.text("(2)c", thought=True), finish="STOP"),
+        ),
+    ),
+    "responses arguments": (_responses, responses.streamed(*responses.call_events(0, "b(1)", "(2)c"))),
+    "llama_cpp text": (_text("llama_cpp"), answers.llama(["b(1)", "(2)c"])),
+    "ollama text": (_text("ollama"), answers.ollama(["b(1)", "(2)c"])),
+    "tgi text": (_text("tgi"), answers.tgi(["b(1)", "(2)c"])),
+    "completions text": (_text("completions"), answers.completions(["b(1)", "(2)c"])),
 }
 
 

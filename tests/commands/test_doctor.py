@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_healthy_machine_takes_one_line_a_section(
 ) -> None:
     assert run("--settings", file(tmp_path, port), "--strict") == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "settings.json  ok       1 backend, 1 model, 0 keys: 7 ok, 1 skipped"
+    assert first == "settings.json  ok       1 backend, 1 model, 0 keys: 8 ok, 1 skipped"
     assert second.startswith("chat           ok       demo:chat, openai_chat, model demo-chat: ")
 
 
@@ -94,6 +94,18 @@ def test_offline_asks_no_backend(tmp_path: Path, port: int, capsys: pytest.Captu
     assert capsys.readouterr().out.count("\n") == 1
 
 
+AZURE: Final = {"adapter": "openai_chat", "base_url": "https://x.openai.azure.com/openai/v1", "profile": "azure"}
+
+
+@pytest.mark.parametrize("model", [{"base_model": "gpt-5"}, {"name": "gpt-5.2-mini"}])
+def test_a_deployment_whose_model_is_known_is_in_order(
+    tmp_path: Path, port: int, model: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    more: dict[str, Any] = {"backends": {"chat": AZURE}, "models": {"mine": {"backend": "chat", **model}}}
+    assert run("--settings", file(tmp_path, port, **more), "--offline", "--strict", "--only", "D109") == 0
+    assert "todo" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("more", "check", "verdict"),
     [
@@ -106,6 +118,7 @@ def test_offline_asks_no_backend(tmp_path: Path, port: int, capsys: pytest.Captu
         ({"log": {"file": f"{__file__}/gateway.log"}}, "D106", "todo"),
         ({"models": {}}, "D107", "todo"),
         ({"backends": {"chat": {"adapter": "openai_chat", "base_url": "https://api.deepseek.com"}}}, "D108", "todo"),
+        ({"backends": {"chat": AZURE}, "models": {"mine": {"backend": "chat"}}}, "D109", "todo"),
     ],
 )
 def test_each_fault_of_the_settings_turns_its_check_alone(

@@ -1,6 +1,7 @@
 """`dragoman init`: what it finds, asks, writes and refuses."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,15 @@ def test_a_file_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None
     assert run("--backend", "openai", "--yes", "--out", "other.json") == 0
     assert Path("settings.json").read_text() == "mine"
     assert "dragoman serve --settings other.json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["azure", "snowflake", "bedrock"])
+def test_a_provider_whose_address_names_the_account_needs_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--backend", name, "--yes") == 2
+    assert "give it with --url, such as https://" in capsys.readouterr().err
+    assert run("--backend", name, "--url", "https://mine.example/v1", "--yes") == 0
+    ((_, entry),) = json.loads(Path("settings.json").read_text())["backends"].items()
+    assert (entry["base_url"], entry["profile"]) == ("https://mine.example/v1", name)
 
 
 def test_a_missing_variable_of_a_provider_is_told(

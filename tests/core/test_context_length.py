@@ -125,6 +125,16 @@ SAID: dict[str, tuple[str, TooLong]] = {
         Overflow(None, 98304),
     ),
     "fireworks": ("The prompt is too long: 140000, model maximum context length: 131071", Overflow(140_000, 131_071)),
+    "cohere": (
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000. Try using a shorter "
+        "prompt.",
+        Overflow(5000, 4081),
+    ),
+    "cohere, newer": (
+        "too many tokens: size limit exceeded by 300 tokens. Try using shorter or fewer inputs. The limit for this "
+        "model is 8000 tokens.",
+        Overflow(None, 8000),
+    ),
     "openai, limit": (
         "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided "
         "100000.",

@@ -47,8 +47,9 @@ def sent_under(request: dict[str, Json], policy: Policy) -> dict[str, Json] | No
 
 
 def test_each_field_of_a_profile_has_its_demand() -> None:
-    # A client of the wire itself may write any file; what the keeper puts back shows in no single request.
-    assert (*DEMANDS, "files", "state") == Profile.__struct_fields__
+    # A client of the wire itself may write any file; what the keeper puts back shows in no single request,
+    # and how an answer ends in none.
+    assert (*DEMANDS, "files", "state", "finish_reason") == Profile.__struct_fields__
 
 
 @given(requests(), POLICIES)

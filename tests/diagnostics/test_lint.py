@@ -4,11 +4,13 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from gateway.cli import main
 from gateway.core.errors import InvalidRequest
+from gateway.core.profiles import PROFILES
 from gateway.diagnostics.lint import FORMATS, lint
 
 GOOD = b'[{"role": "user", "content": "hi"}]'
@@ -44,6 +46,50 @@ def test_half_a_character_is_a_finding() -> None:
 
 def test_an_empty_array_of_messages_is_a_finding() -> None:
     assert [finding.violation.rule for finding in lint("a.json", b"[]")] == ["MESSAGES_EMPTY"]
+
+
+CHAT: Final = {"messages": [{"role": "user", "content": "hi"}]}
+EFFORT: Final = {"output_config": {"effort": "max"}}
+
+
+@pytest.mark.parametrize(
+    ("profile", "fields", "expected"),
+    [
+        (
+            "openai",
+            {"model": "gpt-5", "max_tokens": 5, "temperature": 0.5, **CHAT},
+            [("max_tokens", "REQUEST_FIELD_RENAMED"), ("temperature", "REQUEST_FIELD_DROPPED")],
+        ),
+        ("openai", {"model": "gpt-5", "max_completion_tokens": 5, "temperature": 1, **CHAT}, []),
+        (
+            "groq",
+            {"model": "m", "logprobs": True, "store": True, **CHAT},
+            [("logprobs", "PARAM_REFUSED"), ("store", "REQUEST_FIELD_DROPPED")],
+        ),
+        ("glm", {"model": "glm-5", "temperature": 2, **CHAT}, [("temperature", "REQUEST_FIELD_CHANGED")]),
+        ("openai", {"model": "gpt-4o", "stop": ["a", "b", "c", "d", "e"], **CHAT}, [("stop", "REQUEST_FIELD_CHANGED")]),
+        (
+            "kimi-thinking",
+            {"model": "kimi-k3", "reasoning_effort": "xhigh", **CHAT},
+            [("reasoning_effort", "EFFORT_CHANGED")],
+        ),
+        # A field that has its name from another API is no mistake of the client.
+        (
+            "openai",
+            {"model": "gpt-5.2", "max_tokens": 5, "system": "s", **EFFORT, **CHAT},
+            [("output_config.effort", "EFFORT_CHANGED")],
+        ),
+        ("none", {"model": "m", "max_tokens": -1, "store": True, **CHAT}, []),
+    ],
+)
+def test_a_field_that_the_provider_does_not_take_is_a_finding(
+    profile: str, fields: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    found = lint("a.json", json.dumps(fields).encode(), PROFILES[profile])
+    assert [(one.violation.param, one.violation.rule) for one in found] == expected
+    assert all(one.violation.advice and one.violation.index == -1 for one in found)
+    for form in FORMATS.values():
+        assert all(one.violation.rule in form(found) for one in found)
 
 
 def test_a_rule_of_one_provider_is_looked_for_where_the_provider_is_named(

@@ -1,12 +1,17 @@
+import functools
+
 import pytest
 
+from adapters.anthropic_messages.decoder import MessagesDecoder
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 from gateway.dialects.anthropic_messages import usage as messages
 from gateway.dialects.gemini import usage as gemini
 from gateway.dialects.openai_responses import usage as responses
 from gateway.dialects.openai_usage import usage_object
-from gateway.dialects.usage import merge_usage, token_counts, usage_note
+from gateway.dialects.usage import merge_usage, token_counts, usage_note, usage_part
+from gateway.testing.replay import replay
+from tests.adapters.anthropic_messages.wires import TEXT, block, end, sse, start, text
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,35 @@ def test_later_counts_complete_earlier_ones() -> None:
     first = merge_usage(None, UsageReport(5, extra={"a": 1}))
     assert merge_usage(first, UsageReport(None, 7, extra={"b": 2})) == UsageReport(5, 7, extra={"a": 1, "b": 2})
     assert merge_usage(first, UsageReport(6)).prompt_tokens == 6
+
+
+_CACHED: list[tuple[Json, Json, tuple[int, int, int]]] = [
+    # Counts of the start and the end of a message, and the uncached, read and written tokens that then hold.
+    (
+        {"input_tokens": 20, "cache_read_input_tokens": 80},
+        {"input_tokens": 100, "cache_read_input_tokens": 0},
+        (100, 0, 0),
+    ),
+    ({"input_tokens": 20, "cache_creation_input_tokens": 80}, {"cache_creation_input_tokens": 0}, (20, 0, 0)),
+    ({"input_tokens": 100}, {"input_tokens": 20, "cache_read_input_tokens": 80}, (20, 80, 0)),
+    ({"input_tokens": 5, "cache_read_input_tokens": 80}, {"output_tokens": 7}, (5, 80, 0)),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "counts"), _CACHED)
+def test_the_end_of_a_message_corrects_the_cache_counts_of_its_start(
+    first: Json, last: Json, counts: tuple[int, int, int]
+) -> None:
+    wire = sse(start(first), *block(0, TEXT, *text("Hello")), *end(usage=last))
+    reports = [event for event in replay(MessagesDecoder(1 << 16), [wire]) if isinstance(event, UsageReport)]
+    usage = functools.reduce(merge_usage, reports)
+    _, read, written = counts
+    made = messages.usage_object(usage)
+    assert (made["input_tokens"], made["cache_read_input_tokens"], made["cache_creation_input_tokens"]) == counts
+    assert usage.prompt_tokens == sum(counts)
+    assert responses.usage_object(usage)["input_tokens_details"] == {"cached_tokens": read}
+    assert gemini.usage_object(usage).get("cachedContentTokenCount", 0) == read
+    assert (usage_part(usage, "cached_tokens") or 0, usage_part(usage, "cache_write_tokens") or 0) == (read, written)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 
 from gateway.core.conversation import Conversation, Sampling, Text, Turn
 from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES
+from gateway.diagnostics.doctor.known_hosts import known_profile
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.discovery.identify import Server
 from gateway.discovery.new_settings import MOST_MODELS, hosted_backend, local_backend, new_settings, server_backend
@@ -24,7 +26,7 @@ def test_the_file_has_a_dozen_lines() -> None:
         '  "$schema": "./settings.schema.json",',
         '  "server": {"port": 8010},',
         '  "backends": {',
-        '    "ollama": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:11434/v1"}',
+        '    "ollama": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:11434/v1", "profile": "ollama-compat"}',
         "  },",
         '  "models": {',
         '    "llama3.2": {"backend": "ollama"},',
@@ -102,7 +104,37 @@ def test_the_entry_of_a_provider_can_be_used(kind: object) -> None:
     text = new_settings([hosted_backend(kind)], 8000)  # type: ignore[arg-type]
     ((name, entry),) = parse_settings(text).backends.items()
     assert list(entry_faults(name, entry, 1 << 20)) == []
-    assert json.loads(text)["backends"][name]["api_key_env"].endswith("_API_KEY")
+    assert json.loads(text)["backends"][name]["api_key_env"].endswith(("_API_KEY", "_BEDROCK"))
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in HOSTED_KINDS if kind.adapter == "openai_chat"], ids=lambda kind: kind.name
+)
+def test_the_entry_of_a_provider_has_the_profile_of_its_host(kind: HostedKind) -> None:
+    assert kind.profile is not None and kind.profile == known_profile(kind.base_url)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("vllm", "vllm"),
+        ("llama-cpp", "llama-cpp"),
+        ("lm-studio", "lm-studio"),
+        ("sglang", "sglang"),
+        ("ollama", "ollama-compat"),
+        ("koboldcpp", None),
+    ],
+)
+def test_the_entry_of_a_server_has_its_profile(name: str, profile: str | None) -> None:
+    assert local_backend(KINDS[name], "http://127.0.0.1:1").entry.get("profile") == profile
+
+
+def test_each_provider_with_a_profile_can_be_chosen() -> None:
+    local = {kind.profile for kind in SERVER_KINDS}
+    hosted = {kind.profile for kind in HOSTED_KINDS}
+    # Chosen by hand: Ollama's own API, DeepSeek without thinking, and the compatible APIs of providers with another.
+    governed = {name for name, profile in PROFILES.items() if profile.request_rules is not None}
+    assert governed - local - hosted == {"ollama", "deepseek", "gemini", "anthropic-compat"}
 
 
 # The addresses in the providers' own references of their APIs; that of Gemini is also the default of google-genai 3.6.
@@ -114,6 +146,17 @@ PUBLISHED: Final = {
     "deepseek": "https://api.deepseek.com/v1/chat/completions",
     "mistral": "https://api.mistral.ai/v1/chat/completions",
     "groq": "https://api.groq.com/openai/v1/chat/completions",
+    "cerebras": "https://api.cerebras.ai/v1/chat/completions",
+    "xai": "https://api.x.ai/v1/chat/completions",
+    "together": "https://api.together.xyz/v1/chat/completions",
+    "fireworks": "https://api.fireworks.ai/inference/v1/chat/completions",
+    "qwen": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions",
+    "kimi": "https://api.moonshot.ai/v1/chat/completions",
+    "minimax": "https://api.minimax.io/v1/chat/completions",
+    "glm": "https://api.z.ai/api/paas/v4/chat/completions",
+    "azure": "https://NAME.openai.azure.com/openai/v1/chat/completions",
+    "snowflake": "https://ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1/chat/completions",
+    "bedrock": "https://bedrock-runtime.REGION.amazonaws.com/openai/v1/chat/completions",
 }
 
 

@@ -131,6 +131,7 @@ HTTP: Final[Mapping[str, tuple[Expected, bool]]] = {
     "http_401": (fails(502, "upstream_auth_error"), False),
     "http_403_html": (fails(502, "upstream_auth_error"), False),
     "http_404": (fails(404, "model_not_found", "invalid_request_error"), False),
+    "http_404_url": (fails(502, "upstream_unknown_url"), False),
     "http_413": (fails(413, "request_too_large", "invalid_request_error"), False),
     "http_429_retry_after": (
         msgspec.structs.replace(fails(429, "rate_limit_exceeded", "rate_limit_error"), retry="2"),

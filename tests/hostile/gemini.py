@@ -26,13 +26,10 @@ CONFIG: Final[Mapping[str, tuple[object, ...]]] = {
     **dict.fromkeys(("topK", "maxOutputTokens", "seed", "logprobs"), COUNT),
     "candidateCount": COUNT,
     **dict.fromkeys(("stopSequences", "responseModalities"), TEXTS),
-    "responseMimeType": (*TEXT, "text/html"),
+    "responseMimeType": TEXT,
     **dict.fromkeys(("responseSchema", "responseJsonSchema"), (*OBJECTS, {"type": "OBJECT"})),
     **dict.fromkeys(("responseLogprobs", "audioTimestamp"), (1, "x", [], {})),
-    "thinkingConfig": (
-        *OBJECTS,
-        *({"includeThoughts": "x"}, {"thinkingBudget": "x"}, {"thinkingLevel": "MUCH"}, {"thinkingLevel": 1}),
-    ),
+    "thinkingConfig": (*OBJECTS, {"includeThoughts": "x"}, {"thinkingBudget": "x"}, {"thinkingLevel": 1}),
     **dict.fromkeys(("speechConfig", "imageConfig", "routingConfig"), OBJECTS),
 }
 # Fields of the request.
@@ -48,7 +45,6 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
     "toolConfig": (
         *OBJECTS,
         {"functionCallingConfig": 1},
-        {"functionCallingConfig": {"mode": "SOMETIMES"}},
         {"functionCallingConfig": {"allowedFunctionNames": ["g"]}},
         {"functionCallingConfig": {"allowedFunctionNames": "f"}},
     ),
@@ -65,14 +61,15 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
 }
 # What no answer can show; the tokens of a request are counted whatever it asks for.
 UNSHOWN: Final[tuple[Mapping[str, object], ...]] = (
-    {"candidateCount": 2},
-    {"candidateCount": -1},
-    {"responseModalities": ["AUDIO"]},
+    {"generationConfig": {"candidateCount": 2}},
+    {"generationConfig": {"candidateCount": -1}},
+    {"generationConfig": {"responseModalities": ["AUDIO"]}},
+    {"generationConfig": {"responseMimeType": "text/html"}},
+    {"generationConfig": {"thinkingConfig": {"thinkingLevel": "MUCH"}}},
+    {"toolConfig": {"functionCallingConfig": {"mode": "SOMETIMES"}}},
 )
 # Parts that no history may hold.
 REFUSED_PARTS: Final[tuple[object, ...]] = (
-    {"functionCall": {"name": "f", "args": {}, "willContinue": True}},
-    {"functionCall": {"name": "f", "partialArgs": [{}]}},
     {"functionResponse": {"name": "f", "response": {}, "willContinue": True}},
     {"fileData": {"fileUri": "https://x/y.png"}},
     {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
@@ -84,7 +81,7 @@ PART_FIELDS: Final = (
     *("text", "inlineData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "thought"),
     *("thoughtSignature", "mood"),
 )
-CALL_FIELDS: Final = ("id", "name", "args", "mood")
+CALL_FIELDS: Final = ("id", "name", "args", "mood", "partialArgs", "willContinue")
 RESPONSE_FIELDS: Final = ("id", "name", "response", "parts", "scheduling")
 ALT: Final = (b"proto", b"", b"SSE", b"sse,json", b"%00", b"\xff")
 QUERIES: Final = (b"?key=x", b"?key=", b"?key=%00", b"?key=" + b"x" * 5000, b"?Key=x", b"?alt=sse&key=x&key=y")
@@ -103,8 +100,8 @@ def refused() -> Iterator[Hostile]:
                 sent = request(body(**{name: value}), path=path)
                 yield Hostile(f"{path!r} {name} {number} {str(value)[:80]}", sent, (400,))
     for path in PATHS[:3]:
-        for config in UNSHOWN:
-            yield Hostile(f"{path!r} {config}", request(body(generationConfig=config), path=path), (400,))
+        for fields in UNSHOWN:
+            yield Hostile(f"{path!r} {fields}", request(body(**fields), path=path), (400,))
         for part in REFUSED_PARTS:
             sent = request(body(contents=[{"role": "user", "parts": [part]}]), path=path)
             yield Hostile(f"{path!r} {part}", sent, (400,))

@@ -58,6 +58,7 @@ PROMISES: Final[tuple[Promise, ...]] = (
     Promise("422", _caller(422), phase="head"),
     Promise("credential", ClientError(502, "upstream_auth_error", headers=FINAL), phase="head", level="error"),
     Promise("404", _caller(404, "model_not_found"), phase="head"),
+    Promise("unknown_url", ClientError(502, "upstream_unknown_url", headers=FINAL), phase="head", level="error"),
     Promise("408", ClientError(504, "upstream_timeout"), phase="head"),
     Promise("409", _caller(409), phase="head"),
     Promise("413", _caller(413), phase="head"),

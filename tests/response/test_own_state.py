@@ -1,7 +1,5 @@
 """A client gets of an answer's state what its dialect can hold, whatever the gateway keeps for itself."""
 
-import pytest
-
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.events import Event, Finish, PassthroughFields, ReasoningDelta, ReasoningEnd, TextDelta
 from gateway.core.notices import Notice
@@ -47,8 +45,12 @@ def test_state_of_reasoning_that_nobody_signs_stays_where_it_is() -> None:
     assert shown(PLAIN, ONE, TextDelta("y"), FINISH) == [ONE, TextDelta("y"), FINISH]
 
 
-@pytest.mark.parametrize("passes", [False, True])
-def test_a_client_that_declines_reasoning_gets_none(passes: bool) -> None:
-    events = shown(SIGNED, ReasoningDelta("x"), ONE, TextDelta("y"), FINISH, passes=passes, reasoning=False)
+def test_a_client_that_declines_reasoning_gets_none() -> None:
+    events = shown(SIGNED, ReasoningDelta("x"), ONE, TextDelta("y"), FINISH, reasoning=False)
     assert [event for event in events if not isinstance(event, Notice)] == [TextDelta("y"), FINISH]
     assert [event.rule for event in events if isinstance(event, Notice)] == ["REASONING_NOT_SHOWN"]
+
+
+def test_a_client_of_the_same_api_gets_the_reasoning_that_its_backend_sends_nevertheless() -> None:
+    events: list[Event] = [ReasoningDelta("x"), ONE, TextDelta("y"), FINISH]
+    assert shown(SIGNED, *events, passes=True, reasoning=False) == events

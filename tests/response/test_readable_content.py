@@ -34,6 +34,10 @@ def test_reasoning_is_dropped_with_one_notice() -> None:
     assert shown.feed([ReasoningDelta("more"), Finish("stop")]) == [Finish("stop")]
 
 
+def test_the_state_of_reasoning_stays_where_the_client_reads_it() -> None:
+    assert ReadableContentFilter(frozenset({"state"})).feed(THOUGHT) == [DROPPED, ReasoningEnd({}), TextDelta("x")]
+
+
 def test_what_the_client_reads_is_kept() -> None:
     assert ReadableContentFilter(frozenset({"calls"})).feed(CALL) == CALL
     assert ReadableContentFilter(ALL_CONTENT).feed([*THOUGHT, *CALL]) == [*THOUGHT, *CALL]

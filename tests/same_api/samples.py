@@ -4,6 +4,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import Enum
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 Sample = Any  # any JSON value
@@ -13,6 +14,7 @@ _PLAIN: Final[dict[Any, Sample]] = {
     int: 3,
     float: 0.5,
     bool: True,
+    bytes: "YQ==",
     object: {"of": "any kind"},
     datetime: "2026-01-01T00:00:00Z",
 }
@@ -35,6 +37,8 @@ def samples(annotation: Any, depth: int = 8) -> list[Sample]:
         return [_PLAIN[annotation]]
     if annotation is Any or isinstance(annotation, typing.TypeVar):
         return [_PLAIN[object]]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [[member.value for member in annotation][-1]]
     if depth <= 0:
         return []
     if origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, Mapping)):

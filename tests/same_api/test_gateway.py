@@ -11,6 +11,10 @@ from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_
 from gateway.testing.gateway import running_gateway
 from tests.same_api.test_chat import BODY as CHAT_BODY
 from tests.same_api.test_chat import MESSAGES, completion, plain
+from tests.same_api.test_gemini_answer import THOUGHT
+from tests.same_api.test_gemini_answer import chunk as gemini_chunk
+from tests.same_api.test_gemini_request import BODY as GEMINI_BODY
+from tests.same_api.test_gemini_request import HELLO as GEMINI_HELLO
 from tests.same_api.test_messages_answer import CONTENT, KINDS, message_with, stream_of
 from tests.same_api.test_messages_request import BODY, HELLO, messages_with
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields
@@ -85,3 +89,39 @@ async def test_a_chat_completion_and_the_history_with_it_arrive(name: str) -> No
     assert plain(got) == plain(written)
     assert first == CHAT_BODY | NEW_FIELDS
     assert second["messages"] == [HELLO, said, HELLO]
+
+
+SIGNED: Final = {"thoughtSignature": "c2ln"}
+CHUNKS: Final = [
+    gemini_chunk(THOUGHT, {"text": "a", **SIGNED}),
+    gemini_chunk({"functionCall": {"name": "f", "args": {}}, **SIGNED}, {"x_part": 1}),
+    gemini_chunk({"text": "", **SIGNED}, reason="STOP"),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_chunks_of_gemini_and_the_history_with_them_arrive(streamed: bool) -> None:
+    chunks = CHUNKS if streamed else CHUNKS[1:2]
+
+    async def say(connection: Connection) -> None:
+        written = [json.dumps(one).encode() for one in chunks]
+        if streamed:
+            await connection.send(HEAD, *[chunk(b"data: %b\r\n\r\n" % one) for one in written], END)
+        else:
+            await connection.send(answer("200 OK", *written, b"content-type: application/json"))
+
+    path = "/v1beta/models/m:" + ("streamGenerateContent?alt=sse" if streamed else "generateContent")
+    async with faulty_backend(say) as backend, running_gateway(settings(backend.base_url, "gemini")) as gateway:
+        got = await gateway.client.post(path, json=GEMINI_BODY)
+        read = [json.loads(frame.removeprefix("data: ")) for frame in got.text.split("\n\n") if frame]
+        # The client keeps what it got chunk by chunk, labels included.
+        said = [one["candidates"][0]["content"] for one in read]
+        result = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "7"}}}]}
+        await gateway.client.post(path, json=GEMINI_BODY | {"contents": [GEMINI_HELLO, *said, result]})
+    assert "Dragoman" in got.text
+    named = [{**one, "responseId": read[0]["responseId"]} for one in chunks]
+    assert json.loads(unlabelled(json.dumps(read))) == named
+    first, second = [json.loads(seen) for _, seen in backend.seen]
+    assert first == GEMINI_BODY
+    written = [one["candidates"][0]["content"] for one in chunks]
+    assert second["contents"] == [GEMINI_HELLO, *written, result]

@@ -37,8 +37,14 @@ def test_the_rules_for_a_request_are_written_whole() -> None:
     rules: dict[str, Json] = {"limit": "max_tokens", "models": [{"models": "m-.*", "refused": ["top_p"]}]}
     top: dict[str, Json] = {"profiles": {"own": {"base": "openai", "request_rules": rules}}}
     profile = read(top, backend={"profile": "own"}).models["m"].policy.profile
-    assert profile.request_rules == RequestRules("max_tokens", models=(ModelRules("m-.*", ("top_p",)),))
+    assert profile.request_rules == RequestRules("max_tokens", models=(ModelRules("m-.*", refused=("top_p",)),))
     assert profile.max_tools == PROFILES["openai"].max_tools
+
+
+def test_a_model_says_which_one_a_deployment_hides() -> None:
+    settings = read({}, backend={"profile": "azure"}, model={"name": "my-deployment", "base_model": "gpt-5"})
+    assert settings.models["m"].policy.base_model == "gpt-5"
+    assert read({}).models["m"].policy.base_model is None
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ async def test_an_error_status_is_the_adapters_error() -> None:
     async with _parrot(sound) as case:
         with pytest.raises(BackendError) as caught:
             await live.ask(LiveCase(ParrotAdapter, case.base_url + "/elsewhere"), GREETING)
-    assert caught.value.status == 404
+    assert (caught.value.status, caught.value.code) == (502, "upstream_unknown_url")
 
 
 def _events(*payloads: dict[str, object]) -> str:

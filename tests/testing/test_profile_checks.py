@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.profiles import Alphabet, Profile
-from gateway.core.request_rules import ModelRules, RequestRules
+from gateway.core.request_rules import ModelRules, Range, RequestRules, StopRules, ThinkingRules
 from gateway.core.tool_rules import ToolRules
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands
 
@@ -144,6 +144,18 @@ def test_a_function_against_the_rules_is_seen(rules: ToolRules, functions: list[
         (RequestRules(values={"service_tier": ("auto",)}), {"service_tier": "flex"}),
         (RequestRules(no_tools="absent"), {"tools": []}),
         (RequestRules(no_tools="absent"), {"tool_choice": "auto"}),
+        (RequestRules(fixed={"temperature": 1}), {"temperature": 0.5}),
+        (RequestRules(ranges={"temperature": Range(0, 1)}), {"temperature": 1.5}),
+        (RequestRules(ranges={"max_tokens": Range(1)}), {"max_completion_tokens": 0}),
+        (RequestRules(exclusive=(("temperature", "top_p"),)), {"temperature": 1, "top_p": 1}),
+        (RequestRules(stops=StopRules(1)), {"stop": ["a", "b"]}),
+        (RequestRules(stops=StopRules(blank=False)), {"stop": " "}),
+        (RequestRules(stops=StopRules(longest=1)), {"stop": ["\u00e4"]}),
+        (RequestRules(choices=("auto",)), {"tool_choice": "required"}),
+        (RequestRules(choices=("auto", "required")), {"tool_choice": {"type": "function"}}),
+        (RequestRules(choices_while_thinking=("auto",), thinking=ThinkingRules()), {"tool_choice": "required"}),
+        (RequestRules(thinking=ThinkingRules(efforts=("low",))), {"reasoning_effort": "high"}),
+        (RequestRules(thinking=ThinkingRules(streamed=True, off={"think": False})), {"think": True}),
         (RequestRules(models=(ModelRules("m", refused=("top_p",)),)), {"model": "v/m", "top_p": 1}),
         (RequestRules(models=(ModelRules("m", refused_while_reasoning=("top_p",)),)), {"model": "m", "top_p": 1}),
         (RequestRules(models=(ModelRules("m", fixed_while_reasoning={"top_p": 1}),)), {"model": "m", "top_p": 0.5}),

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.core.events import TextDelta
 from gateway.diagnostics.doctor.accepting import sends
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
@@ -24,7 +26,8 @@ _ADVICE: Final = {
     "upstream_stream_truncated": "something ends the connection too early: a proxy's limit, or the backend itself",
     "upstream_invalid_response": "check base_url and the adapter: the backend does not speak this wire",
     "upstream_invalid_event": "check the adapter: the backend does not speak this wire",
-    "model_not_found": "correct models.*.name, or base_url and the path at its end (most servers want /v1)",
+    "model_not_found": "correct models.*.name",
+    "upstream_unknown_url": "correct base_url and the path at its end (most servers want /v1)",
     "rate_limit_exceeded": "wait, or ask the provider for a higher limit: the questions come one after another",
     "insufficient_quota": "add credit at the provider",
     "upstream_overloaded": "wait until it has loaded its model, or has less to do",
@@ -42,10 +45,9 @@ async def _bound(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(SHORT)
     if answer.refusal is None or BOUND not in answer.words:
         return ok(BOUND)
-    backend.bound = NEWER_BOUND
-    if (await backend.ask(SHORT)).refusal is None:
-        return remark(f"{BOUND} is refused, and {NEWER_BOUND} accepted; all other questions have that", answer.words)
-    backend.bound = BOUND
+    changes = {"request_rules": {"limit": NEWER_BOUND}}
+    if (await backend.ask(msgspec.structs.replace(SHORT, changes=changes))).refusal is None:
+        return todo(f"{BOUND} is refused, and {NEWER_BOUND} accepted", "see the suggestion", answer.words, changes)
     return broken(f"{BOUND} is refused, and so is {NEWER_BOUND}", "clients cannot bound an answer", answer.words)
 
 

@@ -16,8 +16,7 @@ class ProbedBackend(Protocol):
 
     `model` is the model's name at the backend, empty where none is known. `remedies` are the fields of a profile that
     earlier probes found necessary: every later question is sent with them. `refusals` are the rules by which earlier
-    probes found it to refuse a history that no profile mends, each with the id of the probe. `bound` is the name under
-    which it takes the bound of an answer. (Any: JSON.)
+    probes found it to refuse a history that no profile mends, each with the id of the probe. (Any: JSON.)
     """
 
     settings: BackendSettings
@@ -25,7 +24,6 @@ class ProbedBackend(Protocol):
     model: str
     remedies: dict[str, Any]
     refusals: dict[str, str]
-    bound: str
 
     async def reach(self) -> Reached:
         """Opens a connection to each address of the host."""

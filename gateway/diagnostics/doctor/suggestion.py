@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.profiles import Alphabet, Profile
+from gateway.core.request_rules import RequestRules
 from gateway.diagnostics.doctor.finding import Changes, Suggestion
 
 _DEFAULT: Final[Mapping[str, Any]] = msgspec.to_builtins(Alphabet())
@@ -45,7 +46,9 @@ def suggested(
 
 
 def _written(value: object) -> object:
-    """Returns a field of a profile as the settings have it, without the defaults of an alphabet."""
+    """Returns a field of a profile as the settings have it, without the defaults of an alphabet or of rules."""
+    if isinstance(value, RequestRules):
+        return msgspec.to_builtins(value)
     if not isinstance(value, Alphabet):
         return value
     return {name: limit for name, limit in msgspec.to_builtins(value).items() if limit != _DEFAULT[name]}

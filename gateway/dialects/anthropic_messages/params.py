@@ -1,7 +1,6 @@
 """Reads the fields beside messages and tools under their canonical names, and reports those that have none."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.conversation import Json, JsonObject
@@ -16,8 +15,7 @@ READ: Final = frozenset({*MessagesFields.__struct_fields__, "messages"})
 _OUTPUT_FIELDS: Final = frozenset({"effort", "format"})
 _METADATA_FIELDS: Final = frozenset({"user_id"})
 _SCHEMA: Final = "json_schema"
-# Backends know no higher efforts by a common name.
-_EFFORTS: Final[Mapping[str, str]] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+_EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
 # A budget of fewer tokens than this is of the effort beside it.
 _BUDGETS: Final = ((4096, "low"), (16384, "medium"))
 # What OpenAI accepts; Claude Code sends JSON that is longer.
@@ -108,10 +106,7 @@ def _response_format(request: MessagesFields) -> Json:
 def _effort(request: MessagesFields, changes: Changes) -> str | None:
     asked = None if request.output_config is None else request.output_config.effort
     if asked is not None:
-        effort = _EFFORTS.get(asked)
-        if effort not in (asked, None):
-            changes.add("changed", "EFFORT_CHANGED", f"output_config.effort {asked} is sent as {effort}")
-        return effort
+        return asked if asked in _EFFORTS else None
     budget = _budget(request.thinking)
     if not budget:
         return None

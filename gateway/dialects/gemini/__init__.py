@@ -6,3 +6,5 @@ from typing import Final
 DIALECT: Final = "gemini"
 # The provider whose opaque state its clients hold.
 PROVIDER: Final = "google"
+# The field of a source that has the contents of a turn, where they are several.
+CONTENTS: Final = "contents"

@@ -21,29 +21,29 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
-from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.gemini.contents import call_object, signature
+from gateway.dialects.gemini.contents import signature
 from gateway.dialects.gemini.finish import finish_word
-from gateway.dialects.gemini.usage import usage_object
+from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, counts, merged, notes
 from gateway.dialects.usage import merge_usage
 
 
-def encode_answer(events: Iterable[Event], head: AnswerHead, *, thoughts: bool) -> bytes:
-    """Returns one JSON response from the events of a complete response. `thoughts`: the client asks for them."""
-    fold = _Fold(thoughts)
+def encode_answer(events: Iterable[Event], head: AnswerHead) -> bytes:
+    """Returns one JSON response from the events of a complete response."""
+    fold = _Fold()
     fold.sort(events)
+    notices = fold.notices if head.diagnostics else None
+    if fold.chunks:
+        own = merged(fold.chunks)
+        more = {**counts(fold.usage, own.fields), **notes(fold.usage, notices, own.fields)}
+        return msgspec.json.encode({**own.whole(head), **more})
     # Chat helpers keep only an answer with a part.
     parts: list[Json] = [part.whole() for part in fold.parts] or [{"text": ""}]
     candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}}
     if fold.finish is not None:
         candidate["finishReason"] = finish_word(fold.finish)
-    answer: dict[str, Json] = {"candidates": [{**candidate, "index": 0, **fold.choice}]}
-    if fold.usage is not None:
-        answer["usageMetadata"] = usage_object(fold.usage)
-    answer |= {"modelVersion": head.model, "responseId": head.unique, **fold.response}
-    if said := dragoman_field(fold.usage, fold.notices if head.diagnostics else None):
-        answer["dragoman"] = said
-    return msgspec.json.encode(answer)
+    answer: dict[str, Json] = {"candidates": [{**candidate, "index": 0}], **counts(fold.usage)}
+    answer |= {"modelVersion": head.model, "responseId": head.unique}
+    return msgspec.json.encode({**answer, **notes(fold.usage, notices)})
 
 
 class _Part(msgspec.Struct):
@@ -58,16 +58,14 @@ class _Part(msgspec.Struct):
 
 
 class _Fold:
-    """The response, its pieces sorted by kind."""
+    """The response, its pieces sorted by kind. `chunks` are those of a backend of the same API."""
 
-    def __init__(self, thoughts: bool) -> None:
+    def __init__(self) -> None:
         self.parts: list[_Part] = []
         self.finish: Finish | None = None
         self.usage: UsageReport | None = None
         self.notices: list[Notice] = []
-        self.choice: dict[str, Json] = {}
-        self.response: dict[str, Json] = {}
-        self._thoughts = thoughts
+        self.chunks: list[OwnChunk] = []
         self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
         self._delta: dict[str, Json] = {}
 
@@ -95,7 +93,7 @@ class _Fold:
         if type(event) is ReasoningEnd:
             if said := signature(event.extra):
                 self._part({"text": "", **said})
-        elif self._thoughts:
+        else:
             self._text(event, {"thought": True})
 
     def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd) -> None:
@@ -105,8 +103,7 @@ class _Fold:
             self._calls[event.index] = (event, [])
         else:
             start, pieces = self._calls.pop(event.index)
-            call: Json = call_object(start.id, start.name, "".join(pieces))
-            self._part({"functionCall": call, **signature(start.extra)})
+            self._part(call_part(start, "".join(pieces)))
 
     def _text(self, event: TextDelta | ReasoningDelta, fields: dict[str, Json]) -> None:
         """Continues the last part if it is of the same kind; one with fields of its own begins another."""
@@ -118,18 +115,20 @@ class _Fold:
         self._part(fields, [event.text], kind)
 
     def _part(self, fields: JsonObject, pieces: list[str] | None = None, kind: type[Event] | None = None) -> None:
-        self.parts.append(_Part({**fields, **self._delta}, pieces or [], kind))
+        part = _Part({**fields, **self._delta}, pieces or [], kind)
         self._delta = {}
+        if self.chunks:
+            self.chunks[-1].parts.append(part.whole())
+        else:
+            self.parts.append(part)
 
     def _unknown(self, event: PassthroughFields) -> None:
         match event.scope:
             case "response":
-                self.response |= event.fields
-            case "choice":
-                self.choice |= event.fields
-            case "delta":
-                self._delta |= event.fields
+                self.chunks.append(OwnChunk(event.fields))
             case "event":
-                self.parts.append(_Part(dict(event.fields)))
+                self._part(event.fields)
+            case "choice" | "delta":
+                self._delta |= event.fields
             case _:
                 assert_never(event.scope)

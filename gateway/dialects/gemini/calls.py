@@ -1,13 +1,14 @@
 """Reads function calls and function responses. Clients may leave out the ids of both: then the ids are derived."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
-from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini.generation import unsent
+from gateway.dialects.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
 from gateway.dialects.gemini.parts import SIGNATURE, Part, read_part, unread
 from gateway.framing.json_text import encode_json
 from gateway.history.rules import RuleCode
@@ -16,40 +17,41 @@ _CALL: Final = frozenset({"functionCall", SIGNATURE})
 _RESPONSE: Final = frozenset({"functionResponse"})
 # Of a response that is nothing but one of these texts, the text is the result.
 _RESULT_KEYS: Final = frozenset({"output", "result", "error"})
-_PIECES: Final = ("partialArgs", "willContinue")
-_CALL_FIELDS: Final = frozenset({"id", "name", "args", *_PIECES})
-_RESPONSE_FIELDS: Final = frozenset({"id", "name", "response", "parts", *_PIECES})
+_CALL_FIELDS: Final = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
+_RESPONSE_FIELDS: Final = frozenset({"id", "name", "response", "parts", "willContinue"})
 _UNNAMED: Final = "unknown"
 
 
 class CallReader:
     """Reads single calls and responses. Those without an id get a derived one behind all of them
     (`gateway.dialects.derived_ids`). `notices` receives one notice for each field that only this API has, with the
-    place of the first."""
+    place of the first, and `own` the paths of what only a backend of this API can read."""
 
-    def __init__(self, faults: Faults, notices: list[Notice]) -> None:
+    def __init__(self, faults: Faults, notices: list[Notice], own: list[str]) -> None:
         self._faults = faults
         self._notices = notices
+        self._own = own
         self._reported: set[tuple[frozenset[str], str]] = set()
 
-    def call(self, part: Part, index: int, position: int) -> ToolCall:
-        """Returns the call in this part. Faults: CALL_TYPE, CALL_NAME, CALL_ARGS_TYPE. Raises Unsupported for a call in
-        pieces."""
+    def call(self, part: Part, following: Iterable[JsonObject], index: int, position: int) -> tuple[ToolCall, int]:
+        """Returns the call in this part, with the arguments of its further pieces, and the number of these. `following`
+        are the calls in the next parts. Faults: CALL_TYPE, CALL_NAME, CALL_ARGS_TYPE."""
         place = f".parts[{position}].functionCall"
         said = self._object(part["functionCall"], index, place, "CALL_TYPE")
-        self._whole(said, index, place)
         self._report(said, _CALL_FIELDS, index, place)
         name = self._name(said.get("name"), index, place)
-        arguments = self._arguments(said.get("args"), index, place)
+        joined, count = _joined(said, following) if is_piece(said) else (said, 0)
+        arguments = self._arguments(joined.get("args"), index, place)
         identity = _identity(said)
-        return ToolCall(identity, name, arguments, unread(part, _CALL), not identity, position)
+        return ToolCall(identity, name, arguments, unread(part, _CALL), not identity, position), count
 
     def response(self, part: Part, index: int, position: int) -> tuple[ToolResult, str | None]:
         """Returns the result in this part, and the name of its function if it has no id. Faults: CONTENT_MISSING,
-        CONTENT_TYPE, PART_TYPE, TOOL_ID_MISSING. Raises Unsupported for a response in pieces."""
+        CONTENT_TYPE, PART_TYPE, TOOL_ID_MISSING."""
         place = f".parts[{position}].functionResponse"
         said = self._object(part["functionResponse"], index, place, "CONTENT_TYPE")
-        self._whole(said, index, place)
+        if said.get("willContinue"):
+            self._own.append(self._path(index, f"{place}.willContinue"))
         self._report(said, _RESPONSE_FIELDS, index, place)
         self._report(part, _RESPONSE, index, f".parts[{position}]")
         identity = _identity(said)
@@ -63,12 +65,6 @@ class CallReader:
         shown = self._parts(said.get("parts"), index, place)
         derived = name is not None
         return ToolResult(identity, (Text(text), *shown), failed, id_derived=derived, item=position), name
-
-    def _whole(self, said: JsonObject, index: int, place: str) -> None:
-        for name in _PIECES:
-            if said.get(name):
-                param = self._path(index, f"{place}.{name}")
-                raise Unsupported(f"{param} is not supported: calls and responses must be whole.", param=param)
 
     def _report(self, fields: JsonObject, read: frozenset[str], index: int, place: str) -> None:
         for name, value in fields.items():
@@ -123,6 +119,21 @@ class CallReader:
         if not isinstance(arguments, dict):
             self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", f"args is {kind_of(arguments)}, not an object")
         return arguments if isinstance(arguments, str) else encode_json(arguments)
+
+
+def _joined(said: JsonObject, following: Iterable[JsonObject]) -> tuple[JsonObject, int]:
+    """Returns a call with the arguments of its pieces, and how many of the following calls are its pieces."""
+    pieces, count = PartialArguments(), 0
+    try:
+        pieces.add(said)
+        for call in following:
+            if not pieces.open or call.get("name"):
+                break
+            pieces.add(call)
+            count += 1
+    except BrokenPiece as broken:
+        return {**said, "args": str(broken)}, count
+    return {**said, "args": pieces.arguments}, count
 
 
 def _identity(said: JsonObject) -> str:

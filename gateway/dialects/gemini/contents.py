@@ -17,7 +17,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
-from gateway.dialects.gemini import DIALECT, PROVIDER
+from gateway.dialects.gemini import CONTENTS, DIALECT, PROVIDER
 from gateway.dialects.gemini.parts import SIGNATURE, STATE_SIGNATURE
 from gateway.history.call_arguments import as_object
 
@@ -26,14 +26,15 @@ NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 def encode_turn(turn: Turn, names: Mapping[str, str] = NO_NAMES) -> list[JsonObject]:
-    """Returns the content of a turn; nothing for a system turn, which stands in `systemInstruction`.
+    """Returns the contents of a turn; nothing for a system turn, which stands in `systemInstruction`.
 
     `names` are the functions of calls by the calls' ids: a result has its function's name.
     """
     if turn.role in ("system", "developer"):
         return []
     if turn.source is not None and (content := turn.source.in_dialect(DIALECT)) is not None:
-        return [content]
+        joined = content.get(CONTENTS)
+        return [one for one in joined if isinstance(one, dict)] if isinstance(joined, list) else [content]
     parts: list[Json] = [part for block in turn.blocks for part in encode_block(block, names)]
     return [{"role": _ROLES.get(turn.role, "user"), "parts": parts}]
 

@@ -7,7 +7,18 @@ faults are repaired and listed in `faults`, so that one faulty content does not 
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Source, Text, Turn
+from gateway.core.conversation import (
+    ALL_CONTENT,
+    EMPTY,
+    Block,
+    Conversation,
+    Json,
+    JsonObject,
+    ReadableContent,
+    Source,
+    Text,
+    Turn,
+)
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -20,6 +31,7 @@ from gateway.dialects.gemini.generation import read_generation, unsent
 from gateway.dialects.gemini.parts import read_part
 from gateway.dialects.gemini.paths import PATHS, WRAPPED_PATHS, WRAPPER
 from gateway.dialects.gemini.request_models import (
+    MODES,
     FunctionCallingConfig,
     FunctionToolConfig,
     GenerationConfig,
@@ -41,7 +53,11 @@ _PREFIX: Final = "models/"
 # They refer to state that only the API itself keeps: without it the answer would rest on a part of the history.
 STATE: Final = ("cachedContent", "continuationToken")
 # Only a backend of the same API has them.
-REPORTED: Final = ("safetySettings", "serviceTier", "labels")
+REPORTED: Final = ("safetySettings", "labels")
+# The tiers by their canonical names; a new one reaches a backend of the same API.
+_TIERS: Final = {"unspecified": None, "standard": "default", "flex": "flex", "priority": "priority"}
+# The API gives no thoughts unless the client asks for them, but their signatures. Source: Gemini API, "Thinking".
+_WITHOUT_THOUGHTS: Final[frozenset[ReadableContent]] = frozenset(("calls", "state"))
 _TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
 
 
@@ -77,12 +93,17 @@ class _Request:
         place = self._paths.param("tool_choice")
         offered = read_tools(request.tools or (), _listed(self._fields.get("tools")), calling, self._faults, place)
         unread: list[Notice] = []
-        turns = (*self._system(), *read_turns(contents, self._faults, unread))
+        own: list[str] = []
+        turns = (*self._system(own), *read_turns(contents, self._faults, unread, own))
+        if calling.mode is not None and calling.mode not in MODES:
+            own.append(f"{place}.mode")
         state = [f"{self._before}{name}" for name in STATE if self._fields.get(name)]
         if state and self._head.path.endswith(f":{COUNT_VERB}"):
             (first, *_) = state
             raise Unsupported(f"{first} is not supported: the gateway cannot count what it refers to.", param=first)
-        params = generation.params if request.store is None else {**generation.params, "store": request.store}
+        tier = _TIERS.get((request.service_tier or "").lower())
+        beside: dict[str, Json] = {"store": request.store, "service_tier": tier}
+        params = {**generation.params, **{name: value for name, value in beside.items() if value is not None}}
         thinking = config.thinking_config or thinking
         return ClientRequest(
             Conversation(
@@ -98,12 +119,13 @@ class _Request:
                 dialect=DIALECT,
                 other_tools=offered.others,
                 paths=self._paths,
-                notices=(*self._unsent(), *generation.notices, *unread),
+                notices=(*self._unsent(), *offered.notices, *generation.notices, *unread),
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
-                own_fields=(*state, *generation.own),
+                own_fields=(*state, *generation.own, *own),
+                reads=ALL_CONTENT if thinking.include_thoughts is True else _WITHOUT_THOUGHTS,
             ),
-            {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
+            {"form": self._form()},
         )
 
     def _contents(self) -> list[Json]:
@@ -154,8 +176,8 @@ class _Request:
             raise InvalidRequest(f"alt must be sse or json; it is {str(alt)[:40]!r}.", param="alt")
         return form
 
-    def _system(self) -> tuple[Turn, ...]:
-        """Returns the system turn, if there is one. Its parts must be texts."""
+    def _system(self, own: list[str]) -> tuple[Turn, ...]:
+        """Returns the system turn, if there is one. Adds the paths of its parts that are no texts."""
         value = self._fields.get("systemInstruction")
         if value is None:
             return ()
@@ -163,18 +185,25 @@ class _Request:
         written = value.get("parts") if isinstance(value, dict) else None
         # SDKs take the text alone, and the API one part for a list of one.
         parts: list[Json] = written if isinstance(written, list) else [{"text": value} if written is None else written]
-        texts: list[Text] = []
+        if value == {}:
+            return ()
+        blocks: list[Block] = []
         for position, part in enumerate(parts):
+            place = f"{param}.parts[{position}]"
             block = read_part(part, position) if isinstance(part, dict) else None
-            if not isinstance(block, Text):
-                place = f"{param}.parts[{position}]"
+            if block is None:
                 raise InvalidRequest(f"{place} must be a text part.", code="invalid_type", param=place)
-            texts.append(block)
+            if not isinstance(block, Text):
+                own.append(place)
+            blocks.append(block)
         source = Source(DIALECT, value if isinstance(value, dict) else {"parts": parts})
-        return (Turn("system", tuple(texts), source=source),) if texts else ()
+        return (Turn("system", tuple(blocks), source=source),) if blocks else ()
 
     def _unsent(self) -> list[Notice]:
         names = [name for name in self._fields if name in REPORTED or name not in _KNOWN]
+        tier = self._fields.get("serviceTier")
+        if isinstance(tier, str) and tier.lower() not in _TIERS:
+            names.append("serviceTier")
         config = self._object("toolConfig")
         names += [f"toolConfig.{name}" for name in _TOOL_CONFIG if config.get(name)]
         calling = config.get("functionCallingConfig")

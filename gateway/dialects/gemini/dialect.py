@@ -57,11 +57,10 @@ class GeminiDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_answer(events, head, thoughts=request.echo["includeThoughts"] is True)
+        return encode_answer(events, head)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> GeminiStreamEncoder:
-        form = FORMS[str(request.echo["form"])]
-        return GeminiStreamEncoder(head, form, thoughts=request.echo["includeThoughts"] is True)
+        return GeminiStreamEncoder(head, FORMS[str(request.echo["form"])])
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from gateway.core.conversation import Json, JsonObject, Sampling
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.dialects.gemini.request_models import UNSPECIFIED, GenerationConfig, ThinkingConfig
+from gateway.dialects.gemini.request_models import LEVELS, UNSPECIFIED, GenerationConfig, ThinkingConfig
 from gateway.dialects.gemini.schema import json_schema
 
 # Sent to any backend under the canonical name, with the same value.
@@ -65,7 +65,12 @@ class Generation(NamedTuple):
 def read_generation(config: GenerationConfig, source: JsonObject, place: str) -> Generation:
     """Returns the fields of a config, which stands at `place`; `source` is the config as the client wrote it. Raises
     InvalidRequest."""
-    own = tuple([f"{place}.{name}" for name, asks in OWN.items() if asks(source.get(name))])
+    own = [f"{place}.{name}" for name, asks in OWN.items() if asks(source.get(name))]
+    if (config.response_mime_type or _TEXT_TYPE) not in (_JSON_TYPE, _TEXT_TYPE):
+        own.append(f"{place}.responseMimeType")
+    thinking = config.thinking_config or ThinkingConfig()
+    if thinking.thinking_level is not None and thinking.thinking_level not in LEVELS:
+        own.append(f"{place}.thinkingConfig.thinkingLevel")
     params: dict[str, Json] = {
         canonical: value for name, canonical in CANONICAL.items() if (value := getattr(config, name)) is not None
     }
@@ -75,11 +80,11 @@ def read_generation(config: GenerationConfig, source: JsonObject, place: str) ->
     if (form := _response_format(config, place)) is not None:
         params["response_format"] = form
     notices = [unsent(f"{place}.{name}") for name in source if name in REPORTED or name not in _KNOWN]
-    notices += _read_thinking(config.thinking_config or ThinkingConfig(), params, f"{place}.thinkingConfig")
+    notices += _read_thinking(thinking, params, f"{place}.thinkingConfig")
     sampling = Sampling(
         config.temperature, config.top_p, config.max_output_tokens, tuple(config.stop_sequences or ()), config.seed
     )
-    return Generation(params, sampling, tuple(notices), own)
+    return Generation(params, sampling, tuple(notices), tuple(own))
 
 
 _KNOWN: Final = frozenset(GenerationConfig.__struct_encode_fields__)
@@ -94,9 +99,6 @@ def _response_format(config: GenerationConfig, place: str) -> Json:
     """Returns the canonical form of the answer's format; None for plain text."""
     kind = config.response_mime_type or _TEXT_TYPE
     written, plain = config.response_schema, config.response_json_schema
-    if kind not in (_JSON_TYPE, _TEXT_TYPE):
-        param = f"{place}.responseMimeType"
-        raise Unsupported(f"{param} must be {_TEXT_TYPE} or {_JSON_TYPE}; it is {kind[:40]!r}.", param=param)
     if written is not None and plain is not None:
         param = f"{place}.responseJsonSchema"
         raise InvalidRequest(f"{param} must be absent beside responseSchema.", param=param)
@@ -106,6 +108,8 @@ def _response_format(config: GenerationConfig, place: str) -> Json:
             raise InvalidRequest(f"{param} must be {_JSON_TYPE} beside a schema.", param=param)
         return None
     schema = plain if written is None else json_schema(written)
+    if kind != _JSON_TYPE:
+        return None
     if schema is None:
         return {"type": "json_object"}
     return {"type": "json_schema", "json_schema": {"name": _SCHEMA_NAME, "schema": schema}}

@@ -5,13 +5,13 @@ from itertools import groupby
 
 import msgspec
 
-from gateway.core.conversation import Block, Json, JsonObject, Reasoning, Source, Text, Turn
-from gateway.dialects.gemini import DIALECT
+from gateway.core.conversation import Block, Json, Reasoning, Source, Text, Turn
+from gateway.dialects.gemini import CONTENTS, DIALECT
 
 
 def joined_turns(turns: Iterable[Turn]) -> list[Turn]:
-    """Returns the turns, neighbours of the assistant as one with the index of the first. Pieces of a text or of a
-    thought are one again; an empty text beside anything else is no block."""
+    """Returns the turns, neighbours of the assistant as one with the index of the first, whose source has each of their
+    contents. Pieces of a text or of a thought are one again; an empty text beside anything else is no block."""
     joined: list[Turn] = []
     for answers, group in groupby(turns, lambda turn: turn.role == "assistant"):
         neighbours = list(group)
@@ -23,8 +23,9 @@ def _joined(turns: Sequence[Turn]) -> Turn:
     blocks = _whole_blocks(block for turn in turns for block in turn.blocks)
     said = [block for block in blocks if block != Text("")]
     extra = {name: value for turn in turns for name, value in turn.extra.items()}
-    contents = [turn.source.value for turn in turns if turn.source is not None]
-    return msgspec.structs.replace(turns[0], blocks=tuple(said or blocks), extra=extra, source=_source(contents))
+    contents: list[Json] = [dict(turn.source.value) for turn in turns if turn.source is not None]
+    source = Source(DIALECT, {CONTENTS: contents})
+    return msgspec.structs.replace(turns[0], blocks=tuple(said or blocks), extra=extra, source=source)
 
 
 def _whole_blocks(blocks: Iterable[Block]) -> list[Block]:
@@ -54,13 +55,3 @@ def _whole(run: Sequence[Block]) -> Block:
         text = "".join([piece.text for piece in run if isinstance(piece, Text | Reasoning)])
         return msgspec.structs.replace(last, text=text)
     return last
-
-
-def _source(contents: Iterable[JsonObject]) -> Source:
-    fields: dict[str, Json] = {}
-    parts: list[Json] = []
-    for content in contents:
-        fields.update(content)
-        written = content.get("parts")
-        parts += written if isinstance(written, list) else [] if written is None else [written]
-    return Source(DIALECT, {**fields, "parts": parts})

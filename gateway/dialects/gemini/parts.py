@@ -35,18 +35,19 @@ _OUTPUT: Final = "```\n{output}\n```"
 
 
 def read_part(part: Part, position: int) -> Content | None:
-    """Returns the block for a part that is no call and no result; None for a part that is none of the API's.
+    """Returns the block for a part that is no call and no result; None for one whose data are none of the API's. A part
+    of no known kind, and one of several, is kept for a backend that knows it.
 
     `position` is that of the part in its content.
     """
     if part.keys() == {"text"} and isinstance(part["text"], str):
         return Text(part["text"])
     said = [name for name in part if name in DATA]
-    if not said:
+    if not said and isinstance(part.get(SIGNATURE), str):
         # A signature may come without any text.
-        return Reasoning("", extra=state_of(part)) if isinstance(part.get(SIGNATURE), str) else None
-    if len(said) > 1:
-        return None
+        return Reasoning("", extra=state_of(part))
+    if len(said) != 1:
+        return File((said or [*part])[0], part, position) if part else None
     reader = _READERS.get(said[0])
     return File(said[0], part, position) if reader is None else reader(part, position)
 

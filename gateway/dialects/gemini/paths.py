@@ -14,6 +14,7 @@ _PARAMS: Final = {
     "n": "generationConfig.candidateCount",
     "reasoning_effort": "generationConfig.thinkingConfig",
     "response_format": "generationConfig.responseMimeType",
+    "service_tier": "serviceTier",
     "stop": "generationConfig.stopSequences",
     "tool_choice": "toolConfig.functionCallingConfig",
     **{

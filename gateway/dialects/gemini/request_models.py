@@ -4,7 +4,7 @@ Unknown fields are legal. The published OpenAPI document is made from these type
 camelCase; `gateway.dialects.gemini.spelling` reads the others.
 """
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,8 +14,11 @@ from gateway.dialects.field_types import FreeObject
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 # What ends the word of an enumeration that says nothing.
 UNSPECIFIED: Final = "UNSPECIFIED"
-Mode: TypeAlias = Literal["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"]
-Level: TypeAlias = Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"]
+# A word that is not listed reaches a backend of the same API.
+MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+LEVELS: Final = ("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH")
+Mode: TypeAlias = Annotated[str, msgspec.Meta(examples=[*MODES])]
+Level: TypeAlias = Annotated[str, msgspec.Meta(examples=[*LEVELS])]
 
 
 class FunctionDeclaration(msgspec.Struct, frozen=True, rename="camel"):

@@ -18,7 +18,6 @@ from gateway.core.events import (
     ReasoningDelta,
     ReasoningEnd,
     ResponseStart,
-    Scope,
     TextDelta,
     ToolCallDelta,
     ToolCallEnd,
@@ -27,14 +26,13 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
-from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import one_line_each
-from gateway.dialects.gemini.contents import call_object, signature
+from gateway.dialects.gemini.contents import signature
 from gateway.dialects.gemini.errors import error_object
 from gateway.dialects.gemini.finish import finish_word
+from gateway.dialects.gemini.own_chunk import OwnChunk, call_part, counts, notes
 from gateway.dialects.gemini.stream_form import StreamForm
 from gateway.dialects.gemini.stream_state import STREAM_TRANSITIONS, StreamState
-from gateway.dialects.gemini.usage import usage_object
 from gateway.dialects.usage import merge_usage
 
 _encode = msgspec.json.Encoder().encode
@@ -44,23 +42,25 @@ _INDEX: Final = b',"index":0'
 
 
 class GeminiStreamEncoder:
-    """Encodes one response in one of the two forms. `thoughts`: the client asks for the model's thoughts.
+    """Encodes one response in one of the two forms.
 
     `feed` returns the bytes to send now, `close` the last ones, with the finish reason and the token counts; `fail`
     ends the stream instead, and `quiet` keeps it alive.
     """
 
-    def __init__(self, head: AnswerHead, form: StreamForm, *, thoughts: bool) -> None:
+    def __init__(self, head: AnswerHead, form: StreamForm) -> None:
         self.headers = form.headers
+        self._head = head
         self._form = form
-        self._thoughts = thoughts
         self._facts = b"," + _members({"modelVersion": head.model, "responseId": head.unique}) + b"}"
         self._tail = _ROLE + _INDEX + b"}]" + self._facts + form.behind
         self._before = form.first
         self._text = b""
         self._state = StreamState.NEW
         self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
-        self._pending: list[PassthroughFields] = []
+        self._pending: JsonObject = EMPTY
+        # The chunk of a backend of the same API whose parts follow.
+        self._own: OwnChunk | None = None
         self._finish: Finish | None = None
         self._usage: UsageReport | None = None
         self._notices: list[Notice] | None = [] if head.diagnostics else None
@@ -76,21 +76,23 @@ class GeminiStreamEncoder:
                 self._calls[event.index][1].append(event.arguments)
             else:
                 self._event(event, out)
+        # What the gateway says of the answer stands in its last chunk.
+        if self._own is not None and self._finish is None:
+            self._write_own(out)
         return one_line_each(b"".join(out))
 
     def close(self) -> bytes:
         """Returns the chunk with the finish reason. Returns nothing after an error."""
         if self._state is StreamState.ENDED:
             return b""
-        more: dict[str, Json] = {} if self._finish is None else {"finishReason": finish_word(self._finish)}
-        last: dict[str, Json] = {}
-        if self._usage is not None:
-            last["usageMetadata"] = usage_object(self._usage)
-        if said := dragoman_field(self._usage, self._notices):
-            last["dragoman"] = said
-        # Chat helpers keep only an answer each of whose chunks has a part.
         out: list[bytes] = []
-        self._chunk(out, {"text": ""}, more, last)
+        if self._own is not None:
+            own = self._own.fields
+            self._write_own(out, {**counts(self._usage, own), **notes(self._usage, self._notices, own)})
+        else:
+            more: dict[str, Json] = {} if self._finish is None else {"finishReason": finish_word(self._finish)}
+            # Chat helpers keep only an answer each of whose chunks has a part.
+            self._chunk(out, {"text": ""}, more, {**counts(self._usage), **notes(self._usage, self._notices)})
         self._state = STREAM_TRANSITIONS[self._state]["end"]
         return one_line_each(b"".join(out) + self._form.end)
 
@@ -102,9 +104,12 @@ class GeminiStreamEncoder:
         """Returns the error. Later output is never sent."""
         if self._state is StreamState.ENDED:
             return b""
+        out: list[bytes] = []
+        if self._own is not None:
+            self._write_own(out)
         before = self._form.first_error if self._state is StreamState.NEW else self._form.before_error
         self._state = STREAM_TRANSITIONS[self._state]["end"]
-        return one_line_each(before + _encode(error_object(error, in_stream=True)) + self._form.end)
+        return one_line_each(b"".join(out) + before + _encode(error_object(error, in_stream=True)) + self._form.end)
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is TextDelta:
@@ -129,7 +134,7 @@ class GeminiStreamEncoder:
         if type(event) is ReasoningEnd:
             if said := signature(event.extra):
                 self._chunk(out, {"text": "", **said})
-        elif self._thoughts:
+        else:
             self._chunk(out, {"text": event.text, "thought": True})
 
     def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd, out: list[bytes]) -> None:
@@ -139,24 +144,31 @@ class GeminiStreamEncoder:
             self._calls[event.index][1].append(event.arguments)
         else:
             start, pieces = self._calls.pop(event.index)
-            call = call_object(start.id, start.name, "".join(pieces))
-            self._chunk(out, {"functionCall": call, **signature(start.extra)})
+            self._chunk(out, call_part(start, "".join(pieces)))
 
     def _unknown(self, event: PassthroughFields, out: list[bytes]) -> None:
-        if event.scope == "event":
-            self._chunk(out, event.fields)
-        else:
-            self._pending.append(event)
+        match event.scope:
+            case "response":
+                if self._own is not None:
+                    self._write_own(out)
+                # No text is written directly until the chunk is whole.
+                self._own, self._text = OwnChunk(event.fields), b""
+            case "event":
+                self._chunk(out, event.fields)
+            case "choice" | "delta":
+                self._pending = {**self._pending, **event.fields}
+            case _:
+                assert_never(event.scope)
 
     def _chunk(
         self, out: list[bytes], part: JsonObject, choice: JsonObject = EMPTY, response: JsonObject = EMPTY
     ) -> None:
-        """Writes one chunk, with the unknown fields that belong to it."""
+        """Writes one chunk with this part, or adds the part to the chunk of a backend of the same API."""
         if self._pending:
-            part = {**part, **self._more("delta")}
-            choice = {**self._more("choice"), **choice}
-            response = {**self._more("response"), **response}
-            self._pending.clear()
+            part, self._pending = {**part, **self._pending}, EMPTY
+        if self._own is not None:
+            self._own.parts.append(dict(part))
+            return
         out += (self._before, _CANDIDATE, _encode(part), _ROLE)
         if choice:
             out += (b",", _members(choice))
@@ -164,14 +176,20 @@ class GeminiStreamEncoder:
         if response:
             out += (b",", _members(response))
         out += (self._facts, self._form.behind)
+        self._written()
+
+    def _write_own(self, out: list[bytes], last: JsonObject = EMPTY) -> None:
+        """Writes the chunk of a backend of the same API. `last` are the gateway's own fields in it."""
+        assert self._own is not None  # the caller has seen it
+        out += (self._before, _encode({**self._own.whole(self._head), **last}), self._form.behind)
+        self._own = None
+        self._written()
+
+    def _written(self) -> None:
         if self._state is StreamState.NEW:
             self._before = self._form.before
-            self._text = self._before + _CANDIDATE + b'{"text":'
+        self._text = self._before + _CANDIDATE + b'{"text":'
         self._state = STREAM_TRANSITIONS[self._state]["chunk"]
-
-    def _more(self, scope: Scope) -> dict[str, Json]:
-        """Returns the unknown fields of a scope since the last chunk."""
-        return {name: value for event in self._pending if event.scope == scope for name, value in event.fields.items()}
 
 
 def _members(fields: JsonObject) -> bytes:

@@ -6,14 +6,16 @@ from typing import Final, NamedTuple
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini.request_models import FunctionCallingConfig, FunctionDeclaration, GeminiTool
 from gateway.dialects.gemini.schema import json_schema
 
 _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
-# Source: Gemini API, reference, `FunctionDeclaration`.
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+# Source: google-genai, `FunctionDeclaration.name`.
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
 
 
@@ -23,6 +25,7 @@ class Tools(NamedTuple):
     functions: tuple[ToolSpec, ...]
     others: tuple[OtherTool, ...]
     choice: ToolChoice
+    notices: tuple[Notice, ...] = ()
 
 
 def read_tools(
@@ -30,8 +33,8 @@ def read_tools(
 ) -> Tools:
     """Returns the tools; `sources` are their entries as the client wrote them, `place` the path of the choice.
 
-    Of several allowed functions the others are left out, which has the same effect for every backend. Fault:
-    TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
+    Where some functions are allowed the others are left out, with a notice: it has the same effect for every backend.
+    Fault: TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
     """
     functions: list[ToolSpec] = []
     others: list[OtherTool] = []
@@ -69,8 +72,8 @@ def _allowed(
         if name not in known:
             param = f"{place}[{position}]"
             raise InvalidRequest(f"{param} is no declared function: {name[:64]!r}.", param=param)
-    if names:
-        functions = [function for function in functions if function.name in names]
+    allowed = [function for function in functions if not names or function.name in names]
     if len(names) == 1 and choice == "required":
         choice = NamedTool(names[0])
-    return Tools(tuple(functions), tuple(others), choice)
+    notices = not_allowed([function.name for function in functions], allowed, place) if names else ()
+    return Tools(tuple(allowed), tuple(others), choice, notices)

@@ -4,10 +4,10 @@ A content becomes one turn, and contents of the model that follow one another ar
 turn of its own, and the other parts beside them are the user's next words.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeGuard
 
-from gateway.core.conversation import EMPTY, Block, Json, Role, Source, Text, Turn
+from gateway.core.conversation import EMPTY, Block, Json, JsonObject, Role, Source, Text, Turn
 from gateway.core.notices import Notice
 from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
@@ -22,12 +22,12 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "functio
 _KEYS: Final = frozenset({"role", "parts"})
 
 
-def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice]) -> tuple[Turn, ...]:
+def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice], own: list[str]) -> tuple[Turn, ...]:
     """Returns the turns of every content that is an object. `faults` collects the violations, `notices` what only a
-    backend of the same API reads. Raises Unsupported for a call or a response in pieces."""
+    backend of the same API reads, and `own` the paths of what no other can answer."""
     turns: list[Turn] = []
     odd: list[int] = []
-    reader = _Reader(CallReader(faults, notices), faults)
+    reader = _Reader(CallReader(faults, notices, own), faults, contents)
     for index, content in enumerate(contents):
         match content:
             # Most contents are nothing but a role and a text.
@@ -52,10 +52,13 @@ def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice]) 
 class _Reader:
     """Reads single contents. `derives`: a call or a response has no id."""
 
-    def __init__(self, calls: CallReader, faults: Faults) -> None:
+    def __init__(self, calls: CallReader, faults: Faults, contents: Sequence[Json]) -> None:
         self.derives = False
         self._calls = calls
         self._faults = faults
+        self._contents = contents
+        # The next calls that are pieces of one that is read.
+        self._pieces = 0
 
     def turns(self, content: Part, index: int) -> list[Turn]:
         """Returns the turns of one content: the results before what the user says beside them."""
@@ -70,11 +73,13 @@ class _Reader:
                 self.derives |= result.id_derived
                 turns.append(Turn("tool", (result,), name, index, extra, _source(content, [part])))
             else:
-                block = self._block(part, index, position)
-                blocks.append(block)
                 said.append(part)
+                if self._pieces and isinstance(part, dict) and "functionCall" in part:
+                    self._pieces -= 1
+                else:
+                    blocks.append(self._block(part, index, position))
         role = self._role(content, parts, index)
-        if blocks or not turns:
+        if said or not turns:
             turn = Turn(role, tuple(blocks), None, index, extra, _source(content, said))
             turns.insert(0 if role == "assistant" else len(turns), turn)
         return turns
@@ -100,7 +105,7 @@ class _Reader:
     def _block(self, part: Json, index: int, position: int) -> Block:
         if isinstance(part, dict):
             if "functionCall" in part:
-                call = self._calls.call(part, index, position)
+                call, self._pieces = self._calls.call(part, self._calls_behind(index, position), index, position)
                 self.derives |= call.id_derived
                 return call
             if (block := read_part(part, position)) is not None:
@@ -109,10 +114,21 @@ class _Reader:
         self._faults.add("PART_TYPE", index, f".parts[{position}]", detail)
         return Text(part if isinstance(part, str) else encode_json(part))
 
+    def _calls_behind(self, index: int, position: int) -> Iterator[JsonObject]:
+        """Yields the calls behind a part, up to the next content that has none."""
+        for content in self._contents[index:]:
+            parts = content.get("parts") if isinstance(content, dict) else None
+            listed = parts if isinstance(parts, list) else [parts]
+            calls = [part["functionCall"] for part in listed[position + 1 :] if _has_call(part)]
+            if not calls and position < 0:
+                return
+            yield from (call if isinstance(call, dict) else {} for call in calls)
+            position = -1
+
     def _role(self, content: Part, parts: Sequence[Json], index: int) -> Role:
         """Returns the role of a content; without one, or with one that is unknown, its parts decide."""
         role = content.get("role")
-        calling = any("functionCall" in part for part in parts if isinstance(part, dict))
+        calling = any(map(_has_call, parts))
         read: Role = "assistant" if calling else "user"
         if role is None:
             return read
@@ -126,6 +142,10 @@ class _Reader:
             detail = f"a content with function calls has the role {role!r}; read as model"
             self._faults.add("ROLE_UNKNOWN", index, ".role", detail)
         return "assistant" if calling else known or read
+
+
+def _has_call(part: Json) -> TypeGuard[Part]:
+    return isinstance(part, dict) and "functionCall" in part
 
 
 def _plain_text(content: Part) -> str | None:

@@ -13,22 +13,10 @@ from gateway.dialects.usage import token_counts, usage_part
 # The fields of a chat completion's usage that the API has, too.
 CACHED: Final = ("prompt_tokens_details", "cached_tokens")
 REASONING: Final = ("completion_tokens_details", "reasoning_tokens")
-# The other fields of the object, which only a backend of the same API reports.
-OTHERS: Final = frozenset(
-    [
-        "toolUsePromptTokenCount",
-        "promptTokensDetails",
-        "cacheTokensDetails",
-        "candidatesTokensDetails",
-        "toolUsePromptTokensDetails",
-        "trafficType",
-        "serviceTier",
-    ]
-)
 
 
 def usage_object(usage: UsageReport) -> dict[str, Json]:
-    """Returns the counts, then the fields of a backend of the same API."""
+    """Returns the counts in the API's words."""
     prompt, completion, total = token_counts(usage)
     cached, thoughts = usage_part(usage, "cached_tokens"), usage_part(usage, "reasoning_tokens")
     counts: dict[str, Json] = {
@@ -40,4 +28,4 @@ def usage_object(usage: UsageReport) -> dict[str, Json]:
         counts["cachedContentTokenCount"] = cached
     if thoughts is not None:
         counts["thoughtsTokenCount"] = thoughts
-    return {**counts, **{name: value for name, value in usage.extra.items() if name in OTHERS}}
+    return counts

@@ -52,7 +52,7 @@ def _read_call(entry: dict[str, Json], index: int, place: str, faults: Faults) -
     kind = entry.get("type")
     if not isinstance(kind, str) or kind not in BODIES:
         faults.add("CALL_TYPE", index, f"{place}.type", "a tool call has no known type")
-        kind = "custom" if "custom" in entry else "function"
+        kind = "custom" if entry.get("custom") and "function" not in entry else "function"
     identity = entry.get("id")
     if not isinstance(identity, str) or not identity.strip():
         faults.add("CALL_ID_MISSING", index, f"{place}.id")

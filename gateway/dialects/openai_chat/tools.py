@@ -5,6 +5,8 @@ from typing import Final
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_chat.request_models import (
@@ -50,6 +52,12 @@ def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> 
     check_tools(specs, names, faults)
     allowed = _allowed(document.get("tool_choice"))
     return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
+
+
+def read_not_allowed(request: RequestFields, offered: Sequence[ToolSpec]) -> tuple[Notice, ...]:
+    """Returns the notice of the functions that a choice of type `allowed_tools` leaves out."""
+    declared = [tool.function.name for tool in request.tools or () if tool.function is not None]
+    return not_allowed(declared, offered, "tool_choice.allowed_tools.tools")
 
 
 def read_other_tools(tools: Sequence[Tool]) -> tuple[OtherTool, ...]:

@@ -78,6 +78,8 @@ def apply_profile(conversation: Conversation, profile: Profile, *, result_media:
     # follow: what the other steps derive from them must be acceptable as well.
     turns = fit_choice_fields(conversation.turns, profile, notices)
     conversation, identifiers = rename_identifiers(_with_turns(conversation, turns), profile, notices)
+    if profile.finish_reason == "optional":
+        conversation = msgspec.structs.replace(conversation, finish_optional=True)
     turns = conversation.turns
     for step in STEPS:
         turns = step(turns, profile, notices)

@@ -4,11 +4,14 @@ Pairing is computed once, on the conversation as the client sent it; ids are rep
 repaired id must not change the pairing. Valid turns come back unchanged.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import Conversation, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.history.classify import is_system
 from gateway.history.pairing import pair
 from gateway.history.repair.call_ids import repair_call_ids
 from gateway.history.repair.reorder_results import begin, reorder_results
@@ -36,4 +39,10 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     known = {(notice.rule, notice.index) for notice in paired}
     notices = [notice for notice in fixes if (notice.rule, notice.index) not in known] + paired
     notices.sort(key=lambda notice: -1 if notice.index is None else notice.index)
-    return msgspec.structs.replace(conversation, turns=settled, faults=()), notices
+    ends = conversation.ends_with_result or _ends_with_result(conversation.turns)
+    return msgspec.structs.replace(conversation, turns=settled, faults=(), ends_with_result=ends), notices
+
+
+def _ends_with_result(turns: Sequence[Turn]) -> bool:
+    last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
+    return last is not None and last.role == "tool"

@@ -36,7 +36,7 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     their calls. Raises Unsupported for images and files unless the policy allows placeholders.
     """
     turns, moved = in_call_order(conversation.turns)
-    classification = classify(turns)
+    classification = classify(turns, ends_with_result=conversation.ends_with_result)
     leading = sections_of(turns[: classification.system_prefix], policy, conversation.paths)
     following = sections_of(turns[classification.system_prefix :], policy, conversation.paths)
     sections = following.sections

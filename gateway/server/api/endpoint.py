@@ -153,10 +153,12 @@ class GenerateEndpoint:
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
-                self._complete(error, context, backend)
+                self._complete(error, context, backend, exchange.request)
                 raise
 
-    def _complete(self, error: BackendError, context: RequestContext, backend: Backend) -> None:
+    def _complete(
+        self, error: BackendError, context: RequestContext, backend: Backend, request: BackendRequest
+    ) -> None:
         """Completes an error of a backend by what the gateway knows, and takes the secrets out of it."""
         check_lack(error)
         # After a reload, this backend may no longer be part of the gateway state.
@@ -164,6 +166,8 @@ class GenerateEndpoint:
         redact_error(error, self._state.redact)
         if error.code == "upstream_auth_error":
             context.credential = backend.settings.credential_variable
+        elif error.code == "upstream_unknown_url":
+            context.unknown_url = self._state.redact(backend.redact(str(backend.url(request.path))))
 
     async def _answer_alone(
         self,

@@ -12,7 +12,6 @@ from gateway.core.conversation import JsonObject
 from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.events import Event
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached, Read
-from gateway.diagnostics.doctor.requests import BOUND
 from gateway.diagnostics.doctor.suggestion import merged, with_changes
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
@@ -51,7 +50,6 @@ class LiveBackend:
         self.model = model
         self.remedies: dict[str, Any] = {}
         self.refusals: dict[str, str] = {}
-        self.bound = BOUND
         self.interactions: list[Interaction] = []
         self._transport = transport
         self._route = route
@@ -97,7 +95,7 @@ class LiveBackend:
     async def ask(self, question: Question) -> Answer:
         """Sends a question, once with the remedies that are known by then."""
         changes = merged(self.remedies, question.changes)
-        question = msgspec.structs.replace(question, fields=self._bounded(question.fields), changes=changes)
+        question = msgspec.structs.replace(question, changes=changes)
         name = msgspec.json.encode(question)
         if name not in self._answers:
             self._answers[name] = await self._send(question)
@@ -105,12 +103,8 @@ class LiveBackend:
 
     async def ask_at_once(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
         """Sends questions at the same time, whatever was asked before."""
-        bounded = [msgspec.structs.replace(one, fields=self._bounded(one.fields)) for one in questions]
-        return tuple(await asyncio.gather(*map(self._send, bounded)))
-
-    def _bounded(self, fields: JsonObject) -> JsonObject:
-        """Returns the fields with the bound of the answer under the name that the backend takes."""
-        return {self.bound if name == BOUND else name: value for name, value in fields.items()}
+        changed = [msgspec.structs.replace(one, changes=merged(self.remedies, one.changes)) for one in questions]
+        return tuple(await asyncio.gather(*map(self._send, changed)))
 
     async def _send(self, question: Question) -> Answer:
         backend = self._backends[question.key]

@@ -19,6 +19,8 @@ _BACKEND_ERROR: Final = (
 )
 
 
+# These only the operator can correct.
+_OPERATORS: Final = frozenset({"upstream_auth_error", "upstream_unknown_url"})
 # What an agent causes again with each request is a warning once for a model, and a line at level debug afterwards.
 _ONCE: Final = frozenset({"TOOL_NOT_SENT"})
 # Models whose names the client chooses, and tools: the oldest of more warnings is forgotten.
@@ -50,7 +52,7 @@ class AccessLog(RequestObserver):
             return
         """Writes a WARNING, or an ERROR where only the operator can help."""
         log_line(
-            logging.ERROR if error.code == "upstream_auth_error" else logging.WARNING,
+            logging.ERROR if error.code in _OPERATORS else logging.WARNING,
             context.id,
             _BACKEND_ERROR,
             context.id,
@@ -63,7 +65,7 @@ class AccessLog(RequestObserver):
             context.ms,
             context.credential or "-",
             type(error.__cause__).__name__ if error.__cause__ else "-",
-            reason(error.__cause__),
+            f"nothing at {context.unknown_url}" if context.unknown_url else reason(error.__cause__),
             # A client error goes to the client, who can act on it, and it often quotes the request.
             error.words if error.status >= 500 else "",
         )

@@ -1,7 +1,7 @@
 """Logs one request to a backend as the DEBUG block between two banners that people grep for."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.conversation import Conversation
@@ -14,17 +14,6 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import redact_secrets
 
 BODY_CAP: Final = 64 * 1024
-# The name of each built-in adapter in the block, which people search for. That of another one is the name in the
-# settings, of `module:Class` the class.
-API_NAMES: Final[Mapping[str, str]] = {
-    "anthropic_messages": "AnthropicMessages",
-    "gemini": "Gemini",
-    "openai_chat": "OpenAIChat",
-    "openai_responses": "OpenAIResponses",
-    "proto": "Proto",
-    "text": "Text",
-    "warp": "Warp",
-}
 
 
 def log_request(
@@ -52,8 +41,10 @@ def log_request(
 
 
 def api_name(adapter: str) -> str:
-    """Returns the name of a backend's API in the block, by the adapter's name in the settings."""
-    return API_NAMES.get(adapter) or adapter.rpartition(":")[2].removesuffix("Adapter")
+    """Returns the name of a backend's API in the block, which people search for: that of its adapter in the settings,
+    such as `Warp` of `warp`; of `module:Class` the class."""
+    _, colon, kind = adapter.partition(":")
+    return kind.removesuffix("Adapter") if colon else adapter.title().replace("_", "").replace("Openai", "OpenAI")
 
 
 def count(conversation: Conversation) -> tuple[int, int]:

@@ -156,9 +156,10 @@ class RequestContext:
     """One request: its client, its backend, the changes made to it, and its outcome.
 
     `route` names the route in metrics; `dialect` is the client's, and `paths` are those of its clients; `path_template`
-    is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
-    variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
-    for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
+    is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment variable of the
+    credential that the backend refused, `unknown_url` the address that it does not know; `waited` the seconds spent
+    waiting for the request's body and for the backend; `traceparent` the position in a trace that is sent to the
+    backend, empty where there is no trace.
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
@@ -196,6 +197,7 @@ class RequestContext:
         "started",
         "streamed",
         "traceparent",
+        "unknown_url",
         "usage",
         "waited",
     )
@@ -222,6 +224,7 @@ class RequestContext:
         self.phase = "request"
         self.backend_status = 0
         self.credential = ""
+        self.unknown_url = ""
         self.attempt = 0
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []

@@ -17,6 +17,9 @@ from gateway.core.events import (
     ReasoningEnd,
     ResponseStart,
     TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
     UsageReport,
 )
 from gateway.core.notices import Notice
@@ -26,7 +29,7 @@ from gateway.testing.replay import replay
 from tests.adapters.gemini.wires import call, chunk, sse, text, usage
 
 STATE = with_provider_state("google", {"thought_signature": "c2ln"})
-END = chunk(text(""), finish="STOP", **usage())
+END = chunk(finish="STOP", **usage())
 
 
 def decode(*chunks: Any, passes: bool = False) -> list[Event]:
@@ -34,23 +37,28 @@ def decode(*chunks: Any, passes: bool = False) -> list[Event]:
 
 
 def said(*chunks: Any, passes: bool = False) -> list[Event]:
-    """The events without the start, the finish and the counts."""
+    """The events without the start, the finish, the counts and the fields of chunks."""
     framing = (ResponseStart, Finish, UsageReport)
-    return [event for event in decode(*chunks, passes=passes) if not isinstance(event, framing)]
+    events = [event for event in decode(*chunks, passes=passes) if not isinstance(event, framing)]
+    return [event for event in events if not (isinstance(event, PassthroughFields) and event.scope == "response")]
 
 
 @pytest.mark.parametrize(
     ("part", "events", "own"),
     [
         (text("a"), [TextDelta("a")], [TextDelta("a")]),
-        (text(""), [], []),
+        (text(""), [], [PassthroughFields("event", {"text": ""})]),
         (text("a", thought=True), [ReasoningDelta("a")], [ReasoningDelta("a")]),
         (
             text("a", thoughtSignature="c2ln"),
             [TextDelta("a"), ReasoningEnd(STATE)],
             [PassthroughFields("delta", {"thoughtSignature": "c2ln"}), TextDelta("a")],
         ),
-        (text("", thoughtSignature="c2ln"), [ReasoningEnd(STATE)], [ReasoningEnd(STATE)]),
+        (
+            text("", thoughtSignature="c2ln"),
+            [ReasoningEnd(STATE)],
+            [PassthroughFields("event", {"text": "", "thoughtSignature": "c2ln"})],
+        ),
         (
             {"executableCode": {"language": "PYTHON", "code": "1"}},
             [TextDelta("```python\n1\n```")],
@@ -68,15 +76,114 @@ def test_a_part_is_an_event(part: dict[str, Json], events: list[Event], own: lis
     assert said(chunk(part), END, passes=True) == own
 
 
-def test_unknown_fields_reach_only_a_client_of_the_same_dialect() -> None:
+def test_the_fields_of_a_chunk_reach_only_a_client_of_the_same_dialect() -> None:
     made = chunk(text("a"), createTime="now")
     made["candidates"][0]["safetyRatings"] = []
-    assert said(made, END) == [TextDelta("a")]
-    assert said(made, END, passes=True) == [
-        PassthroughFields("response", {"createTime": "now"}),
-        PassthroughFields("choice", {"safetyRatings": []}),
-        TextDelta("a"),
+    assert not any(isinstance(event, PassthroughFields) for event in decode(made, END))
+    _, fields, part, *_ = decode(made, END, passes=True)
+    made["candidates"][0]["content"]["parts"] = []
+    assert (fields, part) == (PassthroughFields("response", made), TextDelta("a"))
+
+
+def test_chunks_without_output_wait_for_the_first_part() -> None:
+    """Until then a failure can still be a status."""
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=True)
+    assert decoder.feed(sse(chunk(), chunk(text("")), usage())) == []
+    kinds = [type(event) for event in decoder.feed(sse(chunk(text("a"))))]
+    frame = [PassthroughFields]
+    assert kinds == [ResponseStart, *frame, *frame, PassthroughFields, *frame, *frame, TextDelta]
+
+
+def pieces(*calls: dict[str, Any], reason: str = "STOP") -> list[Event]:
+    return said(
+        *[chunk({"functionCall": call, **({} if n else SIGNED)}) for n, call in enumerate(calls)], chunk(finish=reason)
+    )
+
+
+SIGNED = {"thoughtSignature": "c2ln"}
+BEGIN = {"name": "f", "id": "k", "willContinue": True}
+
+
+def argument(path: str, **value: Json) -> dict[str, Json]:
+    return {"partialArgs": [{"jsonPath": path, **value}], "willContinue": True}
+
+
+@pytest.mark.parametrize(
+    ("calls", "arguments"),
+    [
+        ([argument("$.a", stringValue="x", willContinue=True), argument("$.a", stringValue="y"), {}], {"a": "xy"}),
+        ([argument("$.a", numberValue=1.5), argument("$['b.c']", boolValue=False), {}], {"a": 1.5, "b.c": False}),
+        (
+            [argument('$["a"][0].b', nullValue=None), argument("$.a[2]", nullValue="NULL_VALUE"), {}],
+            {"a": [{"b": None}, None, None]},
+        ),
+        (
+            [
+                argument("$.a", willContinue=True),
+                {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": ""}]},
+            ],
+            {"a": ""},
+        ),
+        (
+            [{"args": {"b": 1}, "willContinue": True}, {"partialArgs": [{"jsonPath": "$.a", "numberValue": 2}]}],
+            {"b": 1, "a": 2},
+        ),
+        ([{}], {}),
+    ],
+)
+def test_a_call_in_pieces_is_one_call(calls: list[dict[str, Any]], arguments: Json) -> None:
+    """Vertex AI, `streamFunctionCallArguments`: the call begins with its name, and may end with an empty one."""
+    start, delta, end = pieces(BEGIN, *calls)
+    assert start == ToolCallStart(0, "k", "f", extra=STATE)
+    assert isinstance(delta, ToolCallDelta) and json.loads(delta.arguments) == arguments
+    assert end == ToolCallEnd(0)
+
+
+def test_each_piece_of_a_call_is_progress() -> None:
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=False)
+    seen = []
+    for piece in (BEGIN, argument("$.a", stringValue="x"), argument("$.a", stringValue="y")):
+        decoder.feed(sse(chunk({"functionCall": piece})))
+        seen.append(decoder.progress)
+    assert seen == [1, 2, 3]
+
+
+def test_calls_in_pieces_follow_one_another() -> None:
+    calls: list[dict[str, Any]] = [
+        BEGIN,
+        argument("$.n", numberValue=1),
+        {},
+        {"name": "g", **argument("$.n", numberValue=2)},
+        {"willContinue": False},
     ]
+    found = [event.arguments for event in pieces(*calls, {"name": "h"}) if isinstance(event, ToolCallDelta)]
+    assert found == ['{"n":1}', '{"n":2}', "{}"]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [argument("a", stringValue="x")],
+        [argument("$.a..b", stringValue="x")],
+        [argument("$.a[*]", stringValue="x")],
+        [argument("$.a[999999]", stringValue="x")],
+        [argument("$.a", listValue=[])],
+        [argument("$.a", numberValue=1), argument("$.a.b", numberValue=1)],
+        [argument("$.a", numberValue=1), argument("$.a[0]", numberValue=1)],
+        [{"partialArgs": [1]}],
+        [{"name": "g"}],
+        [argument("$.a", stringValue="x")],
+    ],
+    ids=json.dumps,
+)
+def test_a_call_that_cannot_be_joined_or_does_not_end_is_an_error(calls: list[dict[str, Any]]) -> None:
+    with pytest.raises(InvalidToolCall):
+        pieces(BEGIN, *calls)
+
+
+def test_a_call_that_the_token_limit_cuts_ends_with_what_it_has() -> None:
+    found = pieces(BEGIN, argument("$.a", stringValue="x"), reason="MAX_TOKENS")
+    assert found[-2:] == [ToolCallDelta(0, '{"a":"x"}'), ToolCallEnd(0)]
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,31 @@ def test_a_late_unknown_field_is_reported() -> None:
     assert rules_of(events) == ["CALL_FIELD_LATE"]
 
 
+_EMPTY_CUSTOM: list[Json] = [None, {}, {"name": "", "input": ""}, {"name": None, "input": None}]
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("custom", _EMPTY_CUSTOM)
+def test_a_function_beside_an_empty_custom_body_is_a_function(custom: Json, typed: bool) -> None:
+    """As Snowflake writes calls: every entry has both bodies, in a stream each delta."""
+    kind: dict[str, Json] = {"type": "function"} if typed else {}
+    bodies: list[dict[str, Json]] = [{"name": "f", "arguments": ""}, {"arguments": '{"n":'}, {"arguments": "1}"}]
+    entries: list[dict[str, Json]] = [{"index": 0, **kind, "function": body, "custom": custom} for body in bodies]
+    deltas = [chunk({"tool_calls": [{**entry, **({"id": "a"} if n == 0 else {})}]}) for n, entry in enumerate(entries)]
+    whole = completion({"tool_calls": [{**entries[0], "id": "a", "function": {"name": "f", "arguments": '{"n":1}'}}]})
+    for wire in (sse(*deltas, chunk(finish="tool_calls")), whole):
+        events = read(wire)
+        (made,) = fold(events).calls
+        assert (made.id, made.name, made.arguments, made.extra) == ("a", "f", '{"n":1}', {})
+        assert not [event for event in events if isinstance(event, Notice)]
+
+
+def test_a_custom_body_with_content_beside_an_empty_function_is_a_custom_call() -> None:
+    custom: Json = {"index": 0, "id": "a", "function": None, "custom": {"name": "f", "input": "free"}}
+    (made,) = fold(read(sse(chunk({"tool_calls": [custom]}), chunk(finish="tool_calls")))).calls
+    assert (made.name, made.arguments, made.extra) == ("f", "free", {"type": "custom"})
+
+
 def test_custom_calls_keep_their_type() -> None:
     custom: Json = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "free text"}}
     (made,) = fold(read(sse(chunk({"tool_calls": [custom]}), chunk(finish="stop")))).calls

@@ -38,6 +38,10 @@ def _with_message(message: Json, finish: str | None = None) -> dict[str, Json]:
     return {**chunk(), "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
+def _with_usage(delta: Json, finish: str | None, usage: Json) -> dict[str, Json]:
+    return {**chunk(), "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "usage": usage}]}
+
+
 MENDED = Notice(
     "backend", "changed", "TEXT_MENDED", "half a character of a text became U+FFFD, or was left out", level="warning"
 )
@@ -59,6 +63,41 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
     "usage after the finish": (
         sse(*HELLO, usage(1, 2)),
         [START, TextDelta("Hello"), Finish("stop", "stop"), UsageReport(1, 2, 3)],
+    ),
+    "usage in a field of Groq": (
+        sse(
+            chunk({"content": "a"}),
+            chunk({}, "stop", x_groq={"id": "r", "usage": {"prompt_tokens": 1, "total_time": 2}}),
+        ),
+        [
+            START,
+            TextDelta("a"),
+            PassthroughFields("response", {"x_groq": {"id": "r", "usage": {"prompt_tokens": 1, "total_time": 2}}}),
+            Finish("stop", "stop"),
+            UsageReport(1, extra={"total_time": 2}),
+        ],
+    ),
+    "usage in a choice, as Kimi sends it": (
+        sse(
+            _with_usage({"content": "a"}, None, None), _with_usage({}, "stop", {"prompt_tokens": 1, "cached_tokens": 2})
+        ),
+        [
+            START,
+            TextDelta("a"),
+            PassthroughFields("choice", {"usage": {"prompt_tokens": 1, "cached_tokens": 2}}),
+            Finish("stop", "stop"),
+            UsageReport(1, extra={"cached_tokens": 2}),
+        ],
+    ),
+    "usage in its own field and in another one": (
+        sse(chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3}, x_groq={"usage": {"prompt_tokens": 1}})),
+        [
+            START,
+            PassthroughFields("response", {"x_groq": {"usage": {"prompt_tokens": 1}}}),
+            TextDelta("a"),
+            Finish("stop", "stop"),
+            UsageReport(3),
+        ],
     ),
     "usage null in every chunk": (
         sse(chunk({"content": "a"}, usage=None), chunk(finish="stop", usage=None)),

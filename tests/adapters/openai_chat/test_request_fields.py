@@ -85,6 +85,16 @@ PROVIDERS: Final[Mapping[str, tuple[dict[str, str], set[str]]]] = {
     "minimax": ({}, set()),
     "openrouter": ({}, set()),
     "anthropic-compat": ({}, set()),
+    "azure": (_NEWER, {"metadata"}),
+    "fireworks": (_OLDER, set()),
+    "llama-cpp": ({}, set()),
+    "lm-studio": (_OLDER, set()),
+    "ollama-compat": (_OLDER, set()),
+    "qwen": ({}, set()),
+    "sglang": ({}, set()),
+    "snowflake": (_NEWER, set()),
+    "together": (_OLDER, set()),
+    "xai": ({}, set()),
     "vllm": ({}, set()),
 }
 
@@ -236,7 +246,7 @@ def for_model(model: str, fields: Mapping[str, Any], profile: str = "openai") ->
         ("gpt-6-astra", "high"),
         ("gpt-6.1-sol", "high"),
         ("o3", "high"),
-        ("gpt-4.1", "high"),
+        ("gpt-5.1-codex", "high"),
     ],
 )
 def test_an_openai_model_receives_the_effort_that_it_accepts_beside_tools(model: str, effort: str) -> None:

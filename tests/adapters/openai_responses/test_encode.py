@@ -126,8 +126,8 @@ TOOL: Final = ToolSpec("f", "Looks.", {"type": "object", "properties": {"a": {}}
         (asked(), {}),
         (asked(stream=True, include_usage=True), {"stream": True}),
         (
-            asked(sampling=Sampling(temperature=0.5, top_p=0.9, max_tokens=7)),
-            {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 7},
+            asked(sampling=Sampling(temperature=0.5, top_p=0.9, max_tokens=70)),
+            {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 70},
         ),
         (asked(params={"reasoning_effort": "low"}), {"reasoning": {"effort": "low"}}),
         (asked(params={"verbosity": "low"}), {"text": {"verbosity": "low"}}),

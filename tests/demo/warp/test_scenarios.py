@@ -73,7 +73,8 @@ ELSEWHERE = {
 STATUSES = {
     "quota_http": 429, "quota_http_text": 429, "http_401": 401, "http_429_retry_after": 429,
     "http_429_retry_date": 429, "http_429_endless": 429, "http_403_html": 403, "http_500_then_ok": 500,
-    "http_503_then_ok": 503, "http_404": 404, "http_413": 413, "wrong_content_type": 200, "empty_body": 200,
+    "http_503_then_ok": 503, "http_404": 404, "http_404_url": 404, "http_413": 413,
+    "wrong_content_type": 200, "empty_body": 200,
 }  # fmt: skip
 
 

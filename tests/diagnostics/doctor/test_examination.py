@@ -13,7 +13,7 @@ from gateway.diagnostics.doctor.finding import Checked, Finding, Report, Section
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
 from gateway.diagnostics.doctor.probes import PROBES
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached
-from gateway.diagnostics.doctor.requests import BOUND, request, user
+from gateway.diagnostics.doctor.requests import request, user
 from gateway.settings import BackendSettings
 
 SECRET = "CANARY-4c1f"
@@ -29,7 +29,6 @@ class ScriptedBackend:
         self.model = "m"
         self.remedies: dict[str, Any] = {}
         self.refusals: dict[str, str] = {}
-        self.bound = BOUND
         self._wants = wants
         self._rule = rule
 

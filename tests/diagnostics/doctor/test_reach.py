@@ -60,7 +60,8 @@ async def test_what_stands_in_the_way_is_found(reached: Reached, verdicts: list[
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
-        ("model_not_found", "correct models.*.name, or base_url and the path at its end"),
+        ("model_not_found", "correct models.*.name"),
+        ("upstream_unknown_url", "correct base_url and the path at its end"),
         ("rate_limit_exceeded", "ask the provider for a higher limit"),
         ("insufficient_quota", "add credit at the provider"),
         ("upstream_overloaded", "wait until it has loaded its model"),

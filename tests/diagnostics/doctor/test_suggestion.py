@@ -38,6 +38,20 @@ def test_the_suggested_keys_read_as_the_profile_that_was_tried(base: str) -> Non
     assert (name.path, name.value) == (("backends", "mine", "profile"), "mine")
 
 
+@pytest.mark.parametrize("base", ["none", "openai", "glm"])
+def test_the_rules_of_a_request_are_written_without_their_defaults(base: str) -> None:
+    changes = {"request_rules": {"limit": "max_completion_tokens"}}
+    wanted = with_changes(PROFILES[base], changes)
+    if base == "openai":
+        assert wanted == PROFILES[base]
+        return
+    profile, _ = suggested(PLACE, PROFILES[base], changes, PROFILES)
+    text = msgspec.json.encode(profile.value)
+    assert b"null" not in text and (base != "none" or profile.value == {"base": "none", **changes})
+    settings = read_settings({"profiles": {"mine": msgspec.json.decode(text)}})
+    assert settings.profiles["mine"] == wanted
+
+
 def test_a_new_profile_takes_no_name_that_is_taken() -> None:
     profile, _ = suggested(("backends", "openai"), NEUTRAL, {"system": "first"}, PROFILES)
     assert profile.path == ("profiles", "openai-doctor")

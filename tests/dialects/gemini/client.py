@@ -151,7 +151,12 @@ def answer(chunks: list[dict[str, Any]], error: str | None) -> ClientAnswer:
     notices: tuple[str, ...] = ()
     for chunk in chunks:
         assert finish is None, "a chunk after the finish reason"
-        assert chunk.keys() <= CHUNK and chunk["responseId"] and chunk["modelVersion"]
+        assert chunk.keys() - {"promptFeedback"} <= CHUNK and chunk["responseId"] and chunk["modelVersion"]
+        if "promptFeedback" in chunk:
+            # A prompt that was blocked has no candidate.
+            assert "candidates" not in chunk
+            finish = chunk["promptFeedback"]["blockReason"]
+            continue
         (candidate,) = chunk["candidates"]
         assert candidate.keys() <= CANDIDATE and candidate["index"] == 0
         said = candidate["content"]

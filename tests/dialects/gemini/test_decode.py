@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
 from gateway.capabilities.unsupported_content import keep_to
 from gateway.core.conversation import (
     Conversation,
@@ -149,10 +150,22 @@ def test_a_schema_is_a_response_format(field: str) -> None:
     assert said == {"type": "json_schema", "json_schema": inner}
 
 
-@pytest.mark.parametrize("asks", [True, False])
-def test_thoughts_are_sent_where_the_client_asks_for_them(asks: bool) -> None:
-    echo = decode({"generationConfig": {"thinkingConfig": {"includeThoughts": asks}}}).echo
-    assert echo["includeThoughts"] is asks and decode({}).echo["includeThoughts"] is False
+@pytest.mark.parametrize("asks", [True, False, None])
+def test_thoughts_are_read_where_the_client_asks_for_them_and_their_signatures_always(asks: bool | None) -> None:
+    asked: Any = {} if asks is None else {"generationConfig": {"thinkingConfig": {"includeThoughts": asks}}}
+    reads = decode(asked).conversation.reads
+    assert reads == ({"calls", "reasoning"} if asks else {"calls", "state"})
+
+
+def test_functions_that_are_not_allowed_are_named() -> None:
+    declared: Any = [{"functionDeclarations": [{"name": name} for name in "abcdef"]}]
+    calling = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}}
+    (notice,) = decode({"tools": declared, "toolConfig": calling}).conversation.notices
+    assert (notice.rule, notice.detail) == (
+        "TOOL_NOT_ALLOWED",
+        "the model is not offered 'a', 'c', 'd' and 2 more, "
+        "which toolConfig.functionCallingConfig.allowedFunctionNames does not name",
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,14 +343,18 @@ def test_the_role_of_a_content(written: Json, role: str) -> None:
         ({"role": "user", "parts": []}, "CONTENT_EMPTY_ARRAY", "contents[0].parts"),
         ({"role": "user", "parts": "a"}, "CONTENT_TYPE", "contents[0].parts"),
         ({"role": "user", "parts": ["a"]}, "PART_TYPE", "contents[0].parts[0]"),
-        ({"role": "user", "parts": [{"texts": "a"}]}, "PART_TYPE", "contents[0].parts[0]"),
+        ({"role": "user", "parts": [{}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "user", "parts": [{"text": 1}]}, "PART_TYPE", "contents[0].parts[0]"),
-        ({"role": "user", "parts": [{"text": "a", "fileData": {}}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "user", "parts": [{"inlineData": {}}]}, "PART_TYPE", "contents[0].parts[0]"),
         ({"role": "model", "parts": [{"functionCall": 1}]}, "CALL_TYPE", "contents[0].parts[0].functionCall"),
         ({"role": "model", "parts": [{"functionCall": {}}]}, "CALL_NAME", "contents[0].parts[0].functionCall.name"),
         (
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": "x"}}]},
+            "CALL_ARGS_TYPE",
+            "contents[0].parts[0].functionCall.args",
+        ),
+        (
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "partial_args": [1]}}]},
             "CALL_ARGS_TYPE",
             "contents[0].parts[0].functionCall.args",
         ),
@@ -369,7 +386,6 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
         ({"contents": []}, "contents"),
         ({"tools": {}}, "tools"),
         ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name"),
-        ({"toolConfig": {"functionCallingConfig": {"mode": "X"}}}, "toolConfig.functionCallingConfig.mode"),
         (
             {"tools": DECLARED, "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": ["x"]}}},
             "toolConfig.functionCallingConfig.allowedFunctionNames[0]",
@@ -377,7 +393,6 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
         ({"generationConfig": {"topK": "x"}}, "generationConfig.topK"),
         ({"generation_config": {"max_output_tokens": 2**40}}, "generationConfig.maxOutputTokens"),
         ({"generationConfig": {"topP": 1, "top_p": 1}}, "topP"),
-        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
         ({"generationConfig": {"responseSchema": {}}}, "generationConfig.responseMimeType"),
         (
             {
@@ -390,20 +405,49 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
             "generationConfig.responseJsonSchema",
         ),
         ({"systemInstruction": {"parts": [{"text": "a"}, {"fileData": {}}]}}, "systemInstruction.parts[1]"),
-        (
-            {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "f", "partial_args": [1]}}]}]},
-            "contents[0].parts[0].functionCall.partialArgs",
-        ),
-        (
-            {"contents": [{"parts": [{"functionResponse": {"name": "f", "willContinue": True}}]}]},
-            "contents[0].parts[0].functionResponse.willContinue",
-        ),
     ],
 )
 def test_a_wrong_field_is_an_error_that_names_it(fields: dict[str, Json], param: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode(fields)
     assert (caught.value.status, caught.value.param) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"toolConfig": {"functionCallingConfig": {"mode": "X"}}}, "toolConfig.functionCallingConfig.mode"),
+        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
+        (
+            {"generationConfig": {"thinkingConfig": {"thinkingLevel": "X"}}},
+            "generationConfig.thinkingConfig.thinkingLevel",
+        ),
+        ({"systemInstruction": {"parts": [{"text": "a"}, {"x_part": 1}]}}, "systemInstruction.parts[1]"),
+        (
+            {"contents": [{"parts": [{"functionResponse": {"name": "f", "willContinue": True}}]}]},
+            "contents[0].parts[0].functionResponse.willContinue",
+        ),
+    ],
+)
+def test_a_word_that_only_the_api_itself_may_know_is_refused_for_any_other(fields: dict[str, Json], param: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(decode(fields).conversation, Capabilities())
+    assert caught.value.param == param
+
+
+def test_a_call_in_pieces_is_one_call() -> None:
+    pieces: list[Json] = [
+        {"name": "f", "id": "k", "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.a.b[1]", "stringValue": "x", "willContinue": True}], "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.a.b[1]", "stringValue": "y"}], "willContinue": True},
+        {},
+        {"name": "g", "args": {"n": 1}},
+    ]
+    contents: list[Json] = [{"role": "model", "parts": [{"functionCall": piece}]} for piece in pieces]
+    (turn,) = conversation(*contents).turns
+    first, second = turn.calls
+    assert (first.id, first.name, first.arguments) == ("k", "f", '{"a":{"b":[null,"xy"]}}')
+    assert (second.name, second.arguments) == ("g", '{"n":1}')
 
 
 def test_a_wrong_form_of_a_stream_is_an_error() -> None:

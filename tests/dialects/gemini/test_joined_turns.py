@@ -13,6 +13,7 @@ from gateway.dialects.document import Document
 from gateway.dialects.gemini.dialect import GeminiDialect
 from gateway.exchange import Exchange
 from gateway.framing.json_text import decode_json
+from gateway.history.own_state import keep_own_state
 
 CALL: Final[Json] = {"functionCall": {"id": "a", "name": "f", "args": {}}}
 OTHER: Final[Json] = {"functionCall": {"id": "b", "name": "f", "args": {}}}
@@ -54,13 +55,22 @@ def test_the_chunks_of_an_answer_are_one_turn(chunks: list[list[Json]], blocks: 
     assert answer.blocks == blocks
 
 
-def test_a_backend_of_the_same_api_gets_every_part() -> None:
+def test_a_backend_of_the_same_api_gets_every_content() -> None:
     chunks: list[list[Json]] = [[{"text": "a", **SIGNED}], [{"text": "b"}], [{"text": ""}]]
     exchange = Exchange(GeminiAdapter(GeminiOptions(), 1 << 20), conversation(*chunks), Policy())
     sent = decode_json(exchange.request.body)
     assert isinstance(sent, dict)
-    answer = {"role": "model", "parts": [part for parts in chunks for part in parts]}
-    assert sent["contents"] == [HELLO, answer, HELLO]
+    assert sent["contents"] == [HELLO, *({"role": "model", "parts": parts} for parts in chunks), HELLO]
+
+
+def test_state_of_another_backend_is_left_out_of_each_content() -> None:
+    foreign = {"thoughtSignature": "Dragoman0123456789abcdefc2ln"}
+    chunks: list[list[Json]] = [[{"text": "a", **foreign}], [{"text": "", **foreign}], [{"text": "b", **SIGNED}]]
+    kept, (notice,) = keep_own_state(conversation(*chunks), "Dragoman00000000000000ff", passes=True)
+    sent = decode_json(Exchange(GeminiAdapter(GeminiOptions(), 1 << 20), kept, Policy()).request.body)
+    assert isinstance(sent, dict) and notice.rule == "STATE_FOREIGN"
+    answers = [{"role": "model", "parts": [part]} for part in ({"text": "a"}, {"text": "b", **SIGNED})]
+    assert sent["contents"] == [HELLO, *answers, HELLO]
 
 
 def test_words_of_the_user_stay_apart() -> None:

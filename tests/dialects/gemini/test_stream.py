@@ -40,19 +40,19 @@ CALL: Final[list[Event]] = [
 ]
 
 
-def encoder(form: StreamForm = EVENTS, *, thoughts: bool = True) -> GeminiStreamEncoder:
-    return GeminiStreamEncoder(HEAD, form, thoughts=thoughts)
+def encoder(form: StreamForm = EVENTS) -> GeminiStreamEncoder:
+    return GeminiStreamEncoder(HEAD, form)
 
 
-def chunks(*events: Event, thoughts: bool = True) -> list[dict[str, Any]]:
+def chunks(*events: Event) -> list[dict[str, Any]]:
     """The chunks of a complete stream of events."""
-    made = encoder(thoughts=thoughts)
+    made = encoder()
     data = made.feed(events) + made.close()
     return [json.loads(line.removeprefix(b"data: ")) for line in data.split(b"\n\n")[:-1]]
 
 
-def whole(*events: Event, thoughts: bool = True) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(encode_answer(events, HEAD, thoughts=thoughts))
+def whole(*events: Event) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(encode_answer(events, HEAD))
     return answer
 
 
@@ -111,27 +111,32 @@ def test_interleaved_calls_are_whole_parts_in_the_order_of_their_ends() -> None:
     assert [part for chunk in chunks(*events)[:-1] for part in parts(chunk)] == expected == parts(whole(*events))
 
 
-@pytest.mark.parametrize("thoughts", [True, False])
-def test_thoughts_are_shown_only_where_the_client_asks(thoughts: bool) -> None:
+def test_pieces_of_a_thought_are_one_part_of_a_whole_answer() -> None:
     events = (ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("a"), TextDelta("b"), END)
-    shown = [{"text": "hmm", "thought": True}] if thoughts else []
-    assert parts(whole(*events, thoughts=thoughts)) == [*shown, {"text": "ab"}]
-    streamed = "".join(part["text"] for chunk in chunks(*events, thoughts=thoughts) for part in parts(chunk))
-    assert streamed == ("hmmab" if thoughts else "ab")
+    assert parts(whole(*events)) == [{"text": "hmm", "thought": True}, {"text": "ab"}]
+    streamed = "".join(part["text"] for chunk in chunks(*events) for part in parts(chunk))
+    assert streamed == "hmmab"
 
 
-def test_unknown_fields_stand_where_the_backend_had_them() -> None:
-    fields: list[Event] = [
-        PassthroughFields("response", {"createTime": "now"}),
-        PassthroughFields("choice", {"safetyRatings": []}),
-        TextDelta("a"),
-        END,
-    ]
-    first, last = chunks(*fields)
-    assert first["createTime"] == "now" and first["candidates"][0]["safetyRatings"] == []
-    assert "createTime" not in last
-    answer = whole(*fields)
-    assert answer["createTime"] == "now" and answer["candidates"][0]["safetyRatings"] == []
+OWN_CHUNK: Final = PassthroughFields(
+    "response", {"candidates": [{"content": {"parts": []}, "safetyRatings": [], "finishReason": "STOP"}], "x": 1}
+)
+
+
+def test_the_chunk_of_a_backend_of_the_same_api_stays_one_chunk() -> None:
+    events = (OWN_CHUNK, TextDelta("a"), PassthroughFields("delta", {"y": 2}), ReasoningDelta("b"), *CALL, END)
+    (chunk,) = chunks(*events)
+    candidate: Any = {"safetyRatings": [], "finishReason": "STOP"}
+    call = {"functionCall": {"id": "k", "name": "f", "args": {"n": 1}}}
+    candidate["content"] = {"parts": [{"text": "a"}, {"text": "b", "thought": True, "y": 2}, call]}
+    assert chunk == whole(*events) == {"candidates": [candidate], "x": 1, "modelVersion": "m", "responseId": "abc"}
+
+
+def test_a_failure_follows_the_chunk_before_it() -> None:
+    made = encoder(ARRAY)
+    data = made.feed([OWN_CHUNK, TextDelta("a"), END]) + made.fail(GatewayError("no", status=503))
+    first, last = json.loads(data)
+    assert parts(first) == [{"text": "a"}] and "error" in last
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,6 @@ def test_unknown_fields_stand_where_the_backend_had_them() -> None:
                 extra={
                     "completion_tokens_details": {"reasoning_tokens": 3},
                     "prompt_tokens_details": {"cached_tokens": 2},
-                    "trafficType": "ON_DEMAND",
                     "queue_time": 1,
                 },
             ),
@@ -156,7 +160,6 @@ def test_unknown_fields_stand_where_the_backend_had_them() -> None:
                 "totalTokenCount": 7,
                 "cachedContentTokenCount": 2,
                 "thoughtsTokenCount": 3,
-                "trafficType": "ON_DEMAND",
             },
         ),
         (None, None),

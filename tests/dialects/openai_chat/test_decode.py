@@ -147,6 +147,19 @@ def test_the_choice_of_tools(fields: dict[str, Json], choice: ToolChoice) -> Non
     assert decode(request(**fields)).tool_choice == choice
 
 
+def test_functions_that_are_not_allowed_are_named() -> None:
+    tools: Json = [{"type": "function", "function": {"name": name}} for name in "abc"]
+    one: Json = [{"type": "function", "function": {"name": "b"}}]
+    choice: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": one}}
+    (notice,) = decode(request(tools=tools, tool_choice=choice)).notices
+    assert (notice.rule, notice.detail) == (
+        "TOOL_NOT_ALLOWED",
+        "the model is not offered 'a', 'c', which tool_choice.allowed_tools.tools does not name",
+    )
+    forced: Json = {"type": "function", "function": {"name": "b"}}
+    assert decode(request(tools=tools, tool_choice=forced)).notices == ()
+
+
 def test_allowed_tools_leave_the_others_out() -> None:
     tools: Json = [{"type": "function", "function": {"name": name}} for name in "fgh"]
     allowed: Json = [{"type": "function", "function": {"name": "g"}}, {"type": "mcp", "server_label": "x"}]

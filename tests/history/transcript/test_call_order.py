@@ -1,12 +1,17 @@
 """A text pairs calls and results by their order."""
 
+from typing import Final
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.text import TextAdapter
+from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
+from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.core.policy import FlattenOptions, Policy
 from gateway.core.profiles import NEUTRAL
@@ -19,7 +24,7 @@ from gateway.history.transcript.render import flatten
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.encoded_request import sent
-from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, user
+from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, system, user
 
 IDS = ["a", "b", "c", "d"]
 ORDERS = st.permutations(IDS)
@@ -102,6 +107,34 @@ def test_a_result_that_came_last_asks_for_an_answer_wherever_it_is_told(style: s
     told = flatten(prepared, policy)
     assert told.implicit_added and told.text.rindex(policy.flatten.continuation) > told.text.index("I have a.")
     assert told.text.index("of b") < told.text.index("I have a.")
+
+
+REPEATED = (user(), calling("a"), result("a", "of a"), assistant("I have a."), result("a", "again"))
+STRAY = (user(), assistant("I have nothing."), result("x", "of x"))
+TEXT_WIRES: Final[dict[str, Adapter]] = {
+    "text": TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20),
+    "warp": WarpAdapter(WarpOptions(encoding="flatten"), 1 << 20),
+}
+
+
+@pytest.mark.parametrize("turns", [REPEATED, STRAY, (*REPEATED, system())])
+@pytest.mark.parametrize("wire", TEXT_WIRES)
+def test_a_result_that_came_last_asks_for_an_answer_also_where_it_is_dropped(
+    wire: str, turns: tuple[Turn, ...]
+) -> None:
+    policy = Policy(orphaned_results="drop")
+    exchange = Exchange(TEXT_WIRES[wire], conversation(*turns), policy)
+    assert "dropped" in [notice.action for notice in exchange.notices if notice.stage == "repair"]
+    assert [turn.role for turn in exchange.conversation.turns if turn.role != "system"][-1] == "assistant"
+    sent = exchange.request.sent_text
+    assert sent is not None and policy.flatten.continuation in sent.text
+
+
+@pytest.mark.parametrize("wire", TEXT_WIRES)
+def test_a_dropped_result_before_the_last_words_asks_for_none(wire: str) -> None:
+    for turns in ((*REPEATED, assistant("More.")), (*REPEATED, user("And b?"))):
+        sent = Exchange(TEXT_WIRES[wire], conversation(*turns), Policy()).request.sent_text
+        assert sent is not None and Policy().flatten.continuation not in sent.text
 
 
 def test_words_of_the_model_that_came_last_and_a_new_question_ask_for_none() -> None:

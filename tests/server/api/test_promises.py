@@ -32,7 +32,8 @@ PROMISES: Final[dict[str, tuple[bytes, int, str, dict[str, str]]]] = {
     "422": (refused(422, '{"error":{"message":"odd","code":"c"}}'), 422, "c", {}),
     "401": (refused(401, '{"error":{"message":"key"}}'), 502, "upstream_auth_error", NO_RETRY),
     "403": (refused(403, '{"error":{"message":"key"}}'), 502, "upstream_auth_error", NO_RETRY),
-    "404": (refused(404, '{"error":{"message":"what"}}'), 404, "model_not_found", {}),
+    "404": (refused(404, '{"error":{"message":"which model"}}'), 404, "model_not_found", {}),
+    "404 of an address": (refused(404, '{"error":{"message":"what"}}'), 502, "upstream_unknown_url", NO_RETRY),
     "408": (refused(408), 504, "upstream_timeout", {}),
     "429": (
         refused(429, '{"error":{"code":"rate_limit_exceeded"}}', b"retry-after: 7"),

@@ -51,11 +51,11 @@ async def test_every_question_has_a_bound_and_so_has_every_request_to_a_backend(
 
 
 async def test_a_backend_that_wants_the_newer_name_gets_it_in_all_questions_but_the_first() -> None:
-    asked = [
-        json.loads(one.body)
-        for one in (await examined("chat", "demo:chat?defect=refuses_max_tokens")).interactions
-        if one.body
-    ]
-    assert len(asked) > 30
-    assert [number for number, question in enumerate(asked) if BOUND in question] == [0]
-    assert all(NEWER_BOUND in question for question in asked[1:])
+    found = await examined("chat", "demo:chat?defect=refuses_max_tokens")
+    sent = [json.loads(one.sent.body.content) for one in found.interactions if one.sent and one.sent.body]
+    assert len(sent) > 30
+    assert [number for number, body in enumerate(sent) if BOUND in body] == [0]
+    assert all(NEWER_BOUND in body for body in sent[1:])
+    profile, name = found.section.suggestions
+    assert profile.value == {"base": "none", "request_rules": {"limit": NEWER_BOUND}}
+    assert name.path[-1] == "profile"

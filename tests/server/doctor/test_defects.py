@@ -78,7 +78,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "refuses_dotted_names": {"D264": "todo"},
     "refuses_tools": {"D231": "todo"},
     "refuses_forced_choice": {"D238": "todo", "D239": "todo"},
-    "refuses_max_tokens": {"D220": "remark"},
+    "refuses_max_tokens": {"D220": "todo"},
     "context_unnamed": {"D284": "todo"},
     "refuses_stream_options": {"D223": "todo"},
 }

@@ -70,7 +70,10 @@ HTTP: Final[dict[str, WarpScenario]] = {
         "500", "500, then a response", _answer(500, b"boom", "text/plain"), 502, "upstream_error"
     ),
     "http_503_then_ok": _once("503_bare", "503, then a response", _answer(503), 503, "upstream_overloaded"),
-    "http_404": _always("404", "404", _answer(404, b'{"error":"not found"}'), 404, "model_not_found"),
+    "http_404": _always("404", "404", _answer(404, b'{"error":"unknown model"}'), 404, "model_not_found"),
+    "http_404_url": _always(
+        "unknown_url", "404 of a wrong address", _answer(404, b'{"error":"not found"}'), 502, "upstream_unknown_url"
+    ),
     "http_413": _always("413", "413", _answer(413), 413, "request_too_large"),
     "wrong_content_type": _always(
         "page",

@@ -1,0 +1,99 @@
+"""Converts the function calls of a response into events: whole ones, and those whose arguments come in pieces."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.errors import InvalidToolCall
+from gateway.core.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.malformed_event import invalid_event
+from gateway.dialects.gemini import DIALECT
+from gateway.dialects.gemini.own_chunk import own_call
+from gateway.dialects.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
+from gateway.dialects.gemini.parts import state_of
+
+_DERIVED_ID: Final = "call_{seed}_{index}"
+
+
+class _GrowingCall(NamedTuple):
+    """A call that has begun, and its arguments so far."""
+
+    start: ToolCallStart
+    arguments: PartialArguments
+
+
+class CallReader:
+    """Reads the calls of one response; `count` of them have begun, and `pieces` wait or have waited for the rest.
+
+    `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
+    dialect, so that a call keeps the fields that the backend wrote.
+    """
+
+    def __init__(self, seed: int, *, passes: bool) -> None:
+        self.count = 0
+        self.pieces = 0
+        self._seed = seed
+        self._passes = passes
+        self._growing: _GrowingCall | None = None
+
+    def read(self, part: dict[str, Json], events: list[Event]) -> None:
+        """Add the events of a part with a call. Raises InvalidToolCall, and BackendProtocolError for a value of another
+        type."""
+        call = part["functionCall"]
+        if not isinstance(call, dict):
+            raise invalid_event("functionCall is not an object")
+        if self._growing is not None or is_piece(call):
+            self._piece(call, part, events)
+        else:
+            self._whole(call, part, events)
+
+    def close(self, finish: Finish, events: list[Event]) -> None:
+        """End the call that has not ended, of a response that the token limit has cut. Raises InvalidToolCall for any
+        other response."""
+        if self._growing is None:
+            return
+        if finish.reason != "length":
+            raise InvalidToolCall("The backend ended its response inside a tool call.")
+        self._end_growing(self._growing, EMPTY, events)
+
+    def _whole(self, call: dict[str, Json], part: JsonObject, events: list[Event]) -> None:
+        arguments = call.get("args")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise invalid_event("args is not an object")
+        start = self._start(call, {**state_of(part), DIALECT: own_call(part)} if self._passes else state_of(part))
+        text = msgspec.json.encode(arguments or {}).decode()
+        events += (start, ToolCallDelta(start.index, text), ToolCallEnd(start.index))
+
+    def _start(self, call: JsonObject, extra: JsonObject) -> ToolCallStart:
+        name, identity = call.get("name"), call.get("id")
+        if not isinstance(name, str) or not name:
+            raise InvalidToolCall("The backend sent a call without the name of a function.")
+        index = self.count
+        self.count += 1
+        if not isinstance(identity, str) or not identity:
+            identity = _DERIVED_ID.format(seed=self._seed, index=index)
+        return ToolCallStart(index, identity, name, extra=extra)
+
+    def _piece(self, call: JsonObject, part: JsonObject, events: list[Event]) -> None:
+        """Add a piece to the call that has begun. Each further piece has no name, or the same."""
+        growing, extra = self._growing, state_of(part)
+        self.pieces += 1
+        if growing is None:
+            start = self._start(call, extra)
+            growing, extra = _GrowingCall(start, PartialArguments()), EMPTY
+            self._growing = growing
+            events.append(start)
+        elif call.get("name") not in (None, "", growing.start.name):
+            raise InvalidToolCall("The backend began a tool call inside another one.")
+        try:
+            growing.arguments.add(call)
+        except BrokenPiece as broken:
+            raise InvalidToolCall(f"The backend streamed a tool call that cannot be read: {broken}.") from broken
+        if not growing.arguments.open:
+            self._end_growing(growing, extra, events)
+
+    def _end_growing(self, growing: _GrowingCall, extra: JsonObject, events: list[Event]) -> None:
+        self._growing = None
+        index, text = growing.start.index, msgspec.json.encode(growing.arguments.arguments).decode()
+        events += (ToolCallDelta(index, text), ToolCallEnd(index, extra))

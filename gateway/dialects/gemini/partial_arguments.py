@@ -1,0 +1,94 @@
+"""Joins the pieces in which the API streams the arguments of a call.
+
+Source: Vertex AI, reference, `FunctionCall` and `PartialArg`: each piece sets or continues the value at a JSON path
+(RFC 9535) and says in `willContinue` whether another piece of the call follows; the last piece may be an empty call.
+"""
+
+import re
+from typing import Final, TypeAlias
+
+from gateway.core.conversation import Json, JsonObject
+
+_PATH: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_KINDS: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
+# A path to an index far behind the end of an array would fill the memory.
+_MOST_MISSING: Final = 1000
+
+_Step: TypeAlias = str | int
+
+
+class BrokenPiece(ValueError):
+    """A piece that sets no value, or one where no value can be."""
+
+
+def is_piece(call: JsonObject) -> bool:
+    """Returns whether a call has no whole arguments: others follow or came before."""
+    return bool(call.get("partialArgs") or call.get("willContinue"))
+
+
+class PartialArguments:
+    """The arguments of one call so far. `open`: more pieces follow."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self.arguments: Json = {}
+
+    def add(self, call: JsonObject) -> None:
+        """Adds the arguments of a piece. Raises BrokenPiece."""
+        self.open = call.get("willContinue") is True
+        if isinstance(whole := call.get("args"), dict) and isinstance(self.arguments, dict):
+            self.arguments = {**self.arguments, **whole}
+        pieces = call.get("partialArgs")
+        for piece in pieces if isinstance(pieces, list) else ():
+            if not isinstance(piece, dict):
+                raise BrokenPiece("a partial argument is not an object")
+            self._put(piece)
+
+    def _put(self, piece: JsonObject) -> None:
+        steps = _steps(piece.get("jsonPath"))
+        kinds = [name for name in _KINDS if name in piece]
+        if not kinds:
+            if unknown := [name for name in piece if name.endswith("Value")]:
+                raise BrokenPiece(f"a partial argument has {unknown[0][:40]!r}, which is no kind of value")
+            return
+        value = None if kinds[0] == "nullValue" else piece[kinds[0]]
+        self.arguments = _with(self.arguments, steps, value)
+
+
+def _steps(path: Json) -> list[_Step]:
+    if not isinstance(path, str) or not path.startswith("$"):
+        raise BrokenPiece("a partial argument has no JSON path")
+    steps: list[_Step] = []
+    at = 1
+    while at < len(path):
+        found = _PATH.match(path, at)
+        if found is None:
+            raise BrokenPiece(f"a partial argument has the JSON path {path[:40]!r}, which names no value")
+        member, index, single, double = found.groups()
+        quoted = single if single is not None else double
+        name = member if quoted is None else _ESCAPE.sub(r"\1", quoted)
+        steps.append(int(index) if index is not None else name)
+        at = found.end()
+    return steps
+
+
+def _with(held: Json, steps: list[_Step], value: Json) -> Json:
+    """Returns what stands at a place with the value put in; a text continues the text that is there."""
+    if not steps:
+        return held + value if isinstance(held, str) and isinstance(value, str) else value
+    step, *rest = steps
+    if isinstance(step, str):
+        members = {} if held is None else held
+        if not isinstance(members, dict):
+            raise BrokenPiece("a partial argument is a member of a value that has none")
+        members[step] = _with(members.get(step), rest, value)
+        return members
+    items = [] if held is None else held
+    if not isinstance(items, list):
+        raise BrokenPiece("a partial argument is an item of a value that has none")
+    if (missing := step + 1 - len(items)) > _MOST_MISSING:
+        raise BrokenPiece("a partial argument is an item far behind the end of its array")
+    items += [None] * missing
+    items[step] = _with(items[step], rest, value)
+    return items
