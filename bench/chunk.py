@@ -26,6 +26,7 @@ from gateway.core.policy import Policy
 from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
 from gateway.dialects.document import read_document
+from gateway.dialects.gemini.dialect import GeminiDialect
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
@@ -39,6 +40,7 @@ _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 
 _NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT)
 _MESSAGES: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT)
+_GEMINI: Final = GeminiAdapter(GeminiOptions(), _LIMIT)
 _RESPONSES: Final = OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT)
 _WARP_PRESET: Final = check_options({"preset": "warp"}, ProtoOptions, "options")
 _REQUEST: Final = payload.request("m", stream=True)
@@ -64,7 +66,8 @@ PATHS: Final[Mapping[str, Path]] = {
     "messages, Messages client": Path(_MESSAGES, payload.message_events, *_MESSAGES_CLIENT),
     "responses": Path(_RESPONSES, payload.response_events),
     "responses, Responses client": Path(_RESPONSES, payload.response_events, *_RESPONSES_CLIENT),
-    "gemini": Path(GeminiAdapter(GeminiOptions(), _LIMIT), payload.gemini_chunks),
+    "gemini": Path(_GEMINI, payload.gemini_chunks),
+    "gemini, Gemini client": Path(_GEMINI, payload.gemini_chunks, payload.gemini_request(), GeminiDialect()),
     "protobuf": Path(WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames),
     "protobuf by a mapping": Path(ProtoAdapter(_WARP_PRESET, _LIMIT), payload.frames),
     "text": Path(_TEXT, payload.words),

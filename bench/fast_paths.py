@@ -34,7 +34,10 @@ def _nothing(*_: object) -> None:
 
 PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
     "adapters/anthropic_messages/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
-    "adapters/gemini/chunk_fast_path.py": ((gemini_decoder, "read_plain", _nothing),),
+    "adapters/gemini/chunk_fast_path.py": (
+        (gemini_decoder, "read_plain", _nothing),
+        (gemini_decoder, "read_own", _nothing),
+    ),
     "adapters/openai_chat/delta_fast_path.py": (
         (DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
         (DeltaFastPath, "learn", _nothing),
@@ -63,16 +66,19 @@ def answer_us() -> float:
     return 1e6 * (time.process_time() - begun) / _ANSWERS
 
 
-def _chunks(path: str) -> Mapping[str, Callable[[], float]]:
+def _chunks(path: str, more: str = "") -> Mapping[str, Callable[[], float]]:
     return {
-        "a chunk, alone in its read": partial(microseconds, path, 1),
-        "a chunk, 64 in a read": partial(microseconds, path, 64),
+        f"a chunk{more}, alone in its read": partial(microseconds, path, 1),
+        f"a chunk{more}, 64 in a read": partial(microseconds, path, 64),
     }
 
 
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     "adapters/anthropic_messages/delta_fast_path.py": _chunks("messages"),
-    "adapters/gemini/chunk_fast_path.py": _chunks("gemini"),
+    "adapters/gemini/chunk_fast_path.py": {
+        **_chunks("gemini"),
+        **_chunks("gemini, Gemini client", " for a Gemini client"),
+    },
     "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
     "adapters/openai_responses/delta_fast_path.py": _chunks("responses"),

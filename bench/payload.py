@@ -49,6 +49,13 @@ def messages_request(name: str, *, stream: bool, deltas: int | None = None) -> b
     )
 
 
+def gemini_request() -> bytes:
+    """Build the same of generateContent, whose model stands in the path."""
+    config = {"temperature": 0.7, "maxOutputTokens": 4096}
+    contents = [{"role": "user", "parts": [{"text": _text(60)}]}]
+    return msgspec.json.encode({"contents": contents, "generationConfig": config})
+
+
 def _question(deltas: int | None) -> list[dict[str, str]]:
     return [{"role": "user", "content": _text(60) if deltas is None else f"{_text(60)} deltas-{deltas}"}]
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from adapters.gemini.calls import CallReader
-from adapters.gemini.chunk_fast_path import PlainChunk, PlainUsage
+from adapters.gemini.chunk_fast_path import OwnChunk, PlainChunk, PlainUsage
 from adapters.gemini.failure import reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.usage import decode_usage
@@ -35,11 +35,11 @@ _EMPTY_TEXT: Final[JsonObject] = {"text": ""}
 class ChunkReader:
     """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts, and once
     it has arrived, too, the response is `complete`. `calls` are those that have begun. `reads_plain` is true between
-    the first chunk and the finish reason, for a client of another dialect.
+    the first chunk, for a client of this dialect (`passes`) the first output, and the finish reason.
 
-    `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
-    dialect, and gets each chunk as it was written: its fields first, without the parts, then one part after the other,
-    whole or as an event behind its other fields.
+    `seed` makes the ids of calls without one differ from those of earlier answers. A client of this dialect gets each
+    chunk as it was written: its fields first, without the parts, then one part after the other, whole or as an event
+    behind its other fields.
     """
 
     def __init__(self, seed: int, *, passes: bool) -> None:
@@ -47,7 +47,7 @@ class ChunkReader:
         self.finished = False
         self.complete = False
         self.reads_plain = False
-        self._passes = passes
+        self.passes = passes
         self._started = False
         self.calls = CallReader(seed, passes=passes)
         # The events of a client of this dialect that wait for the first output: until then a failure can be a status.
@@ -72,6 +72,7 @@ class ChunkReader:
     def _behind_opening(self, opening: list[Event], events: list[Event]) -> list[Event]:
         opening += events
         if not any(map(_is_output, events)):
+            self.reads_plain = False
             return []
         self._opening = None
         return opening
@@ -82,6 +83,12 @@ class ChunkReader:
         if chunk.usage_metadata is not None:
             self._usage = chunk.usage_metadata
         return TextDelta(chunk.text)
+
+    def own(self, chunk: OwnChunk) -> tuple[Event, Event]:
+        """Return the events of such a chunk for a client of this dialect, while `reads_plain`."""
+        if isinstance(usage := chunk.fields.get("usageMetadata"), dict):
+            self._usage = usage
+        return PassthroughFields("response", chunk.fields), TextDelta(chunk.text)
 
     def late(self, events: list[Event]) -> None:
         """Report an event after the last one of a complete response, which is not read."""
@@ -97,7 +104,7 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("responseId")), _text(chunk.get("modelVersion"))))
-        if self._passes:
+        if self.passes:
             events.append(PassthroughFields("response", without_parts(chunk)))
         for candidate in candidates:
             self._candidate(candidate, events)
@@ -107,7 +114,7 @@ class ChunkReader:
             self.complete = self.finished
         if self.finished:
             self._report_usage(events)
-        self.reads_plain = not (self.finished or self._passes)
+        self.reads_plain = not self.finished
 
     def _report_usage(self, events: list[Event]) -> None:
         """Report the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
@@ -125,7 +132,7 @@ class ChunkReader:
             return
         self.empty = False
         parts = self._parts(candidate.get("content"))
-        if self.finished and self._passes:
+        if self.finished and self.passes:
             events += [PassthroughFields("event", part) for part in parts]
             return
         if self.finished:
@@ -135,7 +142,7 @@ class ChunkReader:
                 self._note(events, "ignored", "LATE_EVENT", "a second finish reason")
             return
         for part in parts:
-            if self._passes:
+            if self.passes:
                 self._own_part(part, events)
             else:
                 self._part(part, events)
@@ -159,7 +166,7 @@ class ChunkReader:
         return found
 
     def _finish(self, word: str, events: list[Event]) -> None:
-        finish, notice = decode_finish(word, called=self.calls.count > 0, passes=self._passes)
+        finish, notice = decode_finish(word, called=self.calls.count > 0, passes=self.passes)
         self.calls.close(finish, events)
         events += [finish] if notice is None else [notice, finish]
         self.finished = True
@@ -167,9 +174,9 @@ class ChunkReader:
     def end(self) -> list[Event]:
         """Return the end of a whole response without a finish reason, which a client of this dialect gets as it is.
         Raises BackendTruncated for any other client, and BackendProtocolError if it is no response."""
-        if not self._started or (self.empty and not self._passes):
+        if not self._started or (self.empty and not self.passes):
             raise BackendProtocolError(NO_CANDIDATE, code="upstream_invalid_response")
-        if not self._passes:
+        if not self.passes:
             raise BackendTruncated("The backend's response has no finish reason.")
         self.finished = True
         detail = "a complete response has no finish reason"
@@ -220,7 +227,7 @@ class ChunkReader:
         """A prompt that was blocked has no candidate."""
         word = feedback.get("blockReason") if isinstance(feedback, dict) else None
         if isinstance(word, str) and word and self.empty:
-            events.append(decode_block(word, passes=self._passes))
+            events.append(decode_block(word, passes=self.passes))
             self.empty = False
             self.finished = True
 

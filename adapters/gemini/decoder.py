@@ -3,7 +3,7 @@
 from functools import partial
 
 from adapters.gemini.chunk import NO_CANDIDATE, ChunkReader
-from adapters.gemini.chunk_fast_path import read_plain
+from adapters.gemini.chunk_fast_path import read_own, read_plain
 from adapters.json_body import EventJson, JsonDocument
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.conversation import Json
@@ -84,7 +84,11 @@ class _Stream:
 
     def _event(self, data: bytes, events: list[Event]) -> None:
         """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""
-        if self._reader.reads_plain and (plain := read_plain(data)) is not None:
+        if self._reader.reads_plain and self._reader.passes:
+            if (own := read_own(data)) is not None:
+                events += self._reader.own(own)
+                return
+        elif self._reader.reads_plain and (plain := read_plain(data)) is not None:
             events.append(self._reader.plain(plain))
             return
         finished = self._reader.finished

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.gemini import decoder
-from adapters.gemini.chunk_fast_path import read_plain
+from adapters.gemini.chunk_fast_path import read_own, read_plain
 from adapters.gemini.decoder import GeminiDecoder
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
+from gateway.dialects.gemini.own_chunk import without_parts
 from gateway.testing.replay import replay
 from tests.adapters.gemini.wires import chunk, text, usage
 
@@ -68,6 +69,29 @@ def test_any_other_chunk_is_read_in_full(data: bytes) -> None:
     assert read_plain(data) is None
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        chunk(text("a")),
+        chunk(text("a"), createTime="now", **usage(thoughts=2)),
+        chunk(
+            text("a"), **counted({"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 3}], "trafficType": "x"})
+        ),
+        {"candidates": [{"content": {"parts": [{"text": "a"}]}}]},
+    ],
+)
+def test_a_client_of_the_same_dialect_gets_each_field_as_it_was_written(made: dict[str, Any]) -> None:
+    own = read_own(written(made))
+    assert own is not None and (own.fields, own.text) == (without_parts(made), "a")
+
+
+@pytest.mark.parametrize(
+    "more", [counted({"promptTokenCount": None}), counted(None), {"x": 1}, {"modelVersion": None}, {"candidates": []}]
+)
+def test_a_chunk_with_any_other_field_is_read_in_full_for_such_a_client(more: dict[str, Any]) -> None:
+    assert read_own(written(chunk(text("a")) | more)) is None
+
+
 PARTS = st.one_of(
     st.builds(text, st.sampled_from(["", "a", "é", "\u2028", '"', "\ud83d"])),
     st.just(text("a", thought=True)),
@@ -104,6 +128,7 @@ def outcome(chunks: Sequence[bytes], passes: bool, *, fast: bool) -> tuple[list[
     with pytest.MonkeyPatch.context() as patched:
         if not fast:
             patched.setattr(decoder, "read_plain", lambda data: None)
+            patched.setattr(decoder, "read_own", lambda data: None)
         try:
             return replay(GeminiDecoder(1 << 20, 1, passes=passes), [wire]), ""
         except BackendError as error:
