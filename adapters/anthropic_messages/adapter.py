@@ -77,8 +77,12 @@ class AnthropicMessagesAdapter:
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        own_client = conversation.dialect == DIALECT
-        return MessagesDecoder(self._max_event, own_client=own_client, keeps_state=conversation.keeps is not None)
+        return MessagesDecoder(
+            self._max_event,
+            seed=len(conversation.turns),
+            own_client=conversation.dialect == DIALECT,
+            keeps_state=conversation.keeps is not None,
+        )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message where the client can act on it."""
