@@ -128,7 +128,9 @@ class Exchange:
         if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
             prepared, fitted = fit_tools(prepared, rules)
             noticed += fitted
-        self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
+        self.profiled = apply_profile(
+            prepared, policy.profile, result_media=capabilities.result_media, call_id=capabilities.call_id
+        )
         self.conversation = self.profiled.conversation
         # A backend that receives every field receives every part.
         if not passes:

@@ -15,6 +15,7 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
+from gateway.core.profiles import Alphabet
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
@@ -22,6 +23,8 @@ from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
+# "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
+_CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -51,6 +54,7 @@ class AnthropicMessagesAdapter:
             blank_stops=False,
             native=True,
             tool_rules=ToolRules(root="object", names="unique", most_strict=20),
+            call_id=_CALL_ID,
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )
         self._options = options
@@ -73,8 +77,12 @@ class AnthropicMessagesAdapter:
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        own_client = conversation.dialect == DIALECT
-        return MessagesDecoder(self._max_event, own_client=own_client, keeps_state=conversation.keeps is not None)
+        return MessagesDecoder(
+            self._max_event,
+            seed=len(conversation.turns),
+            own_client=conversation.dialect == DIALECT,
+            keeps_state=conversation.keeps is not None,
+        )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message where the client can act on it."""

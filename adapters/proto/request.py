@@ -2,6 +2,7 @@
 
 from typing import Any, Final, Protocol
 
+import msgspec
 from google.protobuf.message import Message
 
 from adapters.proto.conversation_values import TemplateUse, changes, conversation_values
@@ -32,6 +33,7 @@ from gateway.core.conversation import (
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD, with_provider_state
+from gateway.history.transcript.call_order import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
 _CHOICES: Final = ("required", "named")
@@ -174,6 +176,11 @@ class _StructuredRequest:
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         notices = changes(conversation, self._use)
+        if "$id" not in self._use.names:
+            # The backend pairs calls and results by their order.
+            turns, moved = in_call_order(conversation.turns)
+            conversation = msgspec.structs.replace(conversation, turns=turns)
+            notices += moved
         message = self.template.render(self._values(conversation), notices)
         return message, tuple(notices), None
 
