@@ -72,7 +72,10 @@ class GeminiAdapter:
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the client's request with the prepared turns; the backend's model name stands in the path."""
-        body, notices = encode_body(conversation, self._options.thinking)
+        # The body names no model: its base decides what the body may say.
+        base = policy.base_model
+        asked = conversation if base is None else msgspec.structs.replace(conversation, model=base)
+        body, notices = encode_body(asked, self._options.thinking)
         model = quote(conversation.model.removeprefix(_PREFIX), safe="/:")
         return BackendRequest(
             f"/models/{model}:{_VERBS[conversation.stream]}", _HEADERS[conversation.stream], body, _ACCEPTS, notices
