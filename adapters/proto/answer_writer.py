@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from adapters.call_tracker import CallTracker
+from adapters.proto.json_places import DocumentReader
 from adapters.proto.openai_json import OpenAIChunks
 from adapters.proto.token_counts import Counts, CountsMode
 from adapters.text.call_filter import CallFilter
@@ -69,6 +70,7 @@ class AnswerWriter:
         self._spoken = False
         self._totals: dict[object, str] = {}
         self._characters: dict[object, codecs.IncrementalDecoder] = {}
+        self._documents: dict[object, DocumentReader] = {}
         self._reason: tuple[Reason, str] | None = None
         self._thought: ReasoningEnd | None = None
         self._stopped_by = ""
@@ -128,6 +130,20 @@ class AnswerWriter:
         if _REPLACED in text and _REPLACED.encode() not in begun + data:
             self.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
         return text
+
+    def document(self, key: object, value: str | bytes) -> Json:
+        """Return the JSON document in a field. A character may be split over two documents with the same key; half of
+        one is mended, with a notice. Raises BackendProtocolError."""
+        reader = self._documents.get(key) or self._documents.setdefault(key, DocumentReader())
+        notices: list[Event] = []
+        document = reader.read(value, notices)
+        self._add_each(notices)
+        return document
+
+    def _add_each(self, notices: list[Event]) -> None:
+        for notice in notices:
+            if isinstance(notice, Notice):
+                self.add_once(notice)
 
     def opaque(self, state: str) -> None:
         """Add state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
@@ -238,6 +254,10 @@ class AnswerWriter:
         self._release()
         if any(decoder.getstate()[0] for decoder in self._characters.values()):
             self.note_once("dropped", "TAIL_BROKEN", "the response ended in the middle of a character")
+        for reader in self._documents.values():
+            halves: list[Event] = []
+            reader.end(halves)
+            self._add_each(halves)
         if self._call_filter is None:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:

@@ -78,8 +78,13 @@ class _Compiler:
             raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
         if rule.json is None:
             return _error(rule.error, kind, f"{place}.error")
-        document, judge = _document(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
-        return lambda message: None if (found := document(message)) is None else judge(found)
+        get, judge = _json_field(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
+
+        def judge_document(message: Any) -> BackendError | None:
+            document = read_document(written) if (written := get(message)) else None
+            return None if document is None else judge(document)
+
+        return judge_document
 
     def rule(self, rule: ReadRule, kind: Kind, place: str, nested: bool = False) -> Reader:
         """Compile one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
@@ -92,14 +97,14 @@ class _Compiler:
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
         document = None
         if rule.json is not None:
-            document, kind = _document(rule.json, kind, f"{place}.json"), DOCUMENT
+            document, kind = _json_field(rule.json, kind, f"{place}.json"), DOCUMENT
         readers = self._own(rule, kind, place)
         readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
         if not readers and rule.error is None:
             raise mapping_error(place, "the rule reads nothing")
         read = read_all(readers)
         if document is not None:
-            read = read_inside(document, read)
+            read = read_inside(document, f"{place}.json", read)
         if holds is not None:
             read = read_if(holds, read)
         return read if items is None else read_if_there([rule.each], above, read_each(items, read))
@@ -155,12 +160,11 @@ def _start(id_of: Getter, model_of: Getter) -> Reader:
     return read_start
 
 
-def _document(written: str, kind: Kind, place: str) -> Getter:
-    """Return the getter of the JSON document in a field, None for an empty one."""
+def _json_field(written: str, kind: Kind, place: str) -> Getter:
+    """Return the getter of a field with a JSON document."""
     if kind is DOCUMENT:
         raise mapping_error(place, "the rule reads JSON already")
-    get = find_place(written, kind, place, TEXT).get
-    return lambda message: read_document(found) if (found := get(message)) else None
+    return find_place(written, kind, place, TEXT).get
 
 
 def _openai(rule: ReadRule, place: str) -> Reader:

@@ -64,11 +64,12 @@ def read_within(name: str, reader: Reader) -> Reader:
     return read
 
 
-def read_inside(document: Getter, reader: Reader) -> Reader:
-    """Return the reader of the JSON document in a message, None where there is none."""
+def read_inside(get: Getter, key: str, reader: Reader) -> Reader:
+    """Return the reader of the JSON document in a field of a message, where there is one. `key` tells the documents of
+    one rule from others."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
-        if (found := document(message)) is not None:
-            reader(found, writer, arguments)
+        if (written := get(message)) and (document := writer.document(key, written)) is not None:
+            reader(document, writer, arguments)
 
     return read
