@@ -18,7 +18,6 @@ from adapters.proto.read_rules import Rules
 from adapters.proto.request import find_request, state_name
 from adapters.proto.rpc_status import http_failure
 from adapters.proto.schema import Schema, message_class
-from adapters.protobuf_values.utf8_repair import has_unchecked_texts
 from gateway.adapter import BackendRequest, Capabilities, FieldPlace
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -46,7 +45,7 @@ class ProtoAdapter:
         self._path = _path(options, method.path)
         self._options = options
         self._response = message_class(method.response)
-        self._unchecked = has_unchecked_texts(method.response)
+        self._unchecked = method.unchecked_texts
         self._one_message = not method.streams_responses and not self._carrier.one
         self._max_event = max_event
 

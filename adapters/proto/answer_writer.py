@@ -59,6 +59,7 @@ class AnswerWriter:
         self.progress = 0
         self.stopped = False
         self.finished = False
+        self._over = False
         self.id: str | None = None
         self.model: str | None = None
         self._call_filter = call_filter
@@ -83,6 +84,11 @@ class AnswerWriter:
         """Whether a finish rule has found the end of the response."""
         return self._reason is not None
 
+    def begin(self) -> None:
+        """Prepare for the next message. What it says is no part of the response if an earlier one has told the end."""
+        self.touched = False
+        self._over = self._over or self._reason is not None
+
     def take(self) -> list[Event]:
         """Return the collected events and forget them."""
         events, self.events = self.events, []
@@ -90,7 +96,7 @@ class AnswerWriter:
 
     def text(self, text: str) -> None:
         """Add a piece of the text. Raises BackendError for an invalid call in it."""
-        if not text or (self.finished and self._late()):
+        if not text or (self._over and self._late()):
             return
         self._touch()
         if self._thought is not None:
@@ -180,10 +186,15 @@ class AnswerWriter:
     def finish(self, reason: Reason, raw: str) -> None:
         """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
         self._touch()
-        if self.finished:
+        if self.finished or (self._over and self._reason != (reason, raw)):
             self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
         if self._reason is None:
             self._reason = (reason, raw)
+
+    def other_choice(self) -> None:
+        """Report a choice beside the first one, which is no part of the response."""
+        self.touched = True
+        self.note_once("dropped", "OTHER_CHOICE", "a choice that was not requested")
 
     def stopped_at(self, stop: str) -> None:
         """Record the stop sequence that was met."""
@@ -267,7 +278,7 @@ class AnswerWriter:
         if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)
         self.events.append(Finish(reason, raw, self._own_stop))
-        self.finished = True
+        self.finished = self._over = True
 
     @property
     def _own_stop(self) -> str | None:
@@ -283,7 +294,7 @@ class AnswerWriter:
 
     def _late(self) -> bool:
         """Whether the response is over; whatever comes then is dropped with a notice."""
-        if not self.finished:
+        if not self._over:
             self._touch()
             return False
         self.touched = True

@@ -158,7 +158,7 @@ class ProtoDecoder:
             raise BackendProtocolError("The backend sent several messages instead of one.")
         writer = self._writer
         message = self._parsed(payload)
-        writer.touched = False
+        writer.begin()
         self._rules.read(message, writer, self._arguments)
         if not writer.touched or self._messages % _SEARCHED == 0:
             self._search(message)

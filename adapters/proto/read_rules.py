@@ -13,7 +13,7 @@ from adapters.proto.json_places import DOCUMENT, read_document
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageRule
 from adapters.proto.places import Kind, conditions, find_items, find_place, single_message
-from adapters.proto.readers import Reader, read_all, read_each, read_if, read_if_there, read_inside
+from adapters.proto.readers import Reader, read_all, read_each, read_first_choice, read_if, read_if_there, read_inside
 from adapters.proto.text_rule import TEXT, compile_texts
 from adapters.proto.token_counts import COUNTS, Counts
 from adapters.text.failure import reported_failure
@@ -95,6 +95,7 @@ class _Compiler:
         if rule.each is not None:
             items, kind = find_items(rule.each, kind, f"{place}.each")
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
+        choice = None if rule.choice is None else find_place(rule.choice, kind, f"{place}.choice", _COUNT).get
         document = None
         if rule.json is not None:
             document, kind = _json_field(rule.json, kind, f"{place}.json"), DOCUMENT
@@ -105,6 +106,8 @@ class _Compiler:
         read = read_all(readers)
         if document is not None:
             read = read_inside(document, f"{place}.json", read)
+        if choice is not None:
+            read = read_first_choice(choice, read)
         if holds is not None:
             read = read_if(holds, read)
         return read if items is None else read_if_there([rule.each], above, read_each(items, read))
@@ -186,6 +189,8 @@ def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
     written = {name: path for name in COUNTS if (path := getattr(rule, name)) is not None}
     if not written:
         raise mapping_error(place, "the rule reads nothing")
+    if rule.completion is not None and rule.answer is not None:
+        raise mapping_error(f"{place}.answer", "it stands in place of `completion`")
     getters = [(name, find_place(path, kind, f"{place}.{name}", _COUNT).get) for name, path in written.items()]
 
     def read_usage(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:

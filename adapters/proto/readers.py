@@ -46,6 +46,18 @@ def read_if(holds: Condition, reader: Reader) -> Reader:
     return read
 
 
+def read_first_choice(number: Getter, reader: Reader) -> Reader:
+    """Return the reader of the first choice, 0. Any other one is reported."""
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        if number(message):
+            writer.other_choice()
+        else:
+            reader(message, writer, arguments)
+
+    return read
+
+
 def read_if_there(paths: Iterable[Path | None], kind: Kind, reader: Reader) -> Reader:
     """Ask first for the message below which all these paths lead, if there is one: most messages lack it."""
     holders = {None if path is None else single_message(path, kind) for path in paths}

@@ -195,6 +195,11 @@ REFUSED: list[tuple[Entry, str]] = [
     (rule(TALK, 1, text="tokens_in"), "read[1].text: 'tokens_in' is of int64; it must be text or bytes"),
     (rule(TALK, 1, text="so_far.x"), "read[1].text: 'so_far' is a field of string, which has no fields"),
     (rule(TALK, 1, usage={}), "read[1].usage: the rule reads nothing"),
+    (
+        rule(TALK, 1, usage={"completion": "tokens_out", "answer": "tokens_out"}),
+        "read[1].usage.answer: it stands in place of `completion`",
+    ),
+    (rule(TALK, 1, choice="so_far"), "read[1].choice: 'so_far' is of string; it must be a whole number"),
     (rule(TALK, 0, error={"when": {}}), "read[0].error.when: an error needs a condition"),
     (rule(TALK, 0, error={"when": {"failure": "set"}, "status": 200}), "read[0].error.status: 200 is no status"),
     (rule(TALK, 1, call={"name": "so_far", "arguments": "so_far"}), "read: the calls of a template with $prompt"),
