@@ -49,6 +49,8 @@ class ProtoDecoder:
         self._one_message = one_message
         self._unchecked = unchecked
         self._messages = 0
+        # Whether a message had only fields that the schema lacks, and whether one had another.
+        self._strange = self._known = False
 
     @property
     def progress(self) -> int:
@@ -106,8 +108,10 @@ class ProtoDecoder:
             self._broken_tail(error)
         if self._writer.finished:
             return
-        if self._writer.empty and (self._carrier.one or not self._messages):
-            raise _hollow()
+        if self._writer.empty:
+            self._check_type()
+            if self._carrier.one or not self._messages:
+                raise _hollow()
         if self._carrier.reports_status:
             raise BackendTruncated("The backend's response ended without a status.")
         if self._ends != "close":
@@ -145,6 +149,7 @@ class ProtoDecoder:
         """Handle the carrier's own end, which confirms a response that is complete."""
         writer = self._writer
         if writer.empty:
+            self._check_type()
             raise _hollow()
         if not writer.finished:
             if not writer.told_end and self._ends == "finish":
@@ -195,11 +200,17 @@ class ProtoDecoder:
         self._writer.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
 
     def _search(self, message: Any) -> None:
-        found = unknown_values(message)
-        if found and self._writer.empty and not message.ListFields():
-            raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
+        known, found = bool(message.ListFields()), unknown_values(message)
+        self._known |= known
+        self._strange |= bool(found) and not known
         for notice in found:
             self._writer.add_once(notice)
+
+    def _check_type(self) -> None:
+        """Judge a response of which nothing was read. A newer version may send messages that the schema lacks before
+        others; messages of another type have none but such."""
+        if self._strange and not self._known:
+            raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
 
 
 def _hollow() -> BackendTruncated:

@@ -158,6 +158,29 @@ def test_what_follows_the_end_is_told_and_dropped_on_every_carrier(carrier: str)
     assert sorted(rules(found)) == ["LATE_CONTENT", "LATE_EVENT"]
 
 
+def played(carrier: str, *messages: bytes) -> list[Event]:
+    """What messages of `parts` become, given as their bytes."""
+    adapter = ProtoAdapter(check_options({**PARTS, "carrier": carrier}, ProtoOptions, "options"), 1 << 20)
+    return replay(adapter.decoder(ASKED), [WRITERS[carrier](messages)])
+
+
+@pytest.mark.parametrize("carrier", ["frames_u32", "connect", "grpc_web"])
+def test_a_response_may_begin_with_messages_that_the_schema_does_not_know(carrier: str) -> None:
+    end = answer("parts", {"parts": [{"text": "a"}], "ended": {"fully": {}}})
+    found = played(carrier, b"\xfa\x7c\x00", b"\xf2\x7c\x00", end)
+    assert (fold(found).text, rules(found)) == ("a", ["SCHEMA_OUTDATED"] * 2)
+
+
+@pytest.mark.parametrize("carrier", ["frames_u32", "connect", "grpc_web"])
+def test_a_response_of_such_messages_alone_is_of_another_type(carrier: str) -> None:
+    with pytest.raises(BackendError, match="another type") as failed:
+        played(carrier, b"\xfa\x7c\x00", b"\xf2\x7c\x00")
+    assert failed.value.code == "upstream_invalid_event"
+    with pytest.raises(BackendError) as failed:
+        played(carrier, b"\xfa\x7c\x00", answer("parts", {"counts": {}}))
+    assert "another type" not in str(failed.value)
+
+
 def test_what_a_message_says_beside_the_end_is_no_late_content() -> None:
     read = [PARTS["read"][4], *PARTS["read"][:4]]
     entry = {**PARTS, "read": read}
