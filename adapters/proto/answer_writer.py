@@ -49,7 +49,8 @@ class AnswerWriter:
 
     `call_filter` finds the calls and thoughts that the text may hold; None: the text is only text. `touched`: a rule
     has found something in the message that is being read. `empty`: no rule has found anything yet. `progress` counts
-    what was found. `stopped`: the response ended on purpose before the backend's end.
+    what was found. `stopped`: the response ended on purpose before the backend's end. `over`: what later messages say
+    is no part of the response.
     """
 
     def __init__(self, call_filter: CallFilter | None, facts: AnswerFacts) -> None:
@@ -59,7 +60,7 @@ class AnswerWriter:
         self.progress = 0
         self.stopped = False
         self.finished = False
-        self._over = False
+        self.over = False
         self.id: str | None = None
         self.model: str | None = None
         self._call_filter = call_filter
@@ -84,11 +85,6 @@ class AnswerWriter:
         """Whether a finish rule has found the end of the response."""
         return self._reason is not None
 
-    def begin(self) -> None:
-        """Prepare for the next message. What it says is no part of the response if an earlier one has told the end."""
-        self.touched = False
-        self._over = self._over or self._reason is not None
-
     def take(self) -> list[Event]:
         """Return the collected events and forget them."""
         events, self.events = self.events, []
@@ -96,7 +92,7 @@ class AnswerWriter:
 
     def text(self, text: str) -> None:
         """Add a piece of the text. Raises BackendError for an invalid call in it."""
-        if not text or (self._over and self._late()):
+        if not text or (self.over and self._late()):
             return
         self._touch()
         if self._thought is not None:
@@ -186,7 +182,7 @@ class AnswerWriter:
     def finish(self, reason: Reason, raw: str) -> None:
         """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
         self._touch()
-        if self.finished or (self._over and self._reason != (reason, raw)):
+        if self.finished or (self.over and self._reason != (reason, raw)):
             self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
         if self._reason is None:
             self._reason = (reason, raw)
@@ -278,7 +274,7 @@ class AnswerWriter:
         if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)
         self.events.append(Finish(reason, raw, self._own_stop))
-        self.finished = self._over = True
+        self.finished = self.over = True
 
     @property
     def _own_stop(self) -> str | None:
@@ -294,7 +290,7 @@ class AnswerWriter:
 
     def _late(self) -> bool:
         """Whether the response is over; whatever comes then is dropped with a notice."""
-        if not self._over:
+        if not self.over:
             self._touch()
             return False
         self.touched = True

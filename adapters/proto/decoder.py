@@ -163,14 +163,16 @@ class ProtoDecoder:
             raise BackendProtocolError("The backend sent several messages instead of one.")
         writer = self._writer
         message = self._parsed(payload)
-        writer.begin()
+        writer.touched = False
         self._rules.read(message, writer, self._arguments)
         if not writer.touched or self._messages % _SEARCHED == 0:
             self._search(message)
         if writer.stopped:
             self.done = True
-        elif writer.told_end and not self._carrier.reports_status and not writer.finished:
-            writer.complete()
+        elif writer.told_end:
+            writer.over = True
+            if not self._carrier.reports_status:
+                writer.complete()
 
     def _parsed(self, payload: bytes) -> Any:
         """Return the message. Bytes of a text that are not UTF-8 become U+FFFD, with a notice. (Any: its class exists

@@ -18,7 +18,7 @@ Schema: TypeAlias = Any
 Field: TypeAlias = Any
 
 # Bounds the time for one message: a search takes a step for each field, however large its text is.
-MOST_FIELDS: Final = 1 << 16
+MOST_FIELDS: Final = 1 << 15
 _VARINT: Final = 0
 _LENGTH: Final = 2
 _GROUP: Final = 3
@@ -161,6 +161,8 @@ class _Search:
         return at + _FIXED[kind]
 
     def _varint(self, at: int) -> tuple[int, int]:
+        if at < len(self._payload) and (byte := self._payload[at]) < 128:
+            return byte, at + 1
         number = 0
         for place, byte in enumerate(self._payload[at : at + _LONGEST_VARINT]):
             number |= (byte & 127) << 7 * place
