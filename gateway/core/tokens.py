@@ -31,6 +31,10 @@ _PIXELS_A_TOKEN: Final = 750
 LEAST_IMAGE_TOKENS: Final = 85
 # Anthropic, "PDF support": 1,500 to 3,000 tokens a page, beside the page as an image.
 PAGE_TOKENS: Final = 3_000
+# Google, "Audio understanding": what its models count of audio.
+AUDIO_TOKENS_A_SECOND: Final = 32
+# Of audio that does not say how many bytes a second takes, as WAV does: 128 kbit/s, as MP3 usually has.
+_AUDIO_BYTES_A_SECOND: Final = 16_000
 # Where an image says its size: in its first bytes, behind what a camera writes.
 _IMAGE_HEAD: Final = 64 * 1_024
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
@@ -155,7 +159,11 @@ def _around_block(block: Block) -> int:
 def _shown_tokens(part: Image | File) -> int:
     if isinstance(part, Image):
         return estimate_image(part.url)
-    return estimate_document(part.url) if part.url else PAGE_TOKENS
+    if part.url:
+        return estimate_document(part.url)
+    audio = part.part.get("input_audio")
+    data = audio.get("data") if isinstance(audio, dict) else None
+    return estimate_document(f"data:audio/x;base64,{data}") if data and isinstance(data, str) else PAGE_TOKENS
 
 
 def estimate_image(url: str) -> int:
@@ -169,8 +177,8 @@ def estimate_image(url: str) -> int:
 
 
 def estimate_document(url: str) -> int:
-    """Returns the estimated number of tokens of the document at a URL: of a text its own, of a PDF file its pages',
-    as far as they can be counted in it, and of any other document one page's."""
+    """Returns the estimated number of tokens of the document at a URL: of a text its own, of audio that of its
+    seconds, of a PDF file its pages', as far as they can be counted in it, and of any other document one page's."""
     held = held_data(_beginning(url, _PAGES_SAMPLE))
     if held is None:
         return PAGE_TOKENS
@@ -178,7 +186,15 @@ def estimate_document(url: str) -> int:
     share = max(1.0, len(url) / (_PAGES_SAMPLE * 4 / 3))
     if held.media_type.startswith("text/"):
         return math.ceil(share * estimate_text(data.decode("utf-8", "replace")))
+    if held.media_type.startswith("audio/"):
+        return math.ceil(AUDIO_TOKENS_A_SECOND * share * len(data) / _audio_rate(data))
     return PAGE_TOKENS * max(1, round(share * len(_PAGE.findall(data))))
+
+
+def _audio_rate(data: bytes) -> int:
+    """Returns how many bytes take a second. (RIFF WAVE: "byte rate" of the format chunk.)"""
+    stated = int.from_bytes(data[28:32], "little") if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " else 0
+    return stated or _AUDIO_BYTES_A_SECOND
 
 
 def _beginning(url: str, size: int) -> str:
