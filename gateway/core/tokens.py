@@ -13,7 +13,9 @@ import base64
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -233,12 +235,12 @@ class PromptSample(msgspec.Struct, frozen=True):
 
 def prompt_sample(conversation: Conversation) -> PromptSample:
     """Returns the sample of everything that a request sends: of a long conversation, of pieces of its text."""
-    texts = [*_texts(conversation)]
-    size = sum(map(len, texts))
-    around = sum(map(_around_tokens, conversation.turns))
+    texts, around = _read(conversation)
+    ends = [*accumulate(map(len, texts))]
+    size = ends[-1] if ends else 0
     if size <= _SAMPLED:
         return PromptSample("\n".join(texts), 1.0, around)
-    samples = "\n".join(_samples(texts, size * _SAMPLE // _SAMPLED))
+    samples = "\n".join(_samples(texts, ends, size * _SAMPLE // _SAMPLED))
     return PromptSample(samples, size / len(samples), around)
 
 
@@ -250,32 +252,40 @@ def prompt_tokens(conversation: Conversation) -> int:
 def prompt_size(conversation: Conversation) -> int:
     """Returns the number of bytes, in UTF-8, of the text that a request sends."""
     return sum(
-        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in _texts(conversation)
+        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in _read(conversation)[0]
     )
 
 
-def _texts(conversation: Conversation) -> Iterator[str]:
+def _read(conversation: Conversation) -> tuple[list[str], int]:
+    """Returns all texts that a request sends, and the tokens around them. Reads all of a long request, so that a text
+    and the result of a tool, the most frequent blocks, need no call."""
+    texts: list[str] = []
+    around = TURN_TOKENS * len(conversation.turns)
     for turn in conversation.turns:
         for block in turn.blocks:
-            if isinstance(block, ToolCall):
-                yield block.name
-                yield block.arguments
-            elif not isinstance(block, Image | File):
-                yield block.text
+            if type(block) is Text:
+                texts.append(block.text)
+            elif type(block) is ToolResult and len(block.content) == 1 and type(part := block.content[0]) is Text:
+                texts.append(part.text)
+            elif isinstance(block, ToolCall):
+                texts += (block.name, block.arguments)
+                around += TURN_TOKENS
+            else:
+                around += _around_block(block)
+                if not isinstance(block, Image | File):
+                    texts.append(block.text)
     for tool in conversation.tools:
-        yield tool.name
-        yield tool.description
-        yield _written(tool.parameters)
+        texts += (tool.name, tool.description, _written(tool.parameters))
+    return texts, around
 
 
-def _samples(texts: Sequence[str], step: int) -> Iterator[str]:
-    """Yields what stands at every `step` characters of texts that follow one another."""
-    begin = due = 0
-    for text in texts:
-        while due < begin + len(text):
-            yield text[due - begin : due - begin + _SAMPLE]
-            due += step
-        begin += len(text)
+def _samples(texts: Sequence[str], ends: Sequence[int], step: int) -> Iterator[str]:
+    """Yields what stands at every `step` characters of texts that follow one another, of which each ends at its place
+    in `ends`."""
+    for due in range(0, ends[-1], step):
+        at = bisect_right(ends, due)
+        begin = ends[at] - len(texts[at])
+        yield texts[at][due - begin : due - begin + _SAMPLE]
 
 
 def _written(parameters: object) -> str:
