@@ -214,6 +214,20 @@ class SchemaAdapter(Protocol):
         ...
 
 
+@runtime_checkable
+class CountingAdapter(Protocol):
+    """Extends an Adapter whose backend counts the tokens of a request without answering it."""
+
+    def count_request(self, request: BackendRequest) -> BackendRequest | None:
+        """Returns the request that asks how many tokens one that `encode` made has; None: this backend has no counter.
+        A backend that refuses it with 404, 405 or 501 has none either."""
+        ...
+
+    def decode_count(self, body: bytes) -> int:
+        """Returns the number in the answer. Raises BackendProtocolError for a body without one."""
+        ...
+
+
 class ListingAdapter(Protocol):
     """Extends an Adapter whose backend lists its models.
 
