@@ -390,6 +390,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.SNOWFLAKE,
         choice_fields="drop",
+        finish_reason="optional",
     ),
     # Servers with the templates of the models, as vLLM; each has a field for reasoning of its own.
     "lm-studio": Profile(
