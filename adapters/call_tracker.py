@@ -5,7 +5,8 @@ or never. The tracker therefore trusts neither field alone: a delta belongs to t
 has identified so far. A name begins another call when the identified call already has a different name, or when it
 stands in front of new arguments and the existing arguments are complete.
 
-A call starts when its name and id are known. If the id does not arrive with the delta after the name, it is derived.
+A call starts when its name and id are known. If the id does not arrive with the delta after the name, it is derived
+(`adapters.call_ids`).
 All calls end with the response, because arguments that parse may still be the beginning of longer ones.
 """
 
@@ -14,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from adapters.call_ids import CallIds
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
@@ -95,12 +97,10 @@ class CallTracker:
     conversation."""
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
+        self._ids = CallIds(seed)
         self._calls: list[_Call] = []
         self._by_key: dict[Key, _Call] = {}
         self._by_id: dict[str, _Call] = {}
-        # Maps each stem to the first and the end of a range of used numbers.
-        self._taken: dict[str, tuple[int, int]] = {}
 
     def feed(self, entries: Json, *, whole: bool = False) -> list[Event]:
         """Return the events of a `tool_calls` array. With `whole`, its entries are complete calls, numbered by
@@ -143,10 +143,12 @@ class CallTracker:
     def _feed(self, piece: _Piece) -> Iterator[Event]:
         call = self._find(piece)
         if call is None:
-            call, renamed = self._open(piece)
-            yield from renamed
-        elif piece.id is not None and call.id is None and not call.started:
-            call.id = call.sent_id = piece.id
+            call = _Call(len(self._calls))
+            self._calls.append(call)
+        if piece.id is not None and call.id is None and not call.started:
+            call.sent_id = piece.id
+            call.id, told = self._ids.take(piece.id, call.index)
+            yield from told
         if piece.key is not None:
             self._by_key[piece.key] = call
         if piece.id is not None:
@@ -180,38 +182,17 @@ class CallTracker:
             return self._by_key.get(key)
         return self._calls[-1] if self._calls else None
 
-    def _open(self, piece: _Piece) -> tuple[_Call, list[Event]]:
-        call = _Call(len(self._calls))
-        self._calls.append(call)
-        call.id = call.sent_id = piece.id
-        if piece.id is None or piece.id not in self._by_id:
-            return call, []
-        call.id = self._derive(piece.id, call)
-        return call, [_notice("changed", "CALL_ID_RENAMED", "two calls of the response had the same id", call.id)]
-
     def _flush(self, call: _Call) -> Iterator[Event]:
         if not call.started:
             call.started = True
             if call.id is None:
-                call.id = self._derive("call", call)
-                yield _notice("added", "CALL_ID_ADDED", "the backend gave a call no id", call.id)
+                call.id, told = self._ids.take(None, call.index)
+                yield from told
             yield ToolCallStart(call.index, call.id, call.name, extra=call.extra or EMPTY)
         text = "".join(call.pieces[call.sent :])
         call.sent = len(call.pieces)
         if text:
             yield ToolCallDelta(call.index, text)
-
-    def _derive(self, stem: str, call: _Call) -> str:
-        """Derive an id that is the same for the same response at the same position of a conversation."""
-        begin, end = self._taken.get(stem, (0, 0))
-        number = first = call.index
-        if begin <= number < end:
-            number, first = end, begin
-        while (derived := f"{stem}_{self._seed}_{number}") in self._by_id:
-            number += 1
-        self._taken[stem] = (first, number + 1)
-        self._by_id[derived] = call
-        return derived
 
 
 def _begins(piece: _Piece, call: _Call) -> bool:
@@ -259,5 +240,5 @@ def _rest(entry: dict[str, Json], kind: Kind, body: JsonObject) -> JsonObject:
     return rest or EMPTY
 
 
-def _notice(action: Action, rule: str, detail: str, tool_call_id: str | None = None) -> Notice:
-    return Notice("backend", action, rule, detail, tool_call_id=tool_call_id, level="warning")
+def _notice(action: Action, rule: str, detail: str) -> Notice:
+    return Notice("backend", action, rule, detail, level="warning")

@@ -1,7 +1,43 @@
-"""Reads a number of tokens as backends write it."""
+"""Reads a number of tokens as backends write it, and asks for one."""
 
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from gateway.adapter import BackendRequest
 from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError
 from gateway.core.events import MOST_TOKENS
+from gateway.framing.json_text import NotJson, decode_json, encode_json
+
+_ACCEPTS: Final = ("application/json",)
+
+
+def count_request(request: BackendRequest, path: str, body: Mapping[str, Json]) -> BackendRequest:
+    """Return the request that asks a counter at this path, with the headers of the one whose tokens are counted."""
+    headers = {**request.headers, "accept": _ACCEPTS[0]}
+    return BackendRequest(path, headers, encode_json(dict(body)).encode(), _ACCEPTS)
+
+
+def counted_fields(body: bytes, names: Collection[str] | None = None) -> dict[str, Json]:
+    """Return the fields of a body that a counter takes: those with these names, or all."""
+    document = decode_json(body)
+    fields = document if isinstance(document, dict) else {}
+    return {name: value for name, value in fields.items() if names is None or name in names}
+
+
+def reported_count(body: bytes, *path: str) -> int:
+    """Return the count at a path of names in the answer of a counter. Raises BackendProtocolError for a body that is
+    not JSON, or that has none there."""
+    try:
+        found = decode_json(body, lenient=True)
+    except NotJson as error:
+        raise BackendProtocolError("The backend's count of tokens is not JSON.") from error
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    count = token_count(found)
+    if count is None:
+        raise BackendProtocolError(f"The backend's count of tokens has no {'.'.join(path)}.")
+    return count
 
 
 def token_count(value: Json) -> int | None:

@@ -14,6 +14,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.profiles import Alphabet
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import NO_RULES, ToolRules
 
@@ -47,6 +48,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
     - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
+    - `call_id`: the ids of calls that the provider accepts, where no profile says it: others are replaced by derived
+      ones, and restored in the response.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
@@ -71,6 +74,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     request_rules: bool = False
     native: bool = False
     tool_rules: ToolRules = NO_RULES
+    call_id: Alphabet = Alphabet()
     state: StateRule | None = None
     event_fields: EventFields = {}
 
@@ -207,6 +211,20 @@ class SchemaAdapter(Protocol):
 
     def field_places(self, conversation: Conversation, policy: Policy) -> tuple[FieldPlace, ...]:
         """Returns every field of the message for a prepared conversation. Raises InvalidRequest like `encode`."""
+        ...
+
+
+@runtime_checkable
+class CountingAdapter(Protocol):
+    """Extends an Adapter whose backend counts the tokens of a request without answering it."""
+
+    def count_request(self, request: BackendRequest) -> BackendRequest | None:
+        """Returns the request that asks how many tokens one that `encode` made has; None: this backend has no counter.
+        A backend that refuses it with 404, 405 or 501 has none either."""
+        ...
+
+    def decode_count(self, body: bytes) -> int:
+        """Returns the number in the answer. Raises BackendProtocolError for a body without one."""
         ...
 
 

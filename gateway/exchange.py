@@ -128,7 +128,9 @@ class Exchange:
         if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
             prepared, fitted = fit_tools(prepared, rules)
             noticed += fitted
-        self.profiled = apply_profile(prepared, policy.profile, result_media=capabilities.result_media)
+        self.profiled = apply_profile(
+            prepared, policy.profile, result_media=capabilities.result_media, call_id=capabilities.call_id
+        )
         self.conversation = self.profiled.conversation
         # A backend that receives every field receives every part.
         if not passes:
@@ -209,7 +211,7 @@ class Exchange:
             # Of an HTML page, or an object without a message, the beginning says most.
             shown = body[:SHOWN_BODY].decode("utf-8", "replace")
             error.words = error.words or shown
-            if error.code == "model_not_found" and not names_model(shown, self.conversation.model):
+            if error.code == "model_not_found" and not names_model(f"{shown} {error.words}", self.conversation.model):
                 error = unknown_url(self.request.path, error.words)
             raise self._explained(error)
         self._check_media_type(headers)

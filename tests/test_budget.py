@@ -28,6 +28,7 @@ from gateway.adapter import Adapter
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
+from gateway.core.tokens import prompt_sample
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
@@ -139,6 +140,12 @@ def history_cost(messages: int) -> float:
     return calls(lambda: Exchange(NATIVE, decode(body), POLICY, label=LABEL)) / messages
 
 
+def sample_cost(messages: int) -> float:
+    """What the estimate of a prompt's tokens reads of a history whose backend may count none, per message."""
+    conversation = decode(payload.request("m", stream=False, messages=messages))
+    return calls(lambda: prompt_sample(conversation)) / messages
+
+
 def identity_cost(messages: int) -> float:
     """Calls for each message of a history that is looked up because a summary may stand for its beginning."""
     conversation = decode(payload.request("m", stream=False, messages=messages))
@@ -206,6 +213,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),
     "text argument chunk": lambda: chunk_cost(TEXT, payload.written_call, 1, TOOLED),
     "message": lambda: history_cost(400),
+    "message whose tokens are sampled": lambda: sample_cost(400),
     "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
     "request that is listed": listed_cost,

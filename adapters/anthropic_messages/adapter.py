@@ -11,10 +11,12 @@ from adapters.anthropic_messages.encode import encode_request
 from adapters.anthropic_messages.event_fields import EVENT_FIELDS
 from adapters.anthropic_messages.failure import decode_failure
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from adapters.token_count import count_request, counted_fields, reported_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
+from gateway.core.profiles import Alphabet
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
@@ -22,6 +24,16 @@ from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
+# "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
+_CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
+# The fields of the API's `count_tokens`, also those in beta; it refuses others (anthropic-sdk-python,
+# MessageCountTokensParams).
+COUNTED: Final = frozenset(
+    {
+        *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format"),
+        *("cache_control", "context_management", "mcp_servers", "speed"),
+    }
+)
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -51,6 +63,7 @@ class AnthropicMessagesAdapter:
             blank_stops=False,
             native=True,
             tool_rules=ToolRules(root="object", names="unique", most_strict=20),
+            call_id=_CALL_ID,
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )
         self._options = options
@@ -73,12 +86,24 @@ class AnthropicMessagesAdapter:
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        own_client = conversation.dialect == DIALECT
-        return MessagesDecoder(self._max_event, own_client=own_client, keeps_state=conversation.keeps is not None)
+        return MessagesDecoder(
+            self._max_event,
+            seed=len(conversation.turns),
+            own_client=conversation.dialect == DIALECT,
+            keeps_state=conversation.keeps is not None,
+        )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
+
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Return the request for `count_tokens` of the API, with the fields that it takes."""
+        return count_request(request, f"{self._options.path}/count_tokens", counted_fields(request.body, COUNTED))
+
+    def decode_count(self, body: bytes) -> int:
+        """Return `input_tokens`. Raises BackendProtocolError."""
+        return reported_count(body, "input_tokens")
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the ids in the models list. Raises BackendProtocolError."""

@@ -114,21 +114,21 @@ class RedactedThinkingBlock:
 class CallBlock:
     """A call of a client's tool. Its input arrives as pieces of JSON, or whole where the response is not streamed.
 
-    `id` is that of the call; `grown` is set when a piece has arrived.
+    `id` is that of the call, which the reader sets; `grown` is set when a piece has arrived.
     """
 
     grows_by: frozenset[str] = frozenset({"input_json_delta"})
 
     def __init__(self, index: int, opened: JsonObject) -> None:
-        self.id = text_of(opened, "id")
+        self.id = ""
         self.grown = False
         self._index = index
         self._opened = opened
 
     def start(self) -> list[Event]:
         name = text_of(self._opened, "name")
-        if not (self.id and name):
-            message = "The backend sent a tool call without an id or without the name of a function."
+        if not name:
+            message = "The backend sent a tool call without the name of a function."
             raise BackendProtocolError(message, code="upstream_invalid_tool_call")
         return [ToolCallStart(self._index, self.id, name)]
 

@@ -24,6 +24,7 @@ from adapters.anthropic_messages.delta_fast_path import PieceEvent, TextPiece, T
 from adapters.anthropic_messages.failure import reported_failure
 from adapters.anthropic_messages.finish import decode_finish
 from adapters.anthropic_messages.usage import TokenCounts
+from adapters.call_ids import CallIds
 from adapters.openai_errors import minimax_failure
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError, BackendTruncated
@@ -55,11 +56,12 @@ class MessageReader:
     """Reads one response. `empty` is true until the message has started, `finished` is true once it has stopped.
 
     A client of the same API (`own_client`) receives each event as it was written, but for the pieces of content that
-    the events of the core hold; for any other client a Notice reports what these do not express. With `keeps_state`,
+    the events of the core hold; for any other client a Notice reports what these do not express. `seed` as in
+    CallIds. With `keeps_state`,
     the state of each piece of reasoning is reported where that piece ends.
     """
 
-    def __init__(self, own_client: bool, *, keeps_state: bool = False) -> None:
+    def __init__(self, own_client: bool, *, seed: int = 0, keeps_state: bool = False) -> None:
         self.empty = True
         self.finished = False
         self._own_client = own_client
@@ -69,7 +71,7 @@ class MessageReader:
         self._begun: set[int] = set()
         # The start of the first block, which waits for its content: until then a failure can still be a status.
         self._opening: list[Event] = []
-        self._call_ids: set[str] = set()
+        self._call_ids = CallIds(seed)
         self._states: list[ReasoningEnd] = []
         self._reason = ""
         self._sequence: Json = None
@@ -225,14 +227,13 @@ class MessageReader:
             raise invalid_event("a content block has no type")
         self._begun.add(index)
         block = self._open[index] = open_block(index, opened)
+        told: tuple[Notice, ...] = ()
         if isinstance(block, CallBlock):
-            if block.id in self._call_ids:
-                raise invalid_event("two calls have the same id")
-            self._call_ids.add(block.id)
+            block.id, told = self._call_ids.take(opened.get("id"), index)
         if not self._own_client:
-            return [*self._unknown_content(opened), *block.start()]
+            return [*self._unknown_content(opened), *told, *block.start()]
         if isinstance(block, CallBlock):
-            return [_own_call(start, opened, event) for start in block.start()]
+            return [*told, *[_own_call(start, opened, event) for start in block.start()]]
         opening: Event = PassthroughFields("event", {**event, "content_block": emptied(opened)})
         content = block.start()
         waits = isinstance(block, TextBlock | ThinkingBlock) and not content and event is not _WHOLE_START

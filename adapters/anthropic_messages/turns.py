@@ -4,8 +4,6 @@ What the API refuses is left out or changed with a Notice. Sources: Anthropic, A
 extended thinking; the errors that the API returns.
 """
 
-import hashlib
-import re
 from collections.abc import Iterator
 from typing import Final, assert_never
 
@@ -34,7 +32,6 @@ from gateway.dialects.anthropic_messages.messages import MessageMerger, content_
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
-_CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})
 
@@ -144,11 +141,7 @@ class _Fitter(msgspec.Struct):
         if read_object(block.arguments) is None:
             detail = "arguments that are not a JSON object are sent as text inside an object"
             self.notices.append(_notice("changed", "ARGUMENTS_AS_TEXT", detail, turn, block.id, "warning"))
-        call_id = _fitting_id(block.id)
-        if call_id != block.id:
-            detail = f"a tool call id with characters that the API refuses is sent as {call_id}"
-            self.notices.append(_notice("changed", "CALL_ID_RENAMED", detail, turn, block.id))
-        return ToolCall(call_id, block.name, block.arguments, _kept(block.extra))
+        return ToolCall(block.id, block.name, block.arguments, _kept(block.extra))
 
     def _result(self, block: ToolResult, turn: Turn, item: int) -> ToolResult:
         parts: list[Text | Image | File] = []
@@ -159,7 +152,7 @@ class _Fitter(msgspec.Struct):
                 parts.append(self._image(part, turn, self.conversation.paths.result_part, item, inner))
             else:
                 parts.append(part)
-        return ToolResult(_fitting_id(block.call_id), tuple(parts), block.is_error)
+        return ToolResult(block.call_id, tuple(parts), block.is_error)
 
 
 def _with_state(turn: Turn) -> Turn:
@@ -174,13 +167,6 @@ def _with_state(turn: Turn) -> Turn:
     # Some clients keep the same reasoning in two fields.
     others = [block for block in turn.blocks if not (type(block) is Reasoning and block.text == text)]
     return turn.changed(signed, *others)
-
-
-def _fitting_id(call_id: str) -> str:
-    """Return an id that the API accepts; a call and its result keep the same one."""
-    if _CALL_ID.fullmatch(call_id):
-        return call_id
-    return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _kept(extra: JsonObject) -> JsonObject:

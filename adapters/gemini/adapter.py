@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import ClassVar, Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -11,6 +11,7 @@ from adapters.gemini.decoder import GeminiDecoder
 from adapters.gemini.encode import encode_body
 from adapters.gemini.event_fields import EVENT_FIELDS
 from adapters.gemini.failure import decode_failure
+from adapters.token_count import count_request, counted_fields, reported_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -72,7 +73,10 @@ class GeminiAdapter:
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the client's request with the prepared turns; the backend's model name stands in the path."""
-        body, notices = encode_body(conversation, self._options.thinking)
+        # The body names no model: its base decides what the body may say.
+        base = policy.base_model
+        asked = conversation if base is None else msgspec.structs.replace(conversation, model=base)
+        body, notices = encode_body(asked, self._options.thinking)
         model = quote(conversation.model.removeprefix(_PREFIX), safe="/:")
         return BackendRequest(
             f"/models/{model}:{_VERBS[conversation.stream]}", _HEADERS[conversation.stream], body, _ACCEPTS, notices
@@ -86,6 +90,17 @@ class GeminiAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
+
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Return the request for `countTokens` of the API, which takes a whole request with the name of its model
+        (Google, "Counting tokens")."""
+        path = request.path.rpartition(":")[0]
+        asked = {**counted_fields(request.body), "model": unquote(path.removeprefix("/"))}
+        return count_request(request, f"{path}:countTokens", {"generateContentRequest": asked})
+
+    def decode_count(self, body: bytes) -> int:
+        """Return `totalTokens`. Raises BackendProtocolError."""
+        return reported_count(body, "totalTokens")
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the names in the models list. Raises BackendProtocolError."""

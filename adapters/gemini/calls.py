@@ -1,9 +1,10 @@
 """Converts the function calls of a response into events: whole ones, and those whose arguments come in pieces."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from adapters.call_ids import CallIds
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
@@ -12,8 +13,6 @@ from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.own_chunk import own_call
 from gateway.dialects.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
 from gateway.dialects.gemini.parts import state_of
-
-_DERIVED_ID: Final = "call_{seed}_{index}"
 
 
 class _GrowingCall(NamedTuple):
@@ -26,14 +25,14 @@ class _GrowingCall(NamedTuple):
 class CallReader:
     """Reads the calls of one response; `count` of them have begun, and `pieces` wait or have waited for the rest.
 
-    `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
-    dialect, so that a call keeps the fields that the backend wrote.
+    `seed` as in CallIds. `passes`: the client speaks this dialect, so that a call keeps the fields that the backend
+    wrote, and stays without an id.
     """
 
     def __init__(self, seed: int, *, passes: bool) -> None:
         self.count = 0
         self.pieces = 0
-        self._seed = seed
+        self._ids = CallIds(seed, optional=True)
         self._passes = passes
         self._growing: _GrowingCall | None = None
 
@@ -61,29 +60,32 @@ class CallReader:
         arguments = call.get("args")
         if arguments is not None and not isinstance(arguments, dict):
             raise invalid_event("args is not an object")
-        start = self._start(call, {**state_of(part), DIALECT: own_call(part)} if self._passes else state_of(part))
+        extra = {**state_of(part), DIALECT: own_call(part)} if self._passes else state_of(part)
+        start = self._start(call, extra, events)
         text = msgspec.json.encode(arguments or {}).decode()
-        events += (start, ToolCallDelta(start.index, text), ToolCallEnd(start.index))
+        events += (ToolCallDelta(start.index, text), ToolCallEnd(start.index))
 
-    def _start(self, call: JsonObject, extra: JsonObject) -> ToolCallStart:
-        name, identity = call.get("name"), call.get("id")
+    def _start(self, call: JsonObject, extra: JsonObject, events: list[Event]) -> ToolCallStart:
+        name = call.get("name")
         if not isinstance(name, str) or not name:
             raise InvalidToolCall("The backend sent a call without the name of a function.")
         index = self.count
         self.count += 1
-        if not isinstance(identity, str) or not identity:
-            identity = _DERIVED_ID.format(seed=self._seed, index=index)
-        return ToolCallStart(index, identity, name, extra=extra)
+        call_id, told = self._ids.take(call.get("id"), index)
+        if call.get("id") or not self._passes:
+            events += told
+        start = ToolCallStart(index, call_id, name, extra=extra)
+        events.append(start)
+        return start
 
     def _piece(self, call: JsonObject, part: JsonObject, events: list[Event]) -> None:
         """Add a piece to the call that has begun. Each further piece has no name, or the same."""
         growing, extra = self._growing, state_of(part)
         self.pieces += 1
         if growing is None:
-            start = self._start(call, extra)
+            start = self._start(call, extra, events)
             growing, extra = _GrowingCall(start, PartialArguments()), EMPTY
             self._growing = growing
-            events.append(start)
         elif call.get("name") not in (None, "", growing.start.name):
             raise InvalidToolCall("The backend began a tool call inside another one.")
         try:

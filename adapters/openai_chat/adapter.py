@@ -1,7 +1,7 @@
 """Serves any backend with an OpenAI-compatible `/chat/completions`, including provider-specific fields."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -10,6 +10,7 @@ from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.encode import encode_body
 from adapters.openai_chat.event_fields import EVENT_FIELDS
 from adapters.openai_chat.failure import decode_failure
+from adapters.token_count import count_request, counted_fields, reported_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -25,10 +26,33 @@ _HEADERS: Final = {
 }
 
 
+CounterName: TypeAlias = Literal["llama_cpp", "vllm", "kimi"]
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """Where a server counts the tokens of a request: a path below base_url, in which `{path}` is that of the requests
+    themselves, and the names that lead to the number in its answer."""
+
+    path: str
+    count: tuple[str, ...]
+
+
+# The API itself has no counter. (llama.cpp, tools/server, README; vLLM, TokenizeChatRequest, at the root of the server;
+# Moonshot AI, "Estimate tokens".)
+COUNTERS: Final[Mapping[CounterName, Counter]] = {
+    "llama_cpp": Counter("{path}/input_tokens", ("input_tokens",)),
+    "vllm": Counter("/../tokenize", ("count",)),
+    "kimi": Counter("/tokenizers/estimate-token-count", ("data", "total_tokens")),
+}
+_COUNTED: Final = frozenset({"model", "messages", "tools", "chat_template_kwargs"})
+
+
 class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The adapter's keys in a backend entry. `path` is joined to the entry's base_url."""
+    """The adapter's keys in a backend entry. `path` is joined to the entry's base_url. `counter`: how the backend
+    counts the tokens of a request; None: it does not."""
 
     path: str = "/chat/completions"
+    counter: CounterName | None = None
 
 
 class OpenAIChatAdapter:
@@ -52,6 +76,7 @@ class OpenAIChatAdapter:
 
     def __init__(self, options: OpenAIChatOptions, max_event: int) -> None:
         self._path = options.path
+        self._counter = None if options.counter is None else COUNTERS[options.counter]
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
@@ -74,6 +99,18 @@ class OpenAIChatAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
+
+    def count_request(self, request: BackendRequest) -> BackendRequest | None:
+        """Return the request to the counter that the entry names, with the fields that all of them take."""
+        if self._counter is None:
+            return None
+        path = self._counter.path.format(path=request.path)
+        return count_request(request, path, counted_fields(request.body, _COUNTED))
+
+    def decode_count(self, body: bytes) -> int:
+        """Return the number in the answer of this counter. Raises BackendProtocolError."""
+        assert self._counter is not None, "nothing else was asked"
+        return reported_count(body, *self._counter.count)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the ids in the models list. Raises BackendProtocolError."""

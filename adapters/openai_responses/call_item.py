@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
+from adapters.call_ids import CallIds
 from adapters.openai_responses.failure import invalid_call
 from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS
 from gateway.dialects.openai_responses.custom_input import INPUT
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames
@@ -23,24 +23,6 @@ CALL_INPUT: Final = "input"
 _KNOWN: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
 _INCOMPLETE: Final[JsonObject] = {"status": "incomplete"}
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class CallIds:
-    """Gives every call of a response an id of its own. `seed` makes derived ids differ from those of earlier responses
-    in a conversation."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._taken: set[str] = set()
-
-    def take(self, call_id: str, index: int) -> str:
-        """Return the backend's id, or another one where it is empty or that of another call."""
-        number = index
-        while not call_id or call_id in self._taken:
-            call_id = f"call_{self._seed}_{number}"
-            number += 1
-        self._taken.add(call_id)
-        return call_id
 
 
 class CallItem:
@@ -74,11 +56,8 @@ class CallItem:
         if self._started or not isinstance(name, str) or not name:
             return
         self._started = True
-        sent_id = item.get("call_id") or item.get("id")
-        call_id = self._ids.take(sent_id if isinstance(sent_id, str) else "", self._index)
-        if call_id != sent_id:
-            detail = "a call's id was missing or already used"
-            yield Notice("backend", "changed", "CALL_ID_MADE", detail, tool_call_id=call_id, level="warning")
+        call_id, told = self._ids.take(item.get("call_id"), self._index)
+        yield from told
         self._begun = self._unknown(item)
         extra, notices = self._passthrough.extra(self._begun)
         yield from notices

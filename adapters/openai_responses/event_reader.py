@@ -6,7 +6,8 @@ Source: OpenAI, API reference, `POST /v1/responses` and its streaming events.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapters.openai_responses.call_item import CallIds, CallItem
+from adapters.call_ids import CallIds
+from adapters.openai_responses.call_item import CallItem
 from adapters.openai_responses.failure import invalid_call, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent

@@ -45,6 +45,7 @@ class ProtoAdapter:
         self._path = _path(options, method.path)
         self._options = options
         self._response = message_class(method.response)
+        self._unchecked = method.unchecked_texts
         self._one_message = not method.streams_responses and not self._carrier.one
         self._max_event = max_event
 
@@ -81,6 +82,7 @@ class ProtoAdapter:
             self._max_event,
             ends=self._options.ends,
             one_message=self._one_message,
+            unchecked=self._unchecked,
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

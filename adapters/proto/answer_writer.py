@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from adapters.call_tracker import CallTracker
+from adapters.proto.json_places import DocumentReader
 from adapters.proto.openai_json import OpenAIChunks
 from adapters.proto.token_counts import Counts, CountsMode
 from adapters.text.call_filter import CallFilter
@@ -48,7 +49,8 @@ class AnswerWriter:
 
     `call_filter` finds the calls and thoughts that the text may hold; None: the text is only text. `touched`: a rule
     has found something in the message that is being read. `empty`: no rule has found anything yet. `progress` counts
-    what was found. `stopped`: the response ended on purpose before the backend's end.
+    what was found. `stopped`: the response ended on purpose before the backend's end. `over`: what later messages say
+    is no part of the response.
     """
 
     def __init__(self, call_filter: CallFilter | None, facts: AnswerFacts) -> None:
@@ -58,6 +60,7 @@ class AnswerWriter:
         self.progress = 0
         self.stopped = False
         self.finished = False
+        self.over = False
         self.id: str | None = None
         self.model: str | None = None
         self._call_filter = call_filter
@@ -69,6 +72,7 @@ class AnswerWriter:
         self._spoken = False
         self._totals: dict[object, str] = {}
         self._characters: dict[object, codecs.IncrementalDecoder] = {}
+        self._documents: dict[object, DocumentReader] = {}
         self._reason: tuple[Reason, str] | None = None
         self._thought: ReasoningEnd | None = None
         self._stopped_by = ""
@@ -88,7 +92,7 @@ class AnswerWriter:
 
     def text(self, text: str) -> None:
         """Add a piece of the text. Raises BackendError for an invalid call in it."""
-        if not text or (self.finished and self._late()):
+        if not text or (self.over and self._late()):
             return
         self._touch()
         if self._thought is not None:
@@ -129,6 +133,20 @@ class AnswerWriter:
             self.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
         return text
 
+    def document(self, key: object, value: str | bytes) -> Json:
+        """Return the JSON document in a field. A character may be split over two documents with the same key; half of
+        one is mended, with a notice. Raises BackendProtocolError."""
+        reader = self._documents.get(key) or self._documents.setdefault(key, DocumentReader())
+        notices: list[Event] = []
+        document = reader.read(value, notices)
+        self._add_each(notices)
+        return document
+
+    def _add_each(self, notices: list[Event]) -> None:
+        for notice in notices:
+            if isinstance(notice, Notice):
+                self.add_once(notice)
+
     def opaque(self, state: str) -> None:
         """Add state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
         depend on how the bytes were cut."""
@@ -164,10 +182,15 @@ class AnswerWriter:
     def finish(self, reason: Reason, raw: str) -> None:
         """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
         self._touch()
-        if self.finished:
+        if self.finished or (self.over and self._reason != (reason, raw)):
             self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
         if self._reason is None:
             self._reason = (reason, raw)
+
+    def other_choice(self) -> None:
+        """Report a choice beside the first one, which is no part of the response."""
+        self.touched = True
+        self.note_once("dropped", "OTHER_CHOICE", "a choice that was not requested")
 
     def stopped_at(self, stop: str) -> None:
         """Record the stop sequence that was met."""
@@ -238,6 +261,10 @@ class AnswerWriter:
         self._release()
         if any(decoder.getstate()[0] for decoder in self._characters.values()):
             self.note_once("dropped", "TAIL_BROKEN", "the response ended in the middle of a character")
+        for reader in self._documents.values():
+            halves: list[Event] = []
+            reader.end(halves)
+            self._add_each(halves)
         if self._call_filter is None:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:
@@ -247,7 +274,7 @@ class AnswerWriter:
         if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)
         self.events.append(Finish(reason, raw, self._own_stop))
-        self.finished = True
+        self.finished = self.over = True
 
     @property
     def _own_stop(self) -> str | None:
@@ -263,7 +290,7 @@ class AnswerWriter:
 
     def _late(self) -> bool:
         """Whether the response is over; whatever comes then is dropped with a notice."""
-        if not self.finished:
+        if not self.over:
             self._touch()
             return False
         self.touched = True

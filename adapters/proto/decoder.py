@@ -12,7 +12,7 @@ from adapters.proto.frames import Frame
 from adapters.proto.read_rules import Rules
 from adapters.proto.rpc_status import grpc_error
 from adapters.proto.unknown_values import unknown_values
-from adapters.protobuf_values.utf8_repair import repair_texts
+from adapters.protobuf_values.utf8_repair import Unsearchable, repair_texts, with_utf8
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
@@ -22,7 +22,8 @@ _SEARCHED: Final = 64
 
 
 class ProtoDecoder:
-    """Decodes one response. `one_message`: the method returns a single message. `ends` is that of the options."""
+    """Decodes one response. `one_message`: the method returns a single message. `ends` is that of the options.
+    `unchecked`: the runtime takes texts that are not UTF-8."""
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class ProtoDecoder:
         *,
         ends: str,
         one_message: bool,
+        unchecked: bool,
     ) -> None:
         self.done = False
         self._carrier = carrier
@@ -45,7 +47,10 @@ class ProtoDecoder:
         self._arguments = arguments
         self._ends = ends
         self._one_message = one_message
+        self._unchecked = unchecked
         self._messages = 0
+        # Whether a message had only fields that the schema lacks, and whether one had another.
+        self._strange = self._known = False
 
     @property
     def progress(self) -> int:
@@ -103,8 +108,10 @@ class ProtoDecoder:
             self._broken_tail(error)
         if self._writer.finished:
             return
-        if self._writer.empty and (self._carrier.one or not self._messages):
-            raise _hollow()
+        if self._writer.empty:
+            self._check_type()
+            if self._carrier.one or not self._messages:
+                raise _hollow()
         if self._carrier.reports_status:
             raise BackendTruncated("The backend's response ended without a status.")
         if self._ends != "close":
@@ -142,6 +149,7 @@ class ProtoDecoder:
         """Handle the carrier's own end, which confirms a response that is complete."""
         writer = self._writer
         if writer.empty:
+            self._check_type()
             raise _hollow()
         if not writer.finished:
             if not writer.told_end and self._ends == "finish":
@@ -161,29 +169,56 @@ class ProtoDecoder:
             self._search(message)
         if writer.stopped:
             self.done = True
-        elif writer.told_end and not self._carrier.reports_status and not writer.finished:
-            writer.complete()
+        elif writer.told_end:
+            writer.over = True
+            if not self._carrier.reports_status:
+                writer.complete()
 
     def _parsed(self, payload: bytes) -> Any:
         """Return the message. Bytes of a text that are not UTF-8 become U+FFFD, with a notice. (Any: its class exists
         only at run time.)"""
+        if self._unchecked and not payload.isascii():
+            payload = self._checked(payload)
         try:
             return self._response.FromString(payload)
         except (DecodeError, ValueError, RecursionError) as error:
             repaired = repair_texts(payload, self._response)
             if repaired is None:
-                message = "The backend sent an event that is not the protobuf message of the schema."
-                raise BackendProtocolError(message, notices=(malformed_event(payload),)) from error
-        self._writer.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
+                raise _unreadable(payload) from error
+        self._note_mended()
         return self._parsed(repaired)
 
+    def _checked(self, payload: bytes) -> bytes:
+        """Return the message with texts that are UTF-8. The runtime checks those of proto3 itself."""
+        try:
+            checked = with_utf8(payload, self._response)
+        except Unsearchable as error:
+            raise _unreadable(payload) from error
+        if checked is not payload:
+            self._note_mended()
+        return checked
+
+    def _note_mended(self) -> None:
+        self._writer.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
+
     def _search(self, message: Any) -> None:
-        found = unknown_values(message)
-        if found and self._writer.empty and not message.ListFields():
-            raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
+        known, found = bool(message.ListFields()), unknown_values(message)
+        self._known |= known
+        self._strange |= bool(found) and not known
         for notice in found:
             self._writer.add_once(notice)
+
+    def _check_type(self) -> None:
+        """Judge a response of which nothing was read. A newer version may send messages that the schema lacks before
+        others; messages of another type have none but such."""
+        if self._strange and not self._known:
+            raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
 
 
 def _hollow() -> BackendTruncated:
     return BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
+
+
+def _unreadable(payload: bytes) -> BackendProtocolError:
+    message = "The backend sent an event that is not the protobuf message of the schema."
+    return BackendProtocolError(message, notices=(malformed_event(payload),))

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from adapters.json_body import EventJson
 from adapters.proto.field_getters import Condition, Getter, Leaves, Place
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import Conditions
@@ -11,6 +12,7 @@ from adapters.text.paths import look_up
 from adapters.text.paths import parse_path as parse_json_path
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 
@@ -22,14 +24,42 @@ class JsonDocument:
 DOCUMENT: Final = JsonDocument()
 
 
+class DocumentReader:
+    """Reads the documents that one rule finds in the messages of a response, in order. Half a character at the end of a
+    text is joined with that at the beginning of the next document."""
+
+    def __init__(self) -> None:
+        self._json = EventJson()
+
+    def read(self, value: str | bytes, events: list[Event]) -> Json:
+        """Return the document in a field; add a notice if its text was mended. Raises BackendProtocolError."""
+        data = _bytes(value)
+        try:
+            return self._json.read(data, events)
+        except BackendProtocolError as error:
+            raise _not_json(data) from error
+
+    def end(self, events: list[Event]) -> None:
+        """Add the notice for half a character that nothing will follow."""
+        self._json.end(events)
+
+
 def read_document(value: str | bytes) -> Json:
-    """Return the JSON of a field. Raises BackendProtocolError for anything else."""
-    data = value.encode() if isinstance(value, str) else value
+    """Return the JSON of a field, with U+FFFD for half a character. Raises BackendProtocolError for anything else."""
+    data = _bytes(value)
     try:
         return decode_json(data, lenient=True)
     except NotJson as error:
-        message = "The backend sent a field that is not JSON, which the mapping expects there."
-        raise BackendProtocolError(message, notices=(malformed_event(data),)) from error
+        raise _not_json(data) from error
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _not_json(data: bytes) -> BackendProtocolError:
+    message = "The backend sent a field that is not JSON, which the mapping expects there."
+    return BackendProtocolError(message, notices=(malformed_event(data),))
 
 
 def find_in_document(written: str, place: str, leaves: Leaves | None = None) -> Place:

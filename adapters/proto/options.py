@@ -55,13 +55,15 @@ class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where token counts stand, and how those of several messages combine."""
+    """Where token counts stand, and how those of several messages combine. `answer` in place of `completion`: the
+    backend counts the reasoning apart."""
 
     prompt: Path | None = None
     completion: Path | None = None
     total: Path | None = None
     reasoning: Path | None = None
     cached: Path | None = None
+    answer: Path | None = None
     mode: CountsMode = "last"
 
 
@@ -98,6 +100,7 @@ class StateName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ReadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule for every message of the response, or for every item of the repeated field `each` (with `rules`: for
     these rules in order). It applies where all conditions of `when` hold. `mode` is that of the text and reasoning.
+    `choice` is the number of a choice, of which the rule reads the first, 0.
     The other keys read the message or the item, or the JSON document in its field `json`, which with `openai` is a
     chunk or a whole response of OpenAI's chat completions. `hidden`: while it is true, the text is no part of the
     response. `stopped_by`: the stop sequence that was met."""
@@ -105,6 +108,7 @@ class ReadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     each: str | None = None
     rules: tuple["ReadRule", ...] = ()
     when: Conditions = {}
+    choice: Path | None = None
     json: str | None = None
     openai: bool = False
     text: Path | None = None

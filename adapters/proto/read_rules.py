@@ -13,7 +13,7 @@ from adapters.proto.json_places import DOCUMENT, read_document
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageRule
 from adapters.proto.places import Kind, conditions, find_items, find_place, single_message
-from adapters.proto.readers import Reader, read_all, read_each, read_if, read_if_there, read_inside
+from adapters.proto.readers import Reader, read_all, read_each, read_first_choice, read_if, read_if_there, read_inside
 from adapters.proto.text_rule import TEXT, compile_texts
 from adapters.proto.token_counts import COUNTS, Counts
 from adapters.text.failure import reported_failure
@@ -78,8 +78,13 @@ class _Compiler:
             raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
         if rule.json is None:
             return _error(rule.error, kind, f"{place}.error")
-        document, judge = _document(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
-        return lambda message: None if (found := document(message)) is None else judge(found)
+        get, judge = _json_field(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
+
+        def judge_document(message: Any) -> BackendError | None:
+            document = read_document(written) if (written := get(message)) else None
+            return None if document is None else judge(document)
+
+        return judge_document
 
     def rule(self, rule: ReadRule, kind: Kind, place: str, nested: bool = False) -> Reader:
         """Compile one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
@@ -90,16 +95,19 @@ class _Compiler:
         if rule.each is not None:
             items, kind = find_items(rule.each, kind, f"{place}.each")
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
+        choice = None if rule.choice is None else find_place(rule.choice, kind, f"{place}.choice", _COUNT).get
         document = None
         if rule.json is not None:
-            document, kind = _document(rule.json, kind, f"{place}.json"), DOCUMENT
+            document, kind = _json_field(rule.json, kind, f"{place}.json"), DOCUMENT
         readers = self._own(rule, kind, place)
         readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
         if not readers and rule.error is None:
             raise mapping_error(place, "the rule reads nothing")
         read = read_all(readers)
         if document is not None:
-            read = read_inside(document, read)
+            read = read_inside(document, f"{place}.json", read)
+        if choice is not None:
+            read = read_first_choice(choice, read)
         if holds is not None:
             read = read_if(holds, read)
         return read if items is None else read_if_there([rule.each], above, read_each(items, read))
@@ -155,12 +163,11 @@ def _start(id_of: Getter, model_of: Getter) -> Reader:
     return read_start
 
 
-def _document(written: str, kind: Kind, place: str) -> Getter:
-    """Return the getter of the JSON document in a field, None for an empty one."""
+def _json_field(written: str, kind: Kind, place: str) -> Getter:
+    """Return the getter of a field with a JSON document."""
     if kind is DOCUMENT:
         raise mapping_error(place, "the rule reads JSON already")
-    get = find_place(written, kind, place, TEXT).get
-    return lambda message: read_document(found) if (found := get(message)) else None
+    return find_place(written, kind, place, TEXT).get
 
 
 def _openai(rule: ReadRule, place: str) -> Reader:
@@ -182,6 +189,8 @@ def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
     written = {name: path for name in COUNTS if (path := getattr(rule, name)) is not None}
     if not written:
         raise mapping_error(place, "the rule reads nothing")
+    if rule.completion is not None and rule.answer is not None:
+        raise mapping_error(f"{place}.answer", "it stands in place of `completion`")
     getters = [(name, find_place(path, kind, f"{place}.{name}", _COUNT).get) for name, path in written.items()]
 
     def read_usage(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:

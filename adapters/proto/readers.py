@@ -46,6 +46,18 @@ def read_if(holds: Condition, reader: Reader) -> Reader:
     return read
 
 
+def read_first_choice(number: Getter, reader: Reader) -> Reader:
+    """Return the reader of the first choice, 0. Any other one is reported."""
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        if number(message):
+            writer.other_choice()
+        else:
+            reader(message, writer, arguments)
+
+    return read
+
+
 def read_if_there(paths: Iterable[Path | None], kind: Kind, reader: Reader) -> Reader:
     """Ask first for the message below which all these paths lead, if there is one: most messages lack it."""
     holders = {None if path is None else single_message(path, kind) for path in paths}
@@ -64,11 +76,12 @@ def read_within(name: str, reader: Reader) -> Reader:
     return read
 
 
-def read_inside(document: Getter, reader: Reader) -> Reader:
-    """Return the reader of the JSON document in a message, None where there is none."""
+def read_inside(get: Getter, key: str, reader: Reader) -> Reader:
+    """Return the reader of the JSON document in a field of a message, where there is one. `key` tells the documents of
+    one rule from others."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
-        if (found := document(message)) is not None:
-            reader(found, writer, arguments)
+        if (written := get(message)) and (document := writer.document(key, written)) is not None:
+            reader(document, writer, arguments)
 
     return read

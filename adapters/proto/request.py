@@ -2,6 +2,7 @@
 
 from typing import Any, Final, Protocol
 
+import msgspec
 from google.protobuf.message import Message
 
 from adapters.proto.conversation_values import TemplateUse, changes, conversation_values
@@ -32,6 +33,7 @@ from gateway.core.conversation import (
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD, with_provider_state
+from gateway.history.transcript.call_order import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
 _CHOICES: Final = ("required", "named")
@@ -59,6 +61,8 @@ def find_request(options: ProtoOptions, method: Method, rules: Rules, max_event:
     template = dict(options.request)
     used = set(names_in(template))
     if used & _TEXT_NAMES:
+        if not used & {"$prompt", "$system"}:
+            raise mapping_error("request", "the template has $transcript, but no $system for the text before it")
         return _TextRequest(options, method.request, rules, max_event)
     if "$turns" in used:
         return _StructuredRequest(options, method, rules)
@@ -92,7 +96,7 @@ class _TextRequest:
         self._wire = text_options.chosen_wire
         self._text = TextAdapter(text_options, max_event)
         self.capabilities = self._text.capabilities
-        self.template.try_out(self._text.request_values(_TRIAL_TEXT, Policy())[1])
+        _check_texts(self.template.try_out(self._text.request_values(_TRIAL_TEXT, Policy())[1]), _TRIAL_TEXT)
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         prompt, values = self._text.request_values(conversation, policy)
@@ -126,7 +130,8 @@ class _StructuredRequest:
         )
         self._check_turns(variants.get("$turns", frozenset()))
         self._check_calls(rules)
-        self.template.try_out(self._values(_trial(provider, field)))
+        trial = _trial(provider, field, tools="$tools" in names)
+        _check_texts(self.template.try_out(self._values(trial)), trial)
         self.capabilities = self._derived()
 
     def _check_turns(self, turns: frozenset[str]) -> None:
@@ -174,6 +179,11 @@ class _StructuredRequest:
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         notices = changes(conversation, self._use)
+        if "$id" not in self._use.names:
+            # The backend pairs calls and results by their order.
+            turns, moved = in_call_order(conversation.turns)
+            conversation = msgspec.structs.replace(conversation, turns=turns)
+            notices += moved
         message = self.template.render(self._values(conversation), notices)
         return message, tuple(notices), None
 
@@ -210,19 +220,32 @@ def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:
     return (options.state.provider, options.state.field) if options.state is not None else (service, "opaque")
 
 
-def _trial(provider: str, field: str) -> Conversation:
-    """Return a request with every kind of turn and part."""
+def _check_texts(request: bytes, trial: Conversation) -> None:
+    """Refuse a template that drops all text of a role. What is in the trial request is what counts."""
+    for turn in trial.turns:
+        texts = (turn.text, *(result.text for result in turn.results))
+        if not all(text.encode() in request for text in texts):
+            raise mapping_error("request", f"no field gets the text of the role {turn.role!r}")
+
+
+def _trial(provider: str, field: str, *, tools: bool) -> Conversation:
+    """Return a request with every kind of turn and part; without `tools` there are no results."""
     state = with_provider_state(provider, {field: "c3RhdGU="})
+    results = (Turn("tool", (ToolResult("call_1", (Text("a result of a tool"),)),)),) if tools else ()
     return Conversation(
         (
-            Turn("system", (Text("system"),)),
-            Turn("user", (Text("question"), Image("data:image/png;base64,aW1hZ2U="))),
+            Turn("system", (Text("a rule of the system"),)),
+            Turn("user", (Text("a question of the user"), Image("data:image/png;base64,aW1hZ2U="))),
             Turn(
                 "assistant",
-                (Reasoning("reason", extra=state), Text("thought"), ToolCall("call_1", "tool", "{}", state)),
+                (
+                    Reasoning("reason", extra=state),
+                    Text("an answer of the assistant"),
+                    ToolCall("call_1", "tool", "{}", state),
+                ),
             ),
-            Turn("tool", (ToolResult("call_1", (Text("result"),)),)),
-            Turn("user", (Text("question"),)),
+            *results,
+            Turn("user", (Text("a question of the user"),)),
         ),
         (ToolSpec("tool", "description", {"type": "object"}),),
         NamedTool("tool"),
@@ -230,4 +253,6 @@ def _trial(provider: str, field: str) -> Conversation:
     )
 
 
-_TRIAL_TEXT: Final = Conversation((Turn("system", (Text("system"),)), Turn("user", (Text("question"),))), model="model")
+_TRIAL_TEXT: Final = Conversation(
+    (Turn("system", (Text("a rule of the system"),)), Turn("user", (Text("a question of the user"),))), model="model"
+)

@@ -55,10 +55,10 @@ class RequestTemplate:
         except (TypeError, ValueError) as error:
             raise InvalidRequest("The request has a value that the backend's message cannot hold.") from error
 
-    def try_out(self, values: Values) -> None:
-        """Render a trial request. Raises OptionError where a required field has no value."""
+    def try_out(self, values: Values) -> bytes:
+        """Return a trial request. Raises OptionError where a required field has no value."""
         try:
-            self.render(values, []).SerializeToString()
+            return self.render(values, []).SerializeToString()
         except (EncodeError, InvalidRequest) as error:
             raise mapping_error("request", f"a trial request cannot be written: {error}") from error
 

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from adapters.proto.mapping_error import mapping_error, unknown_name
+from adapters.protobuf_values.utf8_repair import has_unchecked_texts
 from gateway.core.descriptor_set import DescriptorSet
 
 # The stubs define two classes of descriptors, and each returns instances of either.
@@ -23,13 +24,15 @@ MAX_FILES: Final = 500
 
 
 class Method(msgspec.Struct, frozen=True):
-    """One method of a service. `path` is that of gRPC: `/package.Service/Method`."""
+    """One method of a service. `path` is that of gRPC: `/package.Service/Method`. `unchecked_texts`: the runtime takes
+    texts of the response that are not UTF-8."""
 
     path: str
     request: MessageType
     response: MessageType
     streams_requests: bool
     streams_responses: bool
+    unchecked_texts: bool
 
 
 class Schema:
@@ -56,7 +59,12 @@ class Schema:
             known = [f"{service}/{other}" for other in self._services[service].methods_by_name]
             raise unknown_name("method", f"{service} has no method {name!r}", written, known)
         return Method(
-            f"/{written}", found.input_type, found.output_type, found.client_streaming, found.server_streaming
+            f"/{written}",
+            found.input_type,
+            found.output_type,
+            found.client_streaming,
+            found.server_streaming,
+            has_unchecked_texts(found.output_type),
         )
 
 

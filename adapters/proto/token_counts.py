@@ -13,13 +13,15 @@ CountsMode: TypeAlias = Literal["last", "sum", "max"]
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Token counts of one message, or of several that were combined. 0: none is known."""
+    """Token counts of one message, or of several that were combined. 0: none is known. `answer`: the completion without
+    its reasoning, of a backend that counts that apart."""
 
     prompt: int = 0
     completion: int = 0
     total: int = 0
     reasoning: int = 0
     cached: int = 0
+    answer: int = 0
 
     def combined(self, other: "Counts", mode: CountsMode) -> "Counts":
         """Return these counts with later ones."""
@@ -35,7 +37,8 @@ class Counts(msgspec.Struct, frozen=True):
 
     def report(self) -> UsageReport:
         """Return the counts as an event."""
-        prompt, completion, total, reasoning, cached = [token_count(getattr(self, name)) for name in COUNTS]
+        prompt, completion, total, reasoning, cached, answer = [token_count(getattr(self, name)) for name in COUNTS]
+        completion = completion or (answer or 0) + (reasoning or 0)
         total = total or (prompt + completion if prompt and completion else 0)
         extra: dict[str, Json] = {}
         if cached:

@@ -106,6 +106,8 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
         if not {"$prompt", "$transcript"} & self.names:
             raise ValueError("the request must contain $prompt or $transcript")
+        if not {"$prompt", "$system"} & self.names:
+            raise ValueError("the request has $transcript, but no $system for the text before it")
         self._check_answer()
 
     def _check_answer(self) -> None:

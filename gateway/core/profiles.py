@@ -54,7 +54,8 @@ def _matches(letters: str, needed: str) -> bool:
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of one provider.
 
-    - `call_id`, `tool_names`: identifiers outside are replaced by derived ones, and restored in the response.
+    - `call_id`, `tool_names`: identifiers outside are replaced by derived ones, and restored in the response. A
+      `call_id` that permits any says nothing: then the adapter's wire decides.
     - `arguments`: how `function.arguments` is written: JSON text, or a JSON object (Ollama's own API).
     - `content`: `string` where the provider refuses lists of text parts, for every role; `tool_content` for tool
       messages.
@@ -74,7 +75,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
     - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
     - `reused_ids`: `rename` where each call needs an id of its own; `keep` where ids carry a meaning, so that no id is
-      rewritten: a later call with the id of an earlier one then breaks no rule.
+      rewritten, whatever the wire says: a later call with the id of an earlier one then breaks no rule.
     - `choice_fields`: `drop` where a message must not carry the fields of its choice (`finish_reason`, `index`,
       `logprobs`), which clients that store whole choices send back.
     - `empty_beside_calls`: the content of an assistant message that only calls tools: unchanged, "" or null.
@@ -390,6 +391,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.SNOWFLAKE,
         choice_fields="drop",
+        finish_reason="optional",
     ),
     # Servers with the templates of the models, as vLLM; each has a field for reasoning of its own.
     "lm-studio": Profile(

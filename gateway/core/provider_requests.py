@@ -219,16 +219,19 @@ QWEN: Final = RequestRules(
         ModelRules(r"(deepseek-v4.*-[0-9]{4,}|glm-5\.3).*", thinking=_qwen("low", "high", "max")),
         ModelRules(r"(deepseek-v4|glm-5\.2).*", thinking=_qwen("high", "max")),
         ModelRules(
-            r"qwen3(\.[0-9]+)?-[0-9.]+b(?!.*instruct).*", thinking=msgspec.structs.replace(_QWEN, streamed=True)
+            r"qwen3(\.[0-9]+)?-[0-9.]+b(?!.*(instruct|thinking)).*",
+            thinking=msgspec.structs.replace(_QWEN, streamed=True),
         ),
     ),
 )
 
-# Fields that it does not know are a 400, "Unknown name".
+# Fields that it does not know are a 400, "Unknown name". Gemini 2.5 Pro and 3 cannot be switched off.
 GEMINI: Final = RequestRules(
     ranges=_LIMIT,
     refused=("metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning", *_OPENAI_FIELDS),
     stops=StopRules(5),
+    thinking=_efforts("none", "low", "medium", "high"),
+    models=(ModelRules(r"gemini-(2\.5-pro|3).*", thinking=_efforts("low", "medium", "high")),),
 )
 
 # "temperature and top_p cannot both be specified for this model": from 4.5 on. From Opus 4.7 on no temperature but 1 is

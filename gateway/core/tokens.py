@@ -13,7 +13,9 @@ import base64
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -31,6 +33,10 @@ _PIXELS_A_TOKEN: Final = 750
 LEAST_IMAGE_TOKENS: Final = 85
 # Anthropic, "PDF support": 1,500 to 3,000 tokens a page, beside the page as an image.
 PAGE_TOKENS: Final = 3_000
+# Google, "Audio understanding": what its models count of audio.
+AUDIO_TOKENS_A_SECOND: Final = 32
+# Of audio that does not say how many bytes a second takes, as WAV does: 128 kbit/s, as MP3 usually has.
+_AUDIO_BYTES_A_SECOND: Final = 16_000
 # Where an image says its size: in its first bytes, behind what a camera writes.
 _IMAGE_HEAD: Final = 64 * 1_024
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
@@ -155,7 +161,11 @@ def _around_block(block: Block) -> int:
 def _shown_tokens(part: Image | File) -> int:
     if isinstance(part, Image):
         return estimate_image(part.url)
-    return estimate_document(part.url) if part.url else PAGE_TOKENS
+    if part.url:
+        return estimate_document(part.url)
+    audio = part.part.get("input_audio")
+    data = audio.get("data") if isinstance(audio, dict) else None
+    return estimate_document(f"data:audio/x;base64,{data}") if data and isinstance(data, str) else PAGE_TOKENS
 
 
 def estimate_image(url: str) -> int:
@@ -169,8 +179,8 @@ def estimate_image(url: str) -> int:
 
 
 def estimate_document(url: str) -> int:
-    """Returns the estimated number of tokens of the document at a URL: of a text its own, of a PDF file its pages',
-    as far as they can be counted in it, and of any other document one page's."""
+    """Returns the estimated number of tokens of the document at a URL: of a text its own, of audio that of its
+    seconds, of a PDF file its pages', as far as they can be counted in it, and of any other document one page's."""
     held = held_data(_beginning(url, _PAGES_SAMPLE))
     if held is None:
         return PAGE_TOKENS
@@ -178,7 +188,15 @@ def estimate_document(url: str) -> int:
     share = max(1.0, len(url) / (_PAGES_SAMPLE * 4 / 3))
     if held.media_type.startswith("text/"):
         return math.ceil(share * estimate_text(data.decode("utf-8", "replace")))
+    if held.media_type.startswith("audio/"):
+        return math.ceil(AUDIO_TOKENS_A_SECOND * share * len(data) / _audio_rate(data))
     return PAGE_TOKENS * max(1, round(share * len(_PAGE.findall(data))))
+
+
+def _audio_rate(data: bytes) -> int:
+    """Returns how many bytes take a second. (RIFF WAVE: "byte rate" of the format chunk.)"""
+    stated = int.from_bytes(data[28:32], "little") if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " else 0
+    return stated or _AUDIO_BYTES_A_SECOND
 
 
 def _beginning(url: str, size: int) -> str:
@@ -217,12 +235,12 @@ class PromptSample(msgspec.Struct, frozen=True):
 
 def prompt_sample(conversation: Conversation) -> PromptSample:
     """Returns the sample of everything that a request sends: of a long conversation, of pieces of its text."""
-    texts = [*_texts(conversation)]
-    size = sum(map(len, texts))
-    around = sum(map(_around_tokens, conversation.turns))
+    texts, around = _read(conversation)
+    ends = [*accumulate(map(len, texts))]
+    size = ends[-1] if ends else 0
     if size <= _SAMPLED:
         return PromptSample("\n".join(texts), 1.0, around)
-    samples = "\n".join(_samples(texts, size * _SAMPLE // _SAMPLED))
+    samples = "\n".join(_samples(texts, ends, size * _SAMPLE // _SAMPLED))
     return PromptSample(samples, size / len(samples), around)
 
 
@@ -234,32 +252,40 @@ def prompt_tokens(conversation: Conversation) -> int:
 def prompt_size(conversation: Conversation) -> int:
     """Returns the number of bytes, in UTF-8, of the text that a request sends."""
     return sum(
-        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in _texts(conversation)
+        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in _read(conversation)[0]
     )
 
 
-def _texts(conversation: Conversation) -> Iterator[str]:
+def _read(conversation: Conversation) -> tuple[list[str], int]:
+    """Returns all texts that a request sends, and the tokens around them. Reads all of a long request, so that a text
+    and the result of a tool, the most frequent blocks, need no call."""
+    texts: list[str] = []
+    around = TURN_TOKENS * len(conversation.turns)
     for turn in conversation.turns:
         for block in turn.blocks:
-            if isinstance(block, ToolCall):
-                yield block.name
-                yield block.arguments
-            elif not isinstance(block, Image | File):
-                yield block.text
+            if type(block) is Text:
+                texts.append(block.text)
+            elif type(block) is ToolResult and len(block.content) == 1 and type(part := block.content[0]) is Text:
+                texts.append(part.text)
+            elif isinstance(block, ToolCall):
+                texts += (block.name, block.arguments)
+                around += TURN_TOKENS
+            else:
+                around += _around_block(block)
+                if not isinstance(block, Image | File):
+                    texts.append(block.text)
     for tool in conversation.tools:
-        yield tool.name
-        yield tool.description
-        yield _written(tool.parameters)
+        texts += (tool.name, tool.description, _written(tool.parameters))
+    return texts, around
 
 
-def _samples(texts: Sequence[str], step: int) -> Iterator[str]:
-    """Yields what stands at every `step` characters of texts that follow one another."""
-    begin = due = 0
-    for text in texts:
-        while due < begin + len(text):
-            yield text[due - begin : due - begin + _SAMPLE]
-            due += step
-        begin += len(text)
+def _samples(texts: Sequence[str], ends: Sequence[int], step: int) -> Iterator[str]:
+    """Yields what stands at every `step` characters of texts that follow one another, of which each ends at its place
+    in `ends`."""
+    for due in range(0, ends[-1], step):
+        at = bisect_right(ends, due)
+        begin = ends[at] - len(texts[at])
+        yield texts[at][due - begin : due - begin + _SAMPLE]
 
 
 def _written(parameters: object) -> str:

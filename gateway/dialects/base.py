@@ -286,5 +286,5 @@ class CountingDialect(Dialect, Protocol):
     """Extends a Dialect whose clients ask for the tokens of a request that they may send."""
 
     def encode_count(self, tokens: int) -> bytes:
-        """Returns the answer of a `count` route as JSON. The number is an estimate."""
+        """Returns the answer of a `count` route as JSON: what the backend counts, or an estimate."""
         ...

@@ -1,6 +1,6 @@
 """Derives ids for calls and results of a form without ids, in which a result names a function instead of an id."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -26,8 +26,9 @@ def derive_ids(turns: Sequence[Turn]) -> DerivedIds:
 
     The id is derived from the call's position, so that a growing history keeps its ids. By OpenAI's reference the name
     tells which call is answered. Of several calls of one name the answered one is the first open call among the nearest
-    calls: those without another message between them. A result that names none of the calls before it gets an id of its
-    own, so that it is not taken for a result of another call. Linear in the number of blocks.
+    calls: those without another message between them. A call that a result of the same batch names by its id is not
+    open, wherever that result stands. A result that names none of the calls before it gets an id of its own, so that it
+    is not taken for a result of another call. Linear in the number of blocks.
     """
     ids = _Ids(turns)
     named = tuple([ids.derive(turn, position) for position, turn in enumerate(turns)])
@@ -38,6 +39,8 @@ class _Ids:
     """The ids that the client uses, and the calls so far."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+        self._batch_end = 0
         self._theirs = {call.id for turn in turns for call in turn.calls if not call.id_derived}
         self._theirs |= {result.call_id for turn in turns for result in turn.results if not result.id_derived}
         self._calls = _OpenFunctions()
@@ -47,6 +50,8 @@ class _Ids:
         """Returns the next turn, its calls and results with ids."""
         if not (turn.calls or turn.results):
             return turn
+        if turn.results and position >= self._batch_end:
+            self._reserve(position)
         blocks: list[Block] = []
         derived = 0
         for block in turn.blocks:
@@ -57,6 +62,13 @@ class _Ids:
                 blocks.append(self._result(block, turn) if type(block) is ToolResult else block)
         return msgspec.structs.replace(turn, blocks=tuple(blocks))
 
+    def _reserve(self, position: int) -> None:
+        """Closes the calls that the batch of results which begins here names by their ids."""
+        self._batch_end = position
+        while self._batch_end < len(self._turns) and (results := self._turns[self._batch_end].results):
+            self._calls.named.update([result.call_id for result in results if not result.id_derived])
+            self._batch_end += 1
+
     def _call(self, call: ToolCall, turn: Turn, ordinal: int, position: int) -> ToolCall:
         if call.id_derived:
             call = msgspec.structs.replace(call, id=self._free(turn, ordinal))
@@ -64,11 +76,7 @@ class _Ids:
         return call
 
     def _result(self, result: ToolResult, turn: Turn) -> ToolResult:
-        if result.id_derived:
-            result = msgspec.structs.replace(result, call_id=self._answered(turn))
-        if result.call_id:
-            self._calls.answered.add(result.call_id)
-        return result
+        return msgspec.structs.replace(result, call_id=self._answered(turn)) if result.id_derived else result
 
     def _answered(self, turn: Turn) -> str:
         call_id = self._calls.close(turn.name)
@@ -85,14 +93,17 @@ class _Ids:
 
 
 class _OpenFunctions:
-    """The calls that a later message may still answer, by name, in runs of directly consecutive turns."""
+    """The calls that a later message may still answer, by name, in runs of directly consecutive turns.
+
+    `named` counts the results that name a call by its id, since that id was used last.
+    """
 
     def __init__(self) -> None:
-        self.answered: set[str] = set()
-        self._runs: dict[str | None, list[deque[str]]] = {}
+        self.named: Counter[str] = Counter()
+        self._runs: dict[str | None, list[deque[tuple[str, int]]]] = {}
         self._latest = -1
-        self._run: dict[str | None, deque[str]] = {}
-        self._names: dict[str, str] = {}
+        self._run: dict[str | None, deque[tuple[str, int]]] = {}
+        self._used: dict[str, int] = {}
 
     def open(self, position: int, call: ToolCall) -> None:
         """Adds a call of the turn at this position."""
@@ -103,17 +114,22 @@ class _OpenFunctions:
         if run is None:
             run = self._run[call.name] = deque()
             self._runs.setdefault(call.name, []).append(run)
-        run.append(call.id)
-        self._names[call.id] = call.name
+        run.append((call.id, position))
+        if self._used.get(call.id) != position:
+            self._used[call.id] = position
+            del self.named[call.id]
 
     def close(self, name: str | None) -> str | None:
         """Returns the id of the call that a result of this function answers, and closes the call."""
         runs = self._runs.get(name, [])
         while runs:
             while runs[-1]:
-                call_id = runs[-1].popleft()
-                # A repeated id binds to the client's latest call with it, of any function.
-                if call_id not in self.answered and self._names[call_id] == name:
+                call_id, position = runs[-1].popleft()
+                # A repeated id binds to the client's latest turn with it.
+                if self._used[call_id] != position:
+                    continue
+                if not self.named[call_id]:
                     return call_id
+                self.named[call_id] -= 1
             runs.pop()
         return None

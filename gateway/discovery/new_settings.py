@@ -34,6 +34,8 @@ def local_backend(kind: ServerKind, url: str, models: Sequence[str] = (), locked
     entry: dict[str, Json] = {"adapter": "openai_chat", "base_url": f"{url}/v1"}
     if kind.profile is not None:
         entry["profile"] = kind.profile
+    if kind.counter is not None:
+        entry["counter"] = kind.counter
     if locked:
         entry["api_key_env"] = f"{kind.name.upper().replace('-', '_')}_API_KEY"
     return NewBackend(kind.name, entry, chat_models(models)[:MOST_MODELS])

@@ -19,7 +19,8 @@ class ServerKind(msgspec.Struct, frozen=True):
     """One kind of local server. It answers `path` with an object that has the members of `signs`: a value, or one of a
     type. `owner` is what its list of models names as `owned_by`, where that tells it from others with the same signs;
     `header` a response header and how its value begins. `locked` tells it where it answers nothing without a key: the
-    header, and the members, of a refusal. `port` is the one that it takes by itself.
+    header, and the members, of a refusal. `port` is the one that it takes by itself. `counter` is the name by which the
+    adapter `openai_chat` knows its counter of tokens.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ServerKind(msgspec.Struct, frozen=True):
     header: tuple[str, str] | None = None
     locked: LockedReply | None = None
     profile: str | None = None
+    counter: str | None = None
 
 
 class HostedKind(msgspec.Struct, frozen=True):
@@ -71,11 +73,12 @@ SERVER_KINDS: Final = (
         {"default_generation_settings": dict},
         locked=LockedReply({"error": dict}, ("server", "llama.cpp")),
         profile="llama-cpp",
+        counter="llama_cpp",
     ),
     ServerKind("lm-studio", "LM Studio", 1234, "/api/v0/models", {"object": "list", "data": list}, profile="lm-studio"),
     ServerKind("sglang", "SGLang", 30000, "/get_model_info", {"model_path": str}, profile="sglang"),
     ServerKind("tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}),
-    ServerKind("vllm", "vLLM", 8000, "/version", {"version": str}, owner="vllm", profile="vllm"),
+    ServerKind("vllm", "vLLM", 8000, "/version", {"version": str}, owner="vllm", profile="vllm", counter="vllm"),
     ServerKind("ollama", "Ollama", 11434, "/api/version", {"version": str}, profile="ollama-compat"),
     ServerKind("jan", "Jan", 1337, MODELS_PATH, {"data": list}, owner="jan"),
     COMPATIBLE,

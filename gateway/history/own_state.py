@@ -85,15 +85,18 @@ def _stateful(turns: Iterable[Turn]) -> list[int]:
     """Returns the positions of the turns that may have state. Reads all of every request, with no call for a block."""
     found = []
     for at, turn in enumerate(turns):
-        if STATE_FIELD in turn.extra or (turn.source is not None and turn.source.unread == UNREAD):
+        source = turn.source
+        if STATE_FIELD in turn.extra or (source is not None and source.unread and source.unread == UNREAD):
             found.append(at)
             continue
         for block in turn.blocks:
             match block:
-                case Text() | ToolCall() | Reasoning() | Image():
+                case Text():
                     stateful = STATE_FIELD in block.extra
                 case ToolResult():
                     stateful = False
+                case ToolCall() | Reasoning() | Image():
+                    stateful = STATE_FIELD in block.extra
                 case File():
                     stateful = True
                 case _:

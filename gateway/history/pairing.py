@@ -156,8 +156,8 @@ class _Binding:
     def close_by_position(self, turns: Sequence[Turn], pairing: Pairing) -> None:
         """Binds the results that are still open by position, inside each run.
 
-        A result without an id takes the first open call, one with a foreign id the first open call without an id, one
-        that only names a function the first such call of that function.
+        A result without an id takes the first open call, one with a foreign id the first open call that the client gave
+        no id, one that only names a function the first such call of that function.
         """
         opened: dict[int, _OpenCalls] = {}
         for position, results in pairing.results.items():
@@ -180,13 +180,13 @@ class _Binding:
 
 
 class _OpenCalls:
-    """The unanswered calls of one turn, in order, with a second list of those without an id."""
+    """The unanswered calls of one turn, in order, with a second list of those to which the client gave no id."""
 
     def __init__(self, position: int, calls: tuple[ToolCall, ...], answers: Mapping[CallAt, ResultAt]) -> None:
         places = [CallAt(position, ordinal) for ordinal in range(len(calls))]
         self._answers = answers
         self._all = deque(place for place in places if place not in answers)
-        self._nameless = deque(place for place in self._all if not calls[place.ordinal].id)
+        self._nameless = deque(place for place in self._all if _has_no_id(calls[place.ordinal]))
         self._by_function: dict[str | None, deque[CallAt]] = {}
         for place in self._nameless:
             self._by_function.setdefault(calls[place.ordinal].name, deque()).append(place)
@@ -202,3 +202,7 @@ class _OpenCalls:
             if place not in self._answers:
                 return place
         return None
+
+
+def _has_no_id(call: ToolCall) -> bool:
+    return call.id_derived or not call.id

@@ -34,7 +34,7 @@ _CALLED: Final = Turn("assistant", (ToolCall("k", "look", '{"at": "sky"}'),), in
 _BROUGHT: Final = Turn("tool", (ToolResult("k", (Text("A cloud."),)),), index=2)
 
 # Examples of fields by their chat completions names.
-_VALUES: Final[JsonObject] = {
+VALUES: Final[JsonObject] = {
     "max_completion_tokens": 77,
     "max_tokens": 77,
     "parallel_tool_calls": False,
@@ -60,7 +60,7 @@ _VALUES: Final[JsonObject] = {
     "verbosity": "low",
 }
 # Those of them that a conversation also has as values, and how it has them.
-_FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {  # Any: fields of a Conversation
+FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {  # Any: fields of a Conversation
     "max_completion_tokens": {"sampling": Sampling(max_tokens=77)},
     "max_tokens": {"sampling": Sampling(max_tokens=77)},
     "model": {"model": "another"},
@@ -87,8 +87,8 @@ def declared_fields_are_sent(case: Case) -> None:
             for choice in _CHOICES if tools else ():
                 _changes_the_request(case, plain, {"tool_choice": choice}, f"tool_choice {choice}")
         elif name != "parallel_tool_calls" or tools:
-            params = {"params": {name: _VALUES[name]}} if name in _VALUES else {}
-            changes = {**_FIELDS.get(name, {}), **params}
+            params = {"params": {name: VALUES[name]}} if name in VALUES else {}
+            changes = {**FIELDS.get(name, {}), **params}
             _changes_the_request(case, plain, changes, name)
 
 

@@ -44,6 +44,8 @@ class DialectCase(msgspec.Struct, frozen=True):
     - `reads`: what clients of the dialect read of an answer beside text.
     - `lists_models`: whether the dialect has a list of models of its own.
     - `statuses`: the dialect's own statuses for those of errors, where its clients read them otherwise.
+    - `lacks`: what a request of the API cannot say, by the names of `gateway.testing.dialect_field_checks.EXAMPLES`.
+    - `provider`: whose opaque state clients return with reasoning or calls; empty: they return none.
     - `write_target`: the path and the query to which a request goes, where the conversation decides; None: those of the
       first `generate` route.
     """
@@ -60,6 +62,8 @@ class DialectCase(msgspec.Struct, frozen=True):
     lists_models: bool = True
     write_target: Callable[[Conversation], str] | None = None
     statuses: Mapping[int, int] = {}
+    lacks: frozenset[str] = frozenset()
+    provider: str = ""
 
     def __str__(self) -> str:
         return self.dialect().name

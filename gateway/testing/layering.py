@@ -76,7 +76,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core.context_length core.conversation core.notices core.errors core.secrets"),
     ),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
-    ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
+    ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set core.profiles")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(
         "gateway.capabilities",

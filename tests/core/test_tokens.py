@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import Conversation, File, Image, Json, Reasoning, Text, ToolResult, ToolSpec, Turn
 from gateway.core.tokens import (
+    AUDIO_TOKENS_A_SECOND,
     IMAGE_TOKENS,
     LEAST_IMAGE_TOKENS,
     PAGE_TOKENS,
@@ -132,6 +133,36 @@ def test_an_image_counts_by_its_pixels(width: int, height: int, tokens: int) -> 
 @pytest.mark.parametrize("url", ["https://example.org/a.png", "data:image/png;base64,aGk=", "data:image/png;base64,!"])
 def test_an_image_whose_size_cannot_be_read_counts_as_the_largest(url: str) -> None:
     assert estimate_image(url) == IMAGE_TOKENS
+
+
+def _wav(seconds: int, rate: int = 32_000) -> bytes:
+    """The head of a WAV file and its samples: `rate` is in bytes a second."""
+    size = seconds * rate
+    head = b"RIFF" + (36 + size).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
+    head += b"\1\0\1\0" + (rate // 2).to_bytes(4, "little") + rate.to_bytes(4, "little") + b"\2\0\x10\0"
+    return head + b"data" + size.to_bytes(4, "little") + bytes(size)
+
+
+@pytest.mark.parametrize("seconds", [1, 10, 60])
+def test_audio_counts_by_its_seconds(seconds: int) -> None:
+    wav = base64.b64encode(_wav(seconds)).decode()
+    mp3 = base64.b64encode(bytes(16_000 * seconds)).decode()
+    parts = (
+        File("input_audio", {"type": "input_audio", "input_audio": {"data": wav, "format": "wav"}}),
+        File("inlineData", {}, url=f"data:audio/wav;base64,{wav}"),
+        File("input_audio", {"type": "input_audio", "input_audio": {"data": mp3, "format": "mp3"}}),
+        File("inlineData", {}, url=f"data:audio/mpeg;base64,{mp3}"),
+    )
+    for part in parts:
+        counted = estimate_turn(Turn("user", (part,))) - TURN_TOKENS
+        assert counted == pytest.approx(AUDIO_TOKENS_A_SECOND * seconds, rel=0.02, abs=1)
+
+
+def test_audio_without_a_readable_size_counts_as_a_page() -> None:
+    audios: list[Json] = [7, {"data": 7}, {}]
+    for audio in audios:
+        part = File("input_audio", {"input_audio": audio})
+        assert estimate_turn(Turn("user", (part,))) == TURN_TOKENS + PAGE_TOKENS
 
 
 def _pdf(pages: int, filler: int = 0) -> str:

@@ -37,6 +37,21 @@ def test_an_id_that_the_client_uses_is_not_derived() -> None:
     assert ids(*turns)[:2] == ["call_function_0", "call_function_0_1_"]
 
 
+def test_a_call_that_a_later_result_of_the_batch_names_is_not_open() -> None:
+    turns = (calling(0, call("f", "a"), call("f", "b")), answering(1, "f"), answering(2, "f", "a"))
+    assert ids(*turns)[2:] == ["b", "a"]
+
+
+def test_an_id_that_was_answered_in_an_earlier_round_is_open_in_the_next() -> None:
+    rounds = (calling(0, call("f", "a")), answering(1, "f", "a"), calling(2, call("f", "a")), answering(3, "f"))
+    assert ids(*rounds) == ["a", "a", "a", "a"]
+
+
+def test_two_calls_with_one_id_are_both_open() -> None:
+    turns = (calling(0, call("f", "a"), call("f", "a")), answering(1, "f"), answering(2, "f"))
+    assert ids(*turns)[2:] == ["a", "a"]
+
+
 def test_a_result_that_names_no_call_answers_none() -> None:
     assert ids(calling(0, call("f")), answering(1, "g")) == ["call_function_0", "call_function_1"]
 

@@ -265,8 +265,8 @@ NOTICED: Final[dict[str, list[str]]] = {
     "finished_without_reason": ["EMPTY_ANSWER"],
     "subtask": ["SUBTASK_HIDDEN"],
     "numbers": ["NUMBER_INEXACT"],
-    "duplicate_tool_id": ["CALL_ID_MADE"],
-    "missing_tool_id": ["CALL_ID_MADE"],
+    "duplicate_tool_id": ["CALL_ID_RENAMED"],
+    "missing_tool_id": ["CALL_ID_ADDED"],
     "never_committed": ["TRANSACTION_OPEN"],
 }
 

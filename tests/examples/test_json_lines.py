@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from gateway.core.conversation import Conversation, ToolCall, Turn
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
+from gateway.testing.dialect_field_checks import EXAMPLES
 from gateway.testing.gateway import gateway_command
 from tests.examples.json_lines.json_lines_dialect import ENDS, ROLES, JsonLinesDialect
 from tests.paths import ROOT
@@ -26,6 +27,8 @@ PACKAGE: Final = ROOT / "tests" / "examples" / "json_lines"
 SENDERS: Final = {role: sender for sender, role in ROLES.items()}
 KEY: Final = "a-key-of-this-test"
 ORPHANED: Final = '[{"from": "human", "text": "hi"}, {"from": "tool", "text": "x", "answers": "nobody"}]'
+# What its requests can say.
+KNOWN: Final = frozenset({"model", "tools", "tool description", "tool schema", "system", "later system"})
 DEMOS: Final = ("demo-chat", "demo-responses", "demo-text", "demo-agent")
 
 
@@ -92,6 +95,7 @@ CASE: Final = DialectCase(
     read_models=lambda body: list(json.loads(body)["models"]),
     finishes=ENDS,
     streams_by_default=True,
+    lacks=frozenset(EXAMPLES) - KNOWN,
 )
 
 

@@ -31,6 +31,8 @@ BODIES: Final[Mapping[str, Json]] = {
     "nested": {"error": FIELDS},
     "flat": {**FIELDS, "userDisplayMessage": WORD},
     "text": {"error": WORD, "error_type": WORD},
+    # Without a word about a model, a 404 says that the address is wrong.
+    "model": {"error": {"message": f"The model was not found: {WORD}", "param": WORD}},
 }
 # Errors inside an answer whose status is 200.
 REPORTS: Final[Mapping[str, Json]] = {

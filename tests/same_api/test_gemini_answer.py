@@ -103,8 +103,14 @@ def test_every_part_arrives_with_what_is_new_in_it(part: dict[str, Any]) -> None
     ids=json.dumps,
 )
 def test_every_form_of_a_part_arrives(part: dict[str, Any]) -> None:
-    arrives(chunk(part, part, reason="STOP"))
+    arrives(chunk(part, _with_another_id(part), reason="STOP"))
     arrives(chunk(TEXT), chunk(part), chunk(TEXT, reason="STOP"))
+
+
+def _with_another_id(part: dict[str, Any]) -> dict[str, Any]:
+    """Two calls of a response with one id are put right: docs/gemini-backends.md names it."""
+    call = part.get("functionCall", {})
+    return {**part, "functionCall": {**call, "id": "other"}} if call.get("id") else part
 
 
 @pytest.mark.parametrize("name", CANDIDATE)

@@ -1,13 +1,24 @@
 """Each check of the dialect kit finds a dialect that breaks its rule."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 import msgspec
 import pytest
 from hypothesis.errors import HypothesisException
 
-from gateway.core.conversation import Conversation, JsonObject, Text, Turn
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Conversation,
+    Image,
+    JsonObject,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event, Finish, TextDelta
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
@@ -24,9 +35,36 @@ from gateway.dialects.document import Document
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.testing import dialect_answer_checks as answer
+from gateway.testing import dialect_field_checks as fields
 from gateway.testing import dialect_request_checks as request
+from gateway.testing.dialect_case import DialectCase
 from gateway.testing.dialect_checks import CHECKS, DialectCheck
+from tests.dialects.cases import CASES
 from tests.dialects.openai_chat.test_conformance import CASE
+from tests.tiers import sample
+
+
+def losing(request: ClientRequest, mistake: Callable[[Conversation], Conversation]) -> ClientRequest:
+    return msgspec.structs.replace(request, conversation=mistake(request.conversation))
+
+
+def without_state(conversation: Conversation) -> Conversation:
+    return of_blocks(
+        lambda block: msgspec.structs.replace(block, extra=EMPTY) if isinstance(block, ToolCall | Reasoning) else block
+    )(conversation)
+
+
+def of_blocks(change: Callable[[Block], Block | None]) -> Callable[[Conversation], Conversation]:
+    """A mistake in each block; None: the block is lost."""
+
+    def mistake(conversation: Conversation) -> Conversation:
+        turns = [
+            turn.changed(*[made for block in turn.blocks if (made := change(block)) is not None])
+            for turn in conversation.turns
+        ]
+        return msgspec.structs.replace(conversation, turns=tuple(turns))
+
+    return mistake
 
 
 class NoModels(OpenAIChatDialect):
@@ -79,6 +117,16 @@ class AcceptsNothing(OpenAIChatDialect):
 class ShowsNoCalls(OpenAIChatDialect):
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
         return [{"role": "user", "content": turn.text}]
+
+
+class NoTemperature(OpenAIChatDialect):
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        return super().decode(Document({**document.fields, "temperature": None}), head)
+
+
+class NoState(OpenAIChatDialect):
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        return losing(super().decode(document, head), without_state)
 
 
 class LosesText(OpenAIChatDialect):
@@ -177,6 +225,8 @@ BROKEN: Final[list[tuple[DialectCheck, type[OpenAIChatDialect]]]] = [
     (request.empty_history_is_refused, AcceptsNothing),
     (request.empty_history_is_refused, OtherHistoryField),
     (request.garbage_is_refused, Stumbles),
+    (fields.fields_are_read, NoTemperature),
+    (fields.state_is_read, NoState),
     (answer.answers_are_read, LosesText),
     (answer.cuts_change_nothing, encoding(Forgetful)),
     (answer.cuts_change_nothing, encoding(Talkative)),
@@ -203,3 +253,108 @@ def test_a_check_finds_what_breaks_its_rule(check: DialectCheck, dialect: Callab
 
 def test_every_check_has_a_dialect_that_breaks_it() -> None:
     assert {check for check, _ in BROKEN} == set(CHECKS)
+
+
+def lost(**values: Any) -> Callable[[Conversation], Conversation]:
+    return lambda conversation: msgspec.structs.replace(conversation, **values)
+
+
+def unsampled(**values: Any) -> Callable[[Conversation], Conversation]:
+    return lambda conversation: msgspec.structs.replace(
+        conversation, sampling=msgspec.structs.replace(conversation.sampling, **values)
+    )
+
+
+def without_params(*names: str) -> Callable[[Conversation], Conversation]:
+    def mistake(conversation: Conversation) -> Conversation:
+        params = {name: value for name, value in conversation.params.items() if name not in names}
+        return msgspec.structs.replace(conversation, params=params)
+
+    return mistake
+
+
+def of_tools(**values: Any) -> Callable[[Conversation], Conversation]:
+    return lambda conversation: msgspec.structs.replace(
+        conversation, tools=tuple([msgspec.structs.replace(tool, **values) for tool in conversation.tools])
+    )
+
+
+def without_turns(*roles: str, behind: int = 0) -> Callable[[Conversation], Conversation]:
+    return lambda conversation: msgspec.structs.replace(
+        conversation,
+        turns=tuple([turn for at, turn in enumerate(conversation.turns) if at < behind or turn.role not in roles]),
+    )
+
+
+PARAMS: Final = ("top_k", "presence_penalty", "frequency_penalty", "reasoning_effort", "service_tier", "user")
+# One or two mistakes for each example of the kit.
+MISTAKES: Final[Mapping[str, Sequence[Callable[[Conversation], Conversation]]]] = {
+    "model": [lost(model="model")],
+    "max_tokens": [unsampled(max_tokens=None), without_params("max_tokens", "max_completion_tokens")],
+    "temperature": [unsampled(temperature=None), without_params("temperature")],
+    "top_p": [unsampled(top_p=None), without_params("top_p")],
+    "stop": [unsampled(stop=()), without_params("stop")],
+    "seed": [unsampled(seed=None), without_params("seed")],
+    **{name: [without_params(name)] for name in (*PARAMS, "response_format")},
+    **{name: [lost(tool_choice="auto")] for name in ("tool_choice", "tool_choice none", "tool_choice named")},
+    "parallel_tool_calls": [lost(parallel_tool_calls=True)],
+    "tools": [lost(tools=()), of_tools(name="look")],
+    "tool description": [of_tools(description="")],
+    "tool schema": [of_tools(parameters=EMPTY)],
+    "strict": [of_tools(strict=None)],
+    "image": [of_blocks(lambda block: None if isinstance(block, Image) else block)],
+    "system": [without_turns("system")],
+    "developer": [without_turns("developer")],
+    "later system": [without_turns("system", behind=1)],
+    "is_error": [
+        of_blocks(lambda one: msgspec.structs.replace(one, is_error=False) if isinstance(one, ToolResult) else one)
+    ],
+    "reasoning": [of_blocks(lambda block: None if isinstance(block, Reasoning) else block)],
+}
+PLANTED: Final = [
+    (case, name, mistake)
+    for case in CASES
+    for name, mistakes in MISTAKES.items()
+    if name not in case.lacks
+    for mistake in mistakes
+]
+
+
+def test_every_example_has_a_mistake() -> None:
+    assert MISTAKES.keys() == fields.EXAMPLES.keys()
+
+
+@sample("name", "case")
+@pytest.mark.parametrize(
+    ("case", "name", "mistake"), PLANTED, ids=[f"{case}-{name}-{at}" for at, (case, name, _) in enumerate(PLANTED)]
+)
+def test_a_dialect_that_loses_what_its_clients_write_fails_the_kit(
+    case: DialectCase, name: str, mistake: Callable[[Conversation], Conversation]
+) -> None:
+    sound = type(case.dialect())
+
+    class Losing(sound):  # type: ignore[misc,valid-type]  # a class of a variable
+        def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+            return losing(super().decode(document, head), mistake)
+
+    with pytest.raises(AssertionError, match="is written and not read"):
+        fields.fields_are_read(msgspec.structs.replace(case, dialect=Losing))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.provider], ids=str)
+def test_a_dialect_that_loses_state_fails_the_kit(case: DialectCase) -> None:
+    sound = type(case.dialect())
+
+    class Losing(sound):  # type: ignore[misc,valid-type]  # a class of a variable
+        def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+            return losing(super().decode(document, head), without_state)
+
+    with pytest.raises(AssertionError, match="state of"):
+        fields.state_is_read(msgspec.structs.replace(case, dialect=Losing))
+
+
+def test_a_client_that_writes_less_than_its_case_says_fails_the_kit() -> None:
+    with pytest.raises(AssertionError, match="the client writes no is_error"):
+        fields.fields_are_read(msgspec.structs.replace(CASE, lacks=frozenset()))
+    with pytest.raises(AssertionError, match="no example of tempo"):
+        fields.fields_are_read(msgspec.structs.replace(CASE, lacks=frozenset({"tempo"})))

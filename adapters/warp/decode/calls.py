@@ -9,6 +9,7 @@ from typing import Final
 
 from google.protobuf import json_format
 
+from adapters.call_ids import CallIds
 from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
 from adapters.warp.decode.message_state import MessageState
@@ -39,8 +40,8 @@ class CallWriter:
         self._parameters = {tool.name: tool.parameters for tool in conversation.tools}
         self._steps = Steps()
         self._schemas: dict[str, Schema] = {}
-        self._tried: dict[str, int] = {}
-        self._ids = {call.id for turn in conversation.turns for call in turn.calls}
+        called = (call.id for turn in conversation.turns for call in turn.calls)
+        self._ids = CallIds(len(conversation.turns), called)
         self._output = output
 
     def write(self, message: Message) -> None:
@@ -96,34 +97,13 @@ class CallWriter:
         return describe and self._options.native_tools == "expose" and variant in self._parameters
 
     def _emit(self, message: Message, name: str, arguments: str, *, wrapped: bool) -> str:
-        index, call_id = self.written, self._unique_id(message)
+        index = self.written
         self.written += 1
+        call_id, told = self._ids.take(message.tool_call.tool_call_id, index)
+        self._output.events += told
         self._output.events += (
             ToolCallStart(index, call_id, name, wrapped, self._provider_state.extra(message)),
             ToolCallDelta(index, arguments),
             ToolCallEnd(index),
         )
         return call_id
-
-    def _unique_id(self, message: Message) -> str:
-        """Return the backend's id, or one derived from it or from the message's id: the same response gets the same
-        ids."""
-        given = message.tool_call.tool_call_id
-        unique = self._first_free(given or f"call_{message.id or 0}")
-        self._ids.add(unique)
-        if unique != given:
-            why = f"is already in use: {given[:80]!r}" if given else "is missing"
-            detail = f"a tool call got the id {unique[:80]!r} because its own {why}"
-            self._output.note("changed", "CALL_ID_MADE", detail, tool_call_id=unique)
-        return unique
-
-    def _first_free(self, base: str) -> str:
-        """Return the id, or the first unused one of `id-2`, `id-3` and so on. Ids that were tried before are not tried
-        again."""
-        number = self._tried.get(base, 0)
-        while True:
-            number += 1
-            call_id = base if number == 1 else f"{base}-{number}"
-            if call_id not in self._ids:
-                self._tried[base] = number
-                return call_id

@@ -17,14 +17,16 @@ from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
+from gateway.demo.scripted_model.words import count
 
 MODELS: Final = ("demo-gemini",)
 _STREAM: Final = "streamGenerateContent"
-_METHODS: Final[list[Json]] = ["generateContent", _STREAM]
+_COUNT: Final = "countTokens"
+_METHODS: Final[list[Json]] = ["generateContent", _STREAM, _COUNT]
 
 
 def gemini_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
-    """Return the routes: both verbs of a model, the models list and the recorded requests."""
+    """Return the routes: the verbs of a model, the models list and the recorded requests."""
 
     async def generate(request: Request) -> Response:
         return await _generate(request, recorder, defect)
@@ -47,9 +49,11 @@ async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Res
     if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
         return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
     try:
-        asked = _read(body, model, defect)
+        asked = _read(_counted(body, model) if verb == _COUNT else body, model, defect)
     except (ValueError, Refused) as error:
         return _refusal(str(error))
+    if verb == _COUNT:
+        return json_answer({"totalTokens": count(asked.prompt)})
     answer = answer_gemini(asked, model, recorder.count, defect.model)
     marker = find_marker(asked.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
@@ -59,6 +63,15 @@ async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Res
         fault = FAULTS[marker.name].play(answer, marker.options)
         return fault if streams else as_object(fault, msgspec.json.encode(whole(answer)))
     return Response(frames(answer)) if streams else json_answer(whole(answer))
+
+
+def _counted(body: bytes, model: str) -> bytes:
+    """Return the request whose tokens are counted, which names its model."""
+    asked: dict[str, Json] = msgspec.json.decode(body, type=dict)
+    counted = asked.get("generateContentRequest", {**asked, "model": f"models/{model}"})
+    if not isinstance(counted, dict) or counted.pop("model", None) != f"models/{model}":
+        raise Refused("generateContentRequest.model must name the model of the path")
+    return msgspec.json.encode(counted)
 
 
 def _read(body: bytes, model: str, defect: Defect) -> GeminiRequest:

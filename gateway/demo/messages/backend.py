@@ -16,15 +16,22 @@ from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
+from gateway.demo.scripted_model.words import count
 
 MODELS = ("demo-messages",)
+COUNTED = frozenset(
+    {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"}
+)
 
 
 def messages_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
-    """Return the routes: messages, the models list and the recorded requests."""
+    """Return the routes: messages, the count of their tokens, the models list and the recorded requests."""
 
     async def messages(request: Request) -> Response:
         return await _messages(request, recorder, defect)
+
+    async def count_tokens(request: Request) -> Response:
+        return await _count_tokens(request, recorder, defect)
 
     def models() -> Json:
         listed: list[Json] = [
@@ -34,6 +41,7 @@ def messages_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Rout
 
     return [
         post("/v1/messages", messages, recorder),
+        post("/v1/messages/count_tokens", count_tokens, recorder),
         get("/v1/models", models),
         get("/__demo/requests", recorder.show),
     ]
@@ -60,6 +68,23 @@ async def _messages(request: Request, recorder: Recorder, defect: Defect) -> Res
     if not decoded.stream:
         return json_answer(message(answer))
     return Response(frames(answer))
+
+
+async def _count_tokens(request: Request, recorder: Recorder, defect: Defect) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, json_body)
+    if "anthropic-version" not in request.headers:
+        return _refusal("anthropic-version: header is required")
+    try:
+        document = defect.reads(msgspec.json.decode(body, type=dict))
+        if refused := sorted(document.keys() - COUNTED):
+            raise Refused(f"{refused[0]}: Extra inputs are not permitted")
+        decoded = read_request({**document, "max_tokens": 1})
+    except ValueError as error:
+        return _refusal(f"the body is not a JSON object: {error}")
+    except Refused as error:
+        return _refusal(str(error))
+    return json_answer({"input_tokens": count(decoded.prompt)})
 
 
 def _refusal(text: str) -> Response:

@@ -26,7 +26,7 @@ NAMED: Final = request(
     tool_choice={"type": "function", "function": {"name": "get_time"}},
 )
 # The notices of ids that the gateway mends.
-_MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_MADE", "CALL_ID_ADDED"})
+_MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_ADDED"})
 # The code where a prompt asked for a call, and the model made none.
 _UNOBEYED: Final = "upstream_invalid_answer"
 # Some clients and databases take no longer ones.

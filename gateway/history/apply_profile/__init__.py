@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.profiles import NEUTRAL, Profile
+from gateway.core.profiles import NEUTRAL, Alphabet, Profile
 from gateway.history.apply_profile.choice_fields import fit_choice_fields
 from gateway.history.apply_profile.content_shape import fit_arguments, fit_content, fit_empty, fit_tool_name
 from gateway.history.apply_profile.deprecated_functions import keep_one_form
@@ -26,6 +26,8 @@ from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 from gateway.tool_calls.identifier_map import IdentifierMap
 
 __all__ = ["ProfileResult", "apply_profile"]
+
+ANY_ID: Final = Alphabet()
 
 Step = Callable[[tuple[Turn, ...], Profile, list[Notice]], tuple[Turn, ...]]
 
@@ -56,16 +58,24 @@ class ProfileResult(msgspec.Struct, frozen=True):
     identifiers: IdentifierMap = IdentifierMap()
 
 
-def apply_profile(conversation: Conversation, profile: Profile, *, result_media: bool = False) -> ProfileResult:
+def apply_profile(
+    conversation: Conversation, profile: Profile, *, result_media: bool = False, call_id: Alphabet = ANY_ID
+) -> ProfileResult:
     """Apply a profile. Pure and deterministic. `result_media`: the results of the backend's wire hold images and files.
+    `call_id` are the ids that its wire takes.
 
     Raises InvalidRequest for more tools than the provider takes.
     """
     notices: list[Notice] = []
     if result_media and profile.result_media != "keep":
         profile = msgspec.structs.replace(profile, result_media="keep")
+    if profile.call_id != ANY_ID or profile.reused_ids == "keep":
+        call_id = profile.call_id
     if profile == NEUTRAL:
-        return ProfileResult(keep_one_form(conversation, notices), tuple(notices))
+        identifiers = IdentifierMap()
+        if call_id != ANY_ID:
+            conversation, identifiers = rename_identifiers(conversation, call_id, profile.tool_names, notices)
+        return ProfileResult(keep_one_form(conversation, notices), tuple(notices), identifiers)
     if profile.max_tools is not None and (count := _offered(conversation)) > profile.max_tools:
         raise InvalidRequest(
             f"This model's provider accepts at most {profile.max_tools} tools; the request has {count}. "
@@ -77,7 +87,9 @@ def apply_profile(conversation: Conversation, profile: Profile, *, result_media:
     # Fields that a client should not have sent back are reported while their message is still unchanged. Names and ids
     # follow: what the other steps derive from them must be acceptable as well.
     turns = fit_choice_fields(conversation.turns, profile, notices)
-    conversation, identifiers = rename_identifiers(_with_turns(conversation, turns), profile, notices)
+    conversation, identifiers = rename_identifiers(
+        _with_turns(conversation, turns), call_id, profile.tool_names, notices
+    )
     if profile.finish_reason == "optional":
         conversation = msgspec.structs.replace(conversation, finish_optional=True)
     turns = conversation.turns

@@ -6,22 +6,20 @@ import msgspec
 
 from gateway.core.conversation import Block, Conversation, NamedTool, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
+from gateway.core.profiles import Alphabet
 from gateway.history.apply_profile.named_tools import names_in, with_names
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
 
 def rename_identifiers(
-    conversation: Conversation, profile: Profile, notices: list[Notice]
+    conversation: Conversation, call_id: Alphabet, tool_names: Alphabet, notices: list[Notice]
 ) -> tuple[Conversation, IdentifierMap]:
     """Returns the conversation with acceptable identifiers, and the map that restores the client's own."""
     calls = [call for turn in conversation.turns for call in turn.calls]
-    names = rename(
-        (*_offered(conversation), *(call.name for call in calls), *_answering(conversation)), profile.tool_names
-    )
+    names = rename((*_offered(conversation), *(call.name for call in calls), *_answering(conversation)), tool_names)
     ids = rename(
         (*(call.id for call in calls), *(result.call_id for turn in conversation.turns for result in turn.results)),
-        profile.call_id,
+        call_id,
     )
     if not names and not ids:
         return conversation, IdentifierMap()

@@ -101,14 +101,14 @@ def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
 
 
 def _result_notice(sent_id: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
+    answered = called(call, paths) if call.id_derived else repr(name)
+    call_id = None if call.id_derived else name
+    if sent_id:
+        detail = f"no call has the id {sent_id!r}; by its position the {paths.result_term} answers {answered}"
+        detail += ", which has no id" if call.id_derived else ", whose id was missing"
+        return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index, call_id)
     if call.id_derived:
-        detail = f"a message does not name its call; by its position it answers {called(call, paths)}"
-        return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index)
-    if not sent_id:
-        detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {name!r}"
-        return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index, name)
-    detail = (
-        f"no call has the id {sent_id!r}; by its position the {paths.result_term} answers {name!r}, "
-        "whose id was missing"
-    )
-    return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index, name)
+        detail = f"a message does not name its call; by its position it answers {answered}"
+    else:
+        detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {answered}"
+    return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index, call_id)

@@ -7,12 +7,15 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from fastapi import FastAPI
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as AppRoute
 
+from gateway.core.conversation import Conversation
 from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
 from gateway.dialects.base import (
     CountingDialect,
@@ -33,6 +36,7 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import with_stored
+from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.deadlines import body_timeout
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -113,8 +117,8 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
         if dialect.name in gateway_state.stateful:
             answers = gateway_state.answers.of(request.scope["context"])
             document = await with_stored(cast(StatefulDialect, dialect), document, answers)
-        answer = await asyncio.to_thread(_count, dialect, document, request.scope["head"])
-        return Response(answer, media_type=JSON, headers=ESTIMATED)
+        asked = await asyncio.to_thread(_conversation, dialect, document, request.scope["head"])
+        return await _count_answer(gateway_state, request.scope["context"], dialect, asked)
 
     async def answer_stored(request: Request) -> Response:
         served = _served(request)
@@ -182,8 +186,35 @@ def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
     raise missing_field(fields[0])
 
 
-def _count(dialect: CountingDialect, document: Document, head: RequestHead) -> bytes:
-    return dialect.encode_count(estimate_view(dialect.decode(document, head).conversation))
+def _conversation(dialect: Dialect, document: Document, head: RequestHead) -> Conversation:
+    return dialect.decode(document, head).conversation
+
+
+async def _count_answer(
+    state: GatewayState, context: RequestContext, dialect: CountingDialect, asked: Conversation
+) -> Response:
+    tokens = await _counted(state, context, asked)
+    if tokens is not None:
+        return Response(dialect.encode_count(tokens), media_type=JSON)
+    estimate = await asyncio.to_thread(estimate_view, asked)
+    return Response(dialect.encode_count(estimate), media_type=JSON, headers=ESTIMATED)
+
+
+async def _counted(state: GatewayState, context: RequestContext, asked: Conversation) -> int | None:
+    """Returns the tokens of the request that the backend of the model would get, as its own counter says; None where
+    it has none, where that fails, which is reported, or where the client may not send such a request."""
+    try:
+        model = state.backends.listed_name(asked.model)
+        route, backend = state.backends.route(model)
+        state.admission.check_model(context.key, model)
+    except GatewayError:
+        return None
+    try:
+        return await state.token_counter.count(backend, route, replace(asked, model=route.name or model))
+    except GatewayError as error:
+        detail = f"the backend did not count the tokens of the request ({error.code}), so that they are estimated"
+        context.note((Notice("backend", "added", "COUNT_ESTIMATED", detail, level="warning"),))
+        return None
 
 
 def _add(app: FastAPI, route: Route, handler: Handler) -> None:

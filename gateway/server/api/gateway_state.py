@@ -38,6 +38,7 @@ from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.fd_limits import last_for_backends
 from gateway.server.upstream.model_list import ModelLists
 from gateway.server.upstream.schema_cache import update_caches
+from gateway.server.upstream.token_counter import TokenCounter
 from gateway.server.upstream.transport import Transport
 from gateway.settings import Price, ServerSettings, Settings
 from gateway.settings.reload_policy import keep_restart_only
@@ -62,6 +63,7 @@ class GatewayState:
         self.scheduler = DeadlineScheduler()
         self.event_bus = EventBus(self.without_secrets)
         self.model_lists = ModelLists()
+        self.token_counter = TokenCounter(self.transport)
         self.metrics = Metrics()
         self.metrics.running_requests.set_function(lambda: self.scheduler.size)
         self.metrics.workers.inc()

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
+from urllib.parse import urljoin
 
 from gateway.adapter import Adapter, BackendRequest
 from gateway.core.errors import InvalidRequest, SettingsError
@@ -58,10 +59,12 @@ class Backend:
         return (self.credential.identity, *(f"{name}: {self.headers[name]}" for name in sorted(self.headers)))
 
     def url(self, path: str) -> Url:
-        """Returns the URL of a path below base_url; built once."""
+        """Returns the URL of a path below base_url; built once. `/../` at its beginning leads to the folder above."""
         url = self._urls.get(path)
         if url is None:
-            url = self._urls[path] = read_url(self.base_url.rstrip("/") + path)
+            below = self.base_url.rstrip("/")
+            joined = urljoin(f"{below}/", path[1:]) if path.startswith("/../") else below + path
+            url = self._urls[path] = read_url(joined)
         return url
 
     def head(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:

@@ -129,6 +129,13 @@ def test_each_effort_is_a_budget_that_the_model_takes_or_is_told(effort: str, mo
     assert rules == (["EFFORT_CHANGED"] if told else [])
 
 
+def test_the_base_model_decides_where_a_name_hides_it() -> None:
+    asked = Conversation((USER,), model="mine", params={"reasoning_effort": "max"})
+    sent = GeminiAdapter(GeminiOptions(), 1 << 20).encode(asked, Policy(base_model="gemini-2.5-pro"))
+    assert json.loads(sent.body)["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 32768
+    assert sent.path.startswith("/models/mine:")
+
+
 def test_a_setting_decides_where_the_name_of_the_model_does_not() -> None:
     config, _ = thought({"reasoning_effort": "high"}, "m", thinking="budget")
     assert config == {"thinkingBudget": 24576, "includeThoughts": True}

@@ -13,7 +13,7 @@ from gateway.core.errors import BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Finish
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
+from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings
@@ -63,3 +63,10 @@ def test_a_stream_without_its_mark_or_without_an_answer_is_incomplete(wire: byte
 def test_of_any_other_provider_it_is_incomplete(events: tuple[dict[str, object], ...], profile: Profile) -> None:
     with pytest.raises(BackendTruncated, match="without a finish reason"):
         _read([sse(*events)], profile, "openai_chat")  # type: ignore[arg-type]  # both are chunks of the wire
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_snowflake_alone_is_known_to_end_so(name: str) -> None:
+    assert (PROFILES[name].finish_reason == "optional") is (name == "snowflake")
+    if name == "snowflake":
+        assert fold(_read([sse(*TEXT)], PROFILES[name], "openai_chat")).text == "Hello"

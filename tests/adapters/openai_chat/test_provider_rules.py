@@ -127,6 +127,11 @@ THINKING: Final[list[Row]] = [
     ("qwen", "qwen3-32b", {"reasoning_effort": "high"}, {"enable_thinking": False}, {CHANGED}),
     ("qwen", "qwen3-32b", {"reasoning_effort": "high", "stream": True}, {"enable_thinking": True}, {RENAMED}),
     ("qwen", "qwen3-32b", {"stream": True}, {}, set()),
+    ("qwen", "qwen3-235b-a22b-thinking-2507", {}, {}, set()),
+    ("qwen", "qwen3-coder-30b-a3b-instruct", {}, {}, set()),
+    ("gemini", "gemini-2.5-flash", {"reasoning_effort": "max"}, {"reasoning_effort": "high"}, {EFFORT}),
+    ("gemini", "gemini-2.5-flash", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, {RENAMED}),
+    ("gemini", "gemini-3-flash", {"reasoning_effort": "none"}, {"reasoning_effort": "low"}, {EFFORT}),
     (
         "qwen",
         "glm-5.2",

@@ -74,11 +74,19 @@ def test_a_call_of_which_none_can_be_made_is_an_error(events: Sequence[WireEvent
     assert error is not None and (error.status, error.code) == (502, "upstream_invalid_tool_call")
 
 
-@pytest.mark.parametrize(("ids", "made"), [(("a", "a"), ("a", "call_1_1")), ((None, ""), ("fc_1", "call_1_1"))])
-def test_every_call_has_an_id_of_its_own(ids: tuple[str | None, str | None], made: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("ids", "made", "told"),
+    [
+        (("a", "a"), ("a", "a_1_1"), ["CALL_ID_RENAMED"]),
+        ((None, ""), ("call_1_0", "call_1_1"), ["CALL_ID_ADDED", "CALL_ID_ADDED"]),
+    ],
+)
+def test_every_call_has_an_id_of_its_own(
+    ids: tuple[str | None, str | None], made: tuple[str, str], told: list[str]
+) -> None:
     wire = whole(*(call("{}", call_id=call_id) for call_id in ids))
     assert tuple(event.id for event in decoded(wire) if isinstance(event, ToolCallStart)) == made
-    assert "CALL_ID_MADE" in rules(wire)
+    assert rules(wire) == told
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The forms of values that few services have: maps, messages, bytes, tensors, JSON in a field, opaque state."""
 
+import base64
 import json
 import struct
 from typing import Any
@@ -159,6 +160,27 @@ def test_a_json_document_is_read_by_its_own_paths() -> None:
     with pytest.raises(BackendError) as broken:
         events("relay", entry, {"body": b64('{"choice": [{"text": "Hi"}]}')}, {"body": b64("{")})
     assert broken.value.code == "upstream_invalid_event" and broken.value.events[-1] == TextDelta("Hi")
+
+
+@pytest.mark.parametrize("halves", [(b"\\ud83d", b"\\ude00"), (b"\xf0\x9f", b"\x98\x80")], ids=["escapes", "bytes"])
+@pytest.mark.parametrize("openai", [False, True])
+def test_a_character_in_two_documents_is_one_and_half_of_one_is_told(halves: tuple[bytes, bytes], openai: bool) -> None:
+    failure = {"json": "body", "error": {"when": {"oops": "set"}, "message": "oops.words"}}
+    own = [{"json": "body", "openai": True, "when": {"last": True}}, JSON_RULE]
+    entry = {**RELAY, "read": [failure, *(RELAY["read"] if openai else own)]}
+    pieces = b'{"choices": [{"delta": {"content": "%b"}}]}' if openai else b'{"choice": [{"text": "%b"}]}'
+    end = b'{"choices": [{"delta": {}, "finish_reason": "stop"}]}' if openai else b'{"done": true}'
+
+    def read(*texts: bytes) -> tuple[str, list[str]]:
+        documents = [*(pieces % text for text in texts), end]
+        found = events("relay", entry, *({"body": base64.b64encode(document).decode()} for document in documents))
+        return fold(found).text, [event.rule for event in found if isinstance(event, Notice)]
+
+    first, second = halves
+    assert read(b"a" + first, second + b"b") == ("a\U0001f600b", [])
+    assert read(b"a" + first, b"b") == ("ab", ["TEXT_MENDED"])
+    assert read(b"a" + first + b"b") == ("a\ufffdb", ["TEXT_MENDED"])
+    assert read(b"a", first) == ("a", ["TEXT_MENDED"])
 
 
 END = {"answer": {"outputs": [tensor("why", "BYTES", bytesContents=[b64("stop")])]}}

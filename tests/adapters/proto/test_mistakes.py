@@ -114,6 +114,17 @@ def template(entry: Entry, **keys: Json) -> Entry:
     return {**copy.deepcopy(entry), "request": {**entry["request"], **keys}}
 
 
+def turns(entry: Entry, role: str, form: Json) -> Entry:
+    """The mapping with another form of the turns of one role."""
+    return template(entry, turns={**entry["request"]["turns"], role: form})
+
+
+def saying(text: Json) -> Json:
+    """The turns of the assistant of `parts`, with another form of their text."""
+    assistant = PARTS["request"]["turns"]["assistant"]
+    return {**assistant, "parts": {**assistant["parts"], "text": text}}
+
+
 def read(entry: Entry, rule: Json) -> Entry:
     """The mapping with another rule in front of its own."""
     return {**copy.deepcopy(entry), "read": [rule, *entry["read"]]}
@@ -162,6 +173,17 @@ REFUSED: list[tuple[Entry, str]] = [
     ),
     (template(FORMS, rules={"$json": {"a": "$turns"}}), "request.rules.$json.a: $turns is a list, which is no JSON"),
     (template(FORMS, rules="text"), "request: $turns needs the variant 'system', or the template $system"),
+    (turns(PARTS, "system", {"speaker": "SPEAKER_RULES"}), "request: no field gets the text of the role 'system'"),
+    (turns(PARTS, "user", {"speaker": "SPEAKER_PERSON"}), "request: no field gets the text of the role 'user'"),
+    (
+        turns(PARTS, "assistant", saying({"text": "said"})),
+        "request: no field gets the text of the role 'assistant'",
+    ),
+    (
+        turns(PARTS, "tool", {"parts": [{"result": {"id": "$id", "name": "$name"}}]}),
+        "request: no field gets the text of the role 'tool'",
+    ),
+    (changed(TALK, request={"text": "$transcript"}), "request: the template has $transcript, but no $system"),
     (template(FORMS, tools=[]), "request: the mapping has a rule `call`, but no $tools"),
     (
         changed(FORMS, read=FORMS["read"][:2] + FORMS["read"][3:]),
@@ -195,6 +217,11 @@ REFUSED: list[tuple[Entry, str]] = [
     (rule(TALK, 1, text="tokens_in"), "read[1].text: 'tokens_in' is of int64; it must be text or bytes"),
     (rule(TALK, 1, text="so_far.x"), "read[1].text: 'so_far' is a field of string, which has no fields"),
     (rule(TALK, 1, usage={}), "read[1].usage: the rule reads nothing"),
+    (
+        rule(TALK, 1, usage={"completion": "tokens_out", "answer": "tokens_out"}),
+        "read[1].usage.answer: it stands in place of `completion`",
+    ),
+    (rule(TALK, 1, choice="so_far"), "read[1].choice: 'so_far' is of string; it must be a whole number"),
     (rule(TALK, 0, error={"when": {}}), "read[0].error.when: an error needs a condition"),
     (rule(TALK, 0, error={"when": {"failure": "set"}, "status": 200}), "read[0].error.status: 200 is no status"),
     (rule(TALK, 1, call={"name": "so_far", "arguments": "so_far"}), "read: the calls of a template with $prompt"),

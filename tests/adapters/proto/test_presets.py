@@ -5,17 +5,23 @@ import re
 from typing import Final
 
 import pytest
+from google.protobuf.json_format import ParseDict
 
 from adapters.proto import ProtoAdapter, ProtoOptions
+from adapters.proto.schema import Schema, message_class
 from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
+from gateway.core.events import Event, UsageReport
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.registry import load_adapters
 from gateway.settings import check_options, read_settings
 from gateway.testing.conformance import CHECKS, Case, Check
+from gateway.testing.events import fold
 from gateway.testing.gateway import running_gateway
 from gateway.testing.golden import Golden, read_all
 from tests.adapters.proto.grpc_server import grpc_backend, sends
 from tests.adapters.proto.mappings import SET
+from tests.adapters.proto.services import grpc
 from tests.adapters.proto.test_conformance import TOOLS
 from tests.golden_wires import READERS, preset_messages
 from tests.paths import ROOT
@@ -59,6 +65,46 @@ def test_five_stop_sequences_are_sent_to_gemini_and_all_are_watched_for(name: st
     described = str(made.describe(made.encode(asked, Policy()).body))
     assert [stop for stop in stops if stop in described] == [*stops[:5]]
     assert "stop" not in made.capabilities.supported_params
+
+
+CANDIDATES: Final[dict[str, tuple[str, dict[str, Json], dict[str, Json]]]] = {
+    "gemini_grpc": ("candidates", {"content": {"parts": [{"text": "a"}]}}, {"finishReason": "STOP"}),
+    "vertex_grpc": ("candidates", {"content": {"parts": [{"text": "a"}]}}, {"finishReason": "STOP"}),
+    "xai": ("outputs", {"delta": {"content": "a"}}, {"finishReason": "REASON_STOP"}),
+}
+_GOOGLE: Final = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 100, "totalTokenCount": 112}
+USAGE: Final[dict[str, dict[str, Json]]] = {
+    "gemini_grpc": {"usageMetadata": {**_GOOGLE}},
+    "vertex_grpc": {"usageMetadata": {**_GOOGLE}},
+    "xai": {"usage": {"promptTokens": 7, "completionTokens": 5, "reasoningTokens": 100, "totalTokens": 112}},
+}
+
+
+def answered(name: str, *messages: dict[str, Json]) -> list[Event]:
+    """What these messages of the preset's backend become."""
+    made = ProtoAdapter(options(name), 1 << 20)
+    response = message_class(Schema(made.schema).method(options(name).method).response)
+    decoder = made.decoder(Conversation((Turn("user", (Text("Where?"),), index=0),)))
+    found = decoder.feed(grpc([ParseDict(message, response()).SerializeToString() for message in messages]))
+    return [*found, *decoder.trailers({"grpc-status": "0"}), *decoder.close()]
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_the_completion_has_the_tokens_of_the_reasoning_as_it_has_on_the_json_wires(name: str) -> None:
+    """xAI and Google count the reasoning apart: xAI, "Consumption and rate limits"; `UsageMetadata` of both Geminis."""
+    field, text, finish = CANDIDATES[name]
+    found = answered(name, {field: [{**text, **finish}], **USAGE[name]})
+    details: dict[str, Json] = {"completion_tokens_details": {"reasoning_tokens": 100}}
+    assert fold(found).usage == UsageReport(7, 105, 112, extra=details)
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_late_text_and_other_choices_are_told_and_dropped(name: str) -> None:
+    field, text, finish = CANDIDATES[name]
+    other = {**text, "index": 1}
+    found = answered(name, {field: [text, other]}, {field: [finish]}, {field: [text]})
+    assert fold(found).text == "a"
+    assert [event.rule for event in found if isinstance(event, Notice)] == ["OTHER_CHOICE", "LATE_CONTENT"]
 
 
 @sample()

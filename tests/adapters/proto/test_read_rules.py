@@ -132,6 +132,75 @@ def test_counts_are_combined_as_the_mode_says(mode: str, counts: tuple[int, int]
     assert fold(found).usage == UsageReport(*counts, sum(counts))
 
 
+def test_tokens_of_the_reasoning_are_added_to_those_of_the_answer() -> None:
+    read = [*PARTS["read"][:3], {"usage": {**PARTS["read"][3]["usage"], "answer": "counts.output"}}, PARTS["read"][4]]
+    del read[3]["usage"]["completion"]
+    entry = {**PARTS, "read": read}
+    found = events(
+        "parts",
+        entry,
+        {"parts": [{"text": "a"}], "counts": {"input": 7, "output": 2, "thinking": 100}},
+        {"counts": {"input": 7, "output": 5, "thinking": 100}, "ended": {"fully": {}}},
+    )
+    details: dict[str, Any] = {"completion_tokens_details": {"reasoning_tokens": 100}}
+    assert fold(found).usage == UsageReport(7, 105, 112, extra=details)
+
+
+@pytest.mark.parametrize("carrier", ["frames_u32", "grpc_web", "connect", "grpc_web_text"])
+def test_what_follows_the_end_is_told_and_dropped_on_every_carrier(carrier: str) -> None:
+    end = {"parts": [{"text": "a"}], "ended": {"fully": {}}}
+    late = {"parts": [{"thought": "b"}, {"text": "c"}, {"call": {"name": "look", "fields": {}}}]}
+    found = events("parts", PARTS, end, late, {"ended": {"tooLong": {}}}, {"counts": {"output": 5}}, carrier=carrier)
+    answer = fold(found)
+    assert (answer.text, answer.reasoning, answer.calls) == ("a", "", ())
+    assert answer.finish is not None and answer.finish.reason == "stop"
+    assert answer.usage == UsageReport(None, 5)
+    assert sorted(rules(found)) == ["LATE_CONTENT", "LATE_EVENT"]
+
+
+def played(carrier: str, *messages: bytes) -> list[Event]:
+    """What messages of `parts` become, given as their bytes."""
+    adapter = ProtoAdapter(check_options({**PARTS, "carrier": carrier}, ProtoOptions, "options"), 1 << 20)
+    return replay(adapter.decoder(ASKED), [WRITERS[carrier](messages)])
+
+
+@pytest.mark.parametrize("carrier", ["frames_u32", "connect", "grpc_web"])
+def test_a_response_may_begin_with_messages_that_the_schema_does_not_know(carrier: str) -> None:
+    end = answer("parts", {"parts": [{"text": "a"}], "ended": {"fully": {}}})
+    found = played(carrier, b"\xfa\x7c\x00", b"\xf2\x7c\x00", end)
+    assert (fold(found).text, rules(found)) == ("a", ["SCHEMA_OUTDATED"] * 2)
+
+
+@pytest.mark.parametrize("carrier", ["frames_u32", "connect", "grpc_web"])
+def test_a_response_of_such_messages_alone_is_of_another_type(carrier: str) -> None:
+    with pytest.raises(BackendError, match="another type") as failed:
+        played(carrier, b"\xfa\x7c\x00", b"\xf2\x7c\x00")
+    assert failed.value.code == "upstream_invalid_event"
+    with pytest.raises(BackendError) as failed:
+        played(carrier, b"\xfa\x7c\x00", answer("parts", {"counts": {}}))
+    assert "another type" not in str(failed.value)
+
+
+def test_what_a_message_says_beside_the_end_is_no_late_content() -> None:
+    read = [PARTS["read"][4], *PARTS["read"][:4]]
+    entry = {**PARTS, "read": read}
+    end = {"parts": [{"text": "a"}], "ended": {"fully": {}}}
+    found = events("parts", entry, end, {"ended": {"fully": {}}}, carrier="connect")
+    assert (fold(found).text, rules(found)) == ("a", [])
+
+
+def test_a_choice_that_was_not_requested_is_told_and_dropped() -> None:
+    rule = {"choice": "index", "finish": {"at": "reason"}}
+    found = deltas(
+        rule,
+        {"content": b64("a")},
+        {"index": 1, "content": b64("b"), "reason": "stop"},
+        {"index": 2, "content": b64("b")},
+        {"content": b64("c"), "reason": "length"},
+    )
+    assert (fold(found).text, finish(found), rules(found)) == ("ac", ("length", "length"), ["OTHER_CHOICE"])
+
+
 def test_what_follows_the_end_is_told_and_dropped() -> None:
     end = {"soFar": "a", "ending": "ENDING_DONE"}
     found = events("talk", TALK, end, {"soFar": "ab"}, {**end, "soFar": "ab"})

@@ -75,6 +75,7 @@ def test_a_wire_written_in_settings_alone_is_asked_and_read() -> None:
         ({**SMALL, "request": {"p": "$promt"}}, r"the unknown value '\$promt'"),
         ({**SMALL, "request": {"p": "$prompt", "x": "$request."}}, r"the unknown value '\$request.'"),
         ({**SMALL, "request": {"p": "text"}}, r"must contain \$prompt"),
+        ({**SMALL, "request": {"p": "$transcript"}}, r"has \$transcript, but no \$system"),
         ({**SMALL, "text": []}, "needs a path to the text"),
         ({**SMALL, "text": ["a..b"]}, "is not a path"),
         ({**SMALL, "finish": []}, "the end of the response is not defined"),

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gateway.core.conversation import Conversation, Image, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Conversation, Image, NamedTool, Reasoning, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.provider_state import provider_state
 from gateway.testing.dialect_case import ClientAnswer
 
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -36,24 +37,63 @@ def write(conversation: Conversation) -> bytes:
         "stop_sequences": [*sampling.stop],
         "messages": [message(turn) for turn in conversation.turns],
         "stream": conversation.stream,
-        "tools": [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            for tool in conversation.tools
-        ],
+        "tools": [tool_entry(tool) for tool in conversation.tools],
     }
-    return json.dumps(body).encode()
+    fields = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "tool_choice": choice(conversation),
+        **params(conversation),
+    }
+    return json.dumps({**body, **{name: value for name, value in fields.items() if value is not None}}).encode()
+
+
+def tool_entry(tool: ToolSpec) -> dict[str, Any]:
+    entry = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    return entry if tool.strict is None else {**entry, "strict": tool.strict}
+
+
+def choice(conversation: Conversation) -> dict[str, Any] | None:
+    chosen = conversation.tool_choice
+    made: dict[str, Any] = {"type": {"required": "any"}.get(chosen, chosen)} if isinstance(chosen, str) else {}
+    if isinstance(chosen, NamedTool):
+        made = {"type": "tool", "name": chosen.name}
+    if not conversation.parallel_tool_calls:
+        made["disable_parallel_tool_use"] = True
+    return None if made == {"type": "auto"} else made
+
+
+def params(conversation: Conversation) -> dict[str, Any]:
+    """The fields with another name or form than in chat completions."""
+    given: Any = conversation.params
+    form = given.get("response_format")
+    output = {
+        "effort": given.get("reasoning_effort"),
+        "format": form and {"type": "json_schema", "schema": form["json_schema"]["schema"]},
+    }
+    return {
+        "top_k": given.get("top_k"),
+        "metadata": {"user_id": given["user"]} if "user" in given else None,
+        "output_config": {name: value for name, value in output.items() if value} or None,
+    }
 
 
 def message(turn: Turn) -> dict[str, Any]:
     if turn.results:
         return {"role": "user", "content": [result_block(result) for result in turn.results]}
-    said: list[dict[str, Any]] = [{"type": "text", "text": turn.text}] if turn.text else []
+    said = [thinking_block(block) for block in turn.blocks if isinstance(block, Reasoning)]
+    said += [{"type": "text", "text": turn.text}] if turn.text else []
     said += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
         for call in turn.calls
     ]
     said += [image_block(block) for block in turn.blocks if isinstance(block, Image)]
     return {"role": turn.role, "content": turn.text if len(said) < 2 and not turn.calls else said}
+
+
+def thinking_block(block: Reasoning) -> dict[str, Any]:
+    signature = provider_state(block.extra, "anthropic").get("signature", "")
+    return {"type": "thinking", "thinking": block.text, "signature": signature}
 
 
 def result_block(result: ToolResult) -> dict[str, Any]:

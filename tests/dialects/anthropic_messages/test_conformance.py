@@ -19,6 +19,8 @@ CASE: Final = DialectCase(
         "tool_calls": "tool_use",
         "content_filter": "refusal",
     },
+    lacks=frozenset({"seed", "presence_penalty", "frequency_penalty", "service_tier", "developer"}),
+    provider="anthropic",
 )
 
 

@@ -4,7 +4,8 @@ import contextlib
 import json
 from typing import Any, Final
 
-from gateway.core.conversation import Conversation, Image, ToolCall, Turn
+from gateway.core.conversation import Conversation, Image, JsonObject, NamedTool, Reasoning, ToolCall, Turn
+from gateway.core.provider_state import provider_state
 from gateway.testing.dialect_case import ClientAnswer
 
 CHUNK: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "dragoman"})
@@ -23,10 +24,7 @@ def write(conversation: Conversation) -> bytes:
     """Returns a request that asks for thoughts."""
     names = {call.id: call.name for turn in conversation.turns for call in turn.calls}
     config: dict[str, Any] = {"thinkingConfig": {"includeThoughts": True}}
-    if conversation.sampling.max_tokens is not None:
-        config["maxOutputTokens"] = conversation.sampling.max_tokens
-    if conversation.sampling.stop:
-        config["stopSequences"] = conversation.sampling.stop
+    config |= {name: value for name, value in generation(conversation).items() if value is not None}
     body: dict[str, Any] = {
         "contents": [content(turn, names) for turn in conversation.turns if turn.role != "system"],
         "generationConfig": config,
@@ -40,13 +38,50 @@ def write(conversation: Conversation) -> bytes:
             for tool in conversation.tools
         ]
         body["tools"] = [{"functionDeclarations": declared}]
+    if conversation.tool_choice != "auto":
+        body["toolConfig"] = {"functionCallingConfig": calling(conversation)}
     return json.dumps(body).encode()
 
 
+def generation(conversation: Conversation) -> dict[str, Any]:
+    sampling, given = conversation.sampling, conversation.params
+    fields: dict[str, Any] = {
+        "maxOutputTokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "topP": sampling.top_p,
+        "stopSequences": [*sampling.stop] or None,
+        "seed": sampling.seed,
+        "topK": given.get("top_k"),
+        "presencePenalty": given.get("presence_penalty"),
+        "frequencyPenalty": given.get("frequency_penalty"),
+    }
+    if "reasoning_effort" in given:
+        fields["thinkingConfig"] = {"includeThoughts": True, "thinkingLevel": given["reasoning_effort"]}
+    form: Any = given.get("response_format")
+    if form is not None:
+        fields |= {"responseMimeType": "application/json", "responseJsonSchema": form["json_schema"]["schema"]}
+    return fields
+
+
+def calling(conversation: Conversation) -> dict[str, Any]:
+    chosen = conversation.tool_choice
+    if isinstance(chosen, NamedTool):
+        return {"mode": "ANY", "allowedFunctionNames": [chosen.name]}
+    return {"mode": {"required": "ANY", "none": "NONE"}[chosen]}
+
+
+def signed(extra: JsonObject) -> dict[str, Any]:
+    state = provider_state(extra, "google").get("thought_signature")
+    return {} if state is None else {"thoughtSignature": state}
+
+
 def content(turn: Turn, names: dict[str, str]) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": turn.text}] if turn.text or not (turn.calls or turn.results) else []
+    thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
+    parts: list[dict[str, Any]] = [{"text": one.text, "thought": True, **signed(one.extra)} for one in thoughts]
+    parts += [{"text": turn.text}] if turn.text or not (turn.calls or turn.results) else []
     parts += [
-        {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}} for call in turn.calls
+        {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}, **signed(call.extra)}
+        for call in turn.calls
     ]
     for result in turn.results:
         response = {"error" if result.is_error else "output": result.text}

@@ -19,6 +19,8 @@ CASE: Final = DialectCase(
     client.read_models,
     finishes={"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "content_filter": "SAFETY"},
     write_target=client.events_target,
+    lacks=frozenset({"parallel_tool_calls", "strict", "user", "service_tier", "developer", "later system"}),
+    provider="google",
 )
 ARRAY: Final = msgspec.structs.replace(CASE, read_stream=client.read_array, write_target=client.array_target)
 

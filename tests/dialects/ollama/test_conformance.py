@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Conversation, Image, ToolCall, Turn
+from gateway.core.conversation import Conversation, Image, Reasoning, ToolCall, Turn
 from gateway.dialects.ollama.dialect import OllamaDialect
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
 
@@ -25,8 +25,20 @@ def write(conversation: Conversation) -> bytes:
             for tool in conversation.tools
         ]
     sampling = conversation.sampling
-    options = {"num_predict": sampling.max_tokens, "stop": [*sampling.stop] or None}
+    given: Any = conversation.params
+    options = {
+        "num_predict": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "stop": [*sampling.stop] or None,
+        "seed": sampling.seed,
+        **{name: given.get(name) for name in ("top_k", "presence_penalty", "frequency_penalty")},
+    }
     body["options"] = {name: value for name, value in options.items() if value is not None}
+    if "reasoning_effort" in given:
+        body["think"] = given["reasoning_effort"]
+    if "response_format" in given:
+        body["format"] = given["response_format"]["json_schema"]["schema"]
     return json.dumps(body).encode()
 
 
@@ -37,7 +49,8 @@ def messages(turn: Turn) -> list[dict[str, Any]]:
         {"id": call.id, "function": {"name": call.name, "arguments": json.loads(call.arguments)}} for call in turn.calls
     ]
     images = [block.url.partition(",")[2] for block in turn.blocks if type(block) is Image]
-    more = {"tool_calls": calls, "images": images}
+    thinking = "".join([block.text for block in turn.blocks if isinstance(block, Reasoning)])
+    more = {"thinking": thinking, "tool_calls": calls, "images": images}
     return [{"role": turn.role, "content": turn.text, **{name: value for name, value in more.items() if value}}]
 
 
@@ -118,6 +131,10 @@ CASE: Final = DialectCase(
     read_models=names_of,
     finishes={"stop": "stop", "length": "length", "tool_calls": "stop", "content_filter": "stop"},
     streams_by_default=True,
+    lacks=frozenset(
+        {"tool_choice", "tool_choice none", "tool_choice named", "parallel_tool_calls", "strict", "is_error"}
+        | {"user", "service_tier"}
+    ),
 )
 
 

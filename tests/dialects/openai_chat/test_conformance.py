@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Conversation, Image, ToolCall, Turn
+from gateway.core.conversation import Conversation, Image, Json, NamedTool, Reasoning, ToolCall, ToolSpec, Turn
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
 
@@ -19,28 +19,45 @@ def write(conversation: Conversation) -> bytes:
     if conversation.include_usage:
         body["stream_options"] = {"include_usage": True}
     if conversation.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-            for tool in conversation.tools
-        ]
+        body["tools"] = [tool_entry(tool) for tool in conversation.tools]
+    if conversation.tool_choice != "auto":
+        body["tool_choice"] = choice(conversation)
+    if not conversation.parallel_tool_calls:
+        body["parallel_tool_calls"] = False
     sampling = conversation.sampling
-    fields = {"max_tokens": sampling.max_tokens, "stop": [*sampling.stop] or None}
+    fields = {
+        **conversation.params,
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "stop": [*sampling.stop] or None,
+        "seed": sampling.seed,
+    }
     return json.dumps({**body, **{name: value for name, value in fields.items() if value is not None}}).encode()
+
+
+def tool_entry(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function if tool.strict is None else {**function, "strict": tool.strict}}
+
+
+def choice(conversation: Conversation) -> Json:
+    chosen = conversation.tool_choice
+    return {"type": "function", "function": {"name": chosen.name}} if isinstance(chosen, NamedTool) else chosen
 
 
 def messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.results:
         return [{"role": "tool", "tool_call_id": result.call_id, "content": result.text} for result in turn.results]
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}, **call.extra}
         for call in turn.calls
     ]
     images = [{"type": "image_url", "image_url": {"url": block.url}} for block in turn.blocks if type(block) is Image]
     content = [{"type": "text", "text": turn.text}, *images] if images else turn.text or None
-    return [{"role": turn.role, "content": content, **({"tool_calls": calls} if calls else {})}]
+    thoughts = [block.text for block in turn.blocks if isinstance(block, Reasoning)]
+    more = {"reasoning_content": "".join(thoughts), "tool_calls": calls}
+    return [{"role": turn.role, "content": content, **{name: value for name, value in more.items() if value}}]
 
 
 def read_stream(data: bytes) -> ClientAnswer:
@@ -121,6 +138,8 @@ CASE: Final = DialectCase(
         "tool_calls": "tool_calls",
         "content_filter": "content_filter",
     },
+    lacks=frozenset({"is_error"}),
+    provider="google",
 )
 
 

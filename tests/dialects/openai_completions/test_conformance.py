@@ -10,6 +10,11 @@ from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
 from gateway.testing.dialect_checks import PROMPT_CHECKS, ClientAnswer, DialectCase, DialectCheck
 from tests.dialects.openai_chat.test_conformance import rules, tokens
 
+# A completion has a prompt alone.
+OF_CHAT: Final = frozenset(
+    {"tools", "tool description", "tool schema", "strict", "tool_choice", "tool_choice none", "tool_choice named"}
+    | {"parallel_tool_calls", "is_error", "reasoning", "image", "system", "developer", "later system"}
+)
 FIELDS: Final = {"id", "object", "created", "model", "choices"}
 
 
@@ -19,8 +24,16 @@ def write(conversation: Conversation) -> bytes:
     if conversation.include_usage:
         body["stream_options"] = {"include_usage": True}
     sampling = conversation.sampling
-    # Without a limit the API's own would cut the answer.
-    return json.dumps({**body, "max_tokens": sampling.max_tokens or 4096, "stop": [*sampling.stop] or None}).encode()
+    fields = {
+        **conversation.params,
+        # Without a limit the API's own would cut the answer.
+        "max_tokens": sampling.max_tokens or 4096,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "stop": [*sampling.stop] or None,
+        "seed": sampling.seed,
+    }
+    return json.dumps({**body, **{name: value for name, value in fields.items() if value is not None}}).encode()
 
 
 def read_stream(data: bytes) -> ClientAnswer:
@@ -74,6 +87,7 @@ CASE: Final = DialectCase(
     finishes={reason: reason for reason in ("stop", "length", "tool_calls", "content_filter")},
     reads=frozenset(),
     lists_models=False,
+    lacks=OF_CHAT,
 )
 
 

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Conversation, Image, Turn
+from gateway.core.conversation import Conversation, Image, NamedTool, Reasoning, ToolSpec, Turn
+from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.testing.dialect_checks import CHECKS, DialectCase, DialectCheck
 from tests.dialects.openai_responses.client import read_stream, read_whole
@@ -17,14 +18,38 @@ def write(conversation: Conversation) -> bytes:
         "input": [item for turn in conversation.turns for item in items(turn)],
         "stream": conversation.stream,
     }
-    if conversation.sampling.max_tokens is not None:
-        body["max_output_tokens"] = conversation.sampling.max_tokens
     if conversation.tools:
-        body["tools"] = [
-            {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in conversation.tools
-        ]
-    return json.dumps(body).encode()
+        body["tools"] = [tool_entry(tool) for tool in conversation.tools]
+    if not conversation.parallel_tool_calls:
+        body["parallel_tool_calls"] = False
+    chosen, sampling = conversation.tool_choice, conversation.sampling
+    fields = {
+        "max_output_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "tool_choice": {"type": "function", "name": chosen.name} if isinstance(chosen, NamedTool) else chosen,
+        **params(conversation),
+    }
+    return json.dumps(
+        {**body, **{name: value for name, value in fields.items() if value not in (None, "auto")}}
+    ).encode()
+
+
+def tool_entry(tool: ToolSpec) -> dict[str, Any]:
+    entry = {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return entry if tool.strict is None else {**entry, "strict": tool.strict}
+
+
+def params(conversation: Conversation) -> dict[str, Any]:
+    """The fields of the same name and those of another form than in chat completions."""
+    given: Any = conversation.params
+    same = ("presence_penalty", "frequency_penalty", "service_tier", "user")
+    fields = {name: given[name] for name in same if name in given}
+    if "reasoning_effort" in given:
+        fields["reasoning"] = {"effort": given["reasoning_effort"]}
+    if "response_format" in given:
+        fields["text"] = {"format": {"type": "json_schema", **given["response_format"]["json_schema"]}}
+    return fields
 
 
 def items(turn: Turn) -> list[dict[str, Any]]:
@@ -43,7 +68,14 @@ def items(turn: Turn) -> list[dict[str, Any]]:
         if isinstance(block, Image)
     ]
     content = [{"type": "input_text", "text": turn.text}, *images] if images else turn.text
-    return [*([{"role": turn.role, "content": content}] if content else []), *calls]
+    thoughts = [reasoning_item(block) for block in turn.blocks if isinstance(block, Reasoning)]
+    return [*thoughts, *([{"role": turn.role, "content": content}] if content else []), *calls]
+
+
+def reasoning_item(block: Reasoning) -> dict[str, Any]:
+    state = provider_state(block.extra, "openai").get("encrypted_content")
+    summary = [{"type": "summary_text", "text": block.text}]
+    return {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": state}
 
 
 CASE: Final = DialectCase(
@@ -61,6 +93,8 @@ CASE: Final = DialectCase(
     },
     # Codex sends a request again, in vain, for any other status of a final error.
     statuses={402: 429, 403: 400, 413: 400, 422: 400},
+    lacks=frozenset({"stop", "seed", "top_k", "is_error"}),
+    provider="openai",
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.protobuf_values.utf8_repair import MOST_FIELDS
 from adapters.warp.decode.decoder import WarpDecoder
 from adapters.warp.decode.frames import FrameReader
 from adapters.warp.decode.output import Output
@@ -111,10 +112,13 @@ def test_what_is_broken_elsewhere_is_not_mended(broken: bytes) -> None:
         read_frame(base64.b64encode(broken), LIMIT, accept_hex=False)
 
 
-def test_a_large_broken_event_is_not_mended() -> None:
-    raw = _field(0x0A, _field(0x0A, b"\xff" * 70_000))
-    with pytest.raises(BackendProtocolError):
-        read_frame(base64.b64encode(raw), 1 << 20, accept_hex=False)
+def test_a_large_broken_text_is_mended_and_a_broken_event_of_many_fields_is_not() -> None:
+    broken = _field(0x0A, _field(0x0A, b"\xff" * 70_000))
+    event = read_frame(base64.b64encode(broken), 1 << 20, accept_hex=False)
+    assert event is not None and event.init.conversation_id == "\ufffd" * 70_000
+    for fields in (b"\xf8\x07\x01" * MOST_FIELDS, _field(0xA2, b"\x01") * MOST_FIELDS):
+        with pytest.raises(BackendProtocolError):
+            read_frame(base64.b64encode(fields + broken), 1 << 20, accept_hex=False)
 
 
 def test_the_notice_of_a_malformed_event_shows_nothing_of_it() -> None:

@@ -73,8 +73,8 @@ def test_ids_are_unique_and_never_missing() -> None:
     calls = [mcp_call("k", message_id=f"m{n}") for n in range(3)]
     calls += [mcp_call("", message_id="m8"), mcp_call("", message_id="m9"), mcp_call("old")]
     events = decode(PRELUDE + acts(add(*calls)) + DONE, asked)
-    assert [call.id for call in fold(events).calls] == ["k", "k-2", "k-3", "call_m8", "call_m9", "old-2"]
-    assert rules(events) == ["CALL_ID_MADE"] * 5
+    assert [call.id for call in fold(events).calls] == ["k", "k_1_1", "k_1_2", "call_1_3", "call_1_4", "old_1_5"]
+    assert rules(events) == [*["CALL_ID_RENAMED"] * 2, *["CALL_ID_ADDED"] * 2, "CALL_ID_RENAMED"]
 
 
 def test_missing_arguments_are_an_empty_object() -> None:
