@@ -198,6 +198,12 @@ def _forced_choice(body: JsonObject) -> str | None:
     return None if harmless else f"{body.get('model')} does not support this tool_choice"
 
 
+def _named_choice(body: JsonObject) -> str | None:
+    if not isinstance(body.get("tool_choice"), dict):
+        return None
+    return "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
+
+
 def _stream_options(body: JsonObject) -> str | None:
     return "Unknown parameter: 'stream_options'." if "stream_options" in body else None
 
@@ -249,6 +255,7 @@ REFUSALS: Final[Mapping[str, Defect]] = {
     ),
     "refuses_tools": Defect("it refuses tools", CHAT, refuses=_tools),
     "refuses_forced_choice": Defect("it refuses a `tool_choice` that forces a call", CHAT, refuses=_forced_choice),
+    "refuses_named_choice": Defect("it refuses a `tool_choice` that names a tool", CHAT, refuses=_named_choice),
     "refuses_max_tokens": Defect(
         "it refuses `max_tokens`, and takes `max_completion_tokens`", CHAT, refuses=_max_tokens
     ),

@@ -25,6 +25,8 @@ NAMED: Final = request(
     tools=(WEATHER, CLOCK),
     tool_choice={"type": "function", "function": {"name": "get_time"}},
 )
+# A named tool is then asked for by `required`, beside no other one.
+_NOT_NAMED: Final = {"request_rules": {"choices": ["auto", "none", "required"]}}
 # The notices of ids that the gateway mends.
 _MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_ADDED"})
 # The code where a prompt asked for a call, and the model made none.
@@ -109,7 +111,13 @@ async def _required(backend: ProbedBackend) -> Finding:
 
 
 async def _named(backend: ProbedBackend) -> Finding:
-    return await _forced(backend, await backend.ask(NAMED), "get_time", "of a tool's name")
+    answer = await backend.ask(NAMED)
+    if answer.refusal is not None and backend.capabilities.request_rules:
+        tried = await backend.ask(msgspec.structs.replace(NAMED, changes=_NOT_NAMED))
+        if [call.name for call in tried.calls] == ["get_time"]:
+            detail = "tool_choice of a tool's name is refused, and required accepted"
+            return todo(detail, "see the suggestion", answer.words, _NOT_NAMED)
+    return await _forced(backend, answer, "get_time", "of a tool's name")
 
 
 async def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
@@ -138,5 +146,5 @@ PROBES: Final = (
     Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _CALLS),
     Probe("D237", "choice none", "Does tool_choice none forbid a call?", _none, 1, _CALLS),
     Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _CALLS, "forced choice"),
-    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 1, _CALLS, "named choice"),
+    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 2, _CALLS, "named choice"),
 )

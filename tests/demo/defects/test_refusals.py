@@ -69,6 +69,11 @@ REFUSED: Final[dict[str, tuple[Body, Body, str | None]]] = {
         chat(USER, tools=TOOLS, tool_choice="none"),
         "TOOL_CHOICE_REFUSED",
     ),
+    "refuses_named_choice": (
+        chat(USER, tools=TOOLS, tool_choice={"type": "function", "function": {"name": "f"}}),
+        chat(USER, tools=TOOLS, tool_choice="required"),
+        "TOOL_CHOICE_REFUSED",
+    ),
     "refuses_max_tokens": (chat(USER, max_tokens=9), chat(USER, max_completion_tokens=9), "PARAM_REFUSED"),
     "context_unnamed": (
         chat({"role": "user", "content": "word " * 1001}),

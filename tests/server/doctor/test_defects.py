@@ -78,6 +78,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "refuses_dotted_names": {"D264": "todo"},
     "refuses_tools": {"D231": "todo"},
     "refuses_forced_choice": {"D238": "todo", "D239": "todo"},
+    "refuses_named_choice": {"D239": "todo"},
     "refuses_max_tokens": {"D220": "todo"},
     "context_unnamed": {"D284": "todo"},
     "refuses_stream_options": {"D223": "todo"},
@@ -138,7 +139,16 @@ async def test_a_defect_turns_its_check_and_no_other(defect: str, wire: str, mon
 
 
 @pytest.mark.parametrize(
-    "defect", ["refuses_two_system", "refuses_developer", "refuses_repeated_role", "refuses_long_ids", "refuses_parts"]
+    "defect",
+    [
+        "refuses_two_system",
+        "refuses_developer",
+        "refuses_repeated_role",
+        "refuses_long_ids",
+        "refuses_parts",
+        "refuses_max_tokens",
+        "refuses_named_choice",
+    ],
 )
 async def test_the_suggested_profile_mends_what_was_found(defect: str) -> None:
     url = f"demo:chat?defect={defect}"
