@@ -12,7 +12,7 @@ from gateway.framing.json_text import NotJson, decode_json, encode_json
 _ACCEPTS: Final = ("application/json",)
 
 
-def count_request(request: BackendRequest, path: str, body: Mapping[str, Json]) -> BackendRequest:
+def counting(request: BackendRequest, path: str, body: Mapping[str, Json]) -> BackendRequest:
     """Return the request that asks a counter at this path, with the headers of the one whose tokens are counted."""
     headers = {**request.headers, "accept": _ACCEPTS[0]}
     return BackendRequest(path, headers, encode_json(dict(body)).encode(), _ACCEPTS)

@@ -11,7 +11,7 @@ from adapters.anthropic_messages.encode import encode_request
 from adapters.anthropic_messages.event_fields import EVENT_FIELDS
 from adapters.anthropic_messages.failure import decode_failure
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
-from adapters.token_count import count_request, counted_fields, reported_count
+from adapters.anthropic_messages.token_counter import count_request, decode_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
@@ -26,14 +26,6 @@ from gateway.framing.listed_models import names_in_list
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
 _CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
-# The fields of the API's `count_tokens`, also those in beta; it refuses others (anthropic-sdk-python,
-# MessageCountTokensParams).
-COUNTED: Final = frozenset(
-    {
-        *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format"),
-        *("cache_control", "context_management", "mcp_servers", "speed"),
-    }
-)
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -98,12 +90,12 @@ class AnthropicMessagesAdapter:
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `count_tokens` of the API, with the fields that it takes."""
-        return count_request(request, f"{self._options.path}/count_tokens", counted_fields(request.body, COUNTED))
+        """Return the request for `count_tokens` of the API."""
+        return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
         """Return `input_tokens`. Raises BackendProtocolError."""
-        return reported_count(body, "input_tokens")
+        return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the ids in the models list. Raises BackendProtocolError."""

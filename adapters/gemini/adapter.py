@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import ClassVar, Final, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 
@@ -11,7 +11,7 @@ from adapters.gemini.decoder import GeminiDecoder
 from adapters.gemini.encode import encode_body
 from adapters.gemini.event_fields import EVENT_FIELDS
 from adapters.gemini.failure import decode_failure
-from adapters.token_count import count_request, counted_fields, reported_count
+from adapters.gemini.token_counter import count_request, decode_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -92,15 +92,12 @@ class GeminiAdapter:
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `countTokens` of the API, which takes a whole request with the name of its model
-        (Google, "Counting tokens")."""
-        path = request.path.rpartition(":")[0]
-        asked = {**counted_fields(request.body), "model": unquote(path.removeprefix("/"))}
-        return count_request(request, f"{path}:countTokens", {"generateContentRequest": asked})
+        """Return the request for `countTokens` of the API."""
+        return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
         """Return `totalTokens`. Raises BackendProtocolError."""
-        return reported_count(body, "totalTokens")
+        return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the names in the models list. Raises BackendProtocolError."""

@@ -1,7 +1,7 @@
 """Serves any backend with an OpenAI-compatible `/chat/completions`, including provider-specific fields."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -10,7 +10,7 @@ from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.encode import encode_body
 from adapters.openai_chat.event_fields import EVENT_FIELDS
 from adapters.openai_chat.failure import decode_failure
-from adapters.token_count import count_request, counted_fields, reported_count
+from adapters.openai_chat.token_counter import COUNTERS, CounterName
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -24,27 +24,6 @@ _HEADERS: Final = {
     stream: {"content-type": "application/json", "accept": accept}
     for stream, accept in zip((True, False), _ACCEPTS, strict=True)
 }
-
-
-CounterName: TypeAlias = Literal["llama_cpp", "vllm", "kimi"]
-
-
-class Counter(msgspec.Struct, frozen=True):
-    """Where a server counts the tokens of a request: a path below base_url, in which `{path}` is that of the requests
-    themselves, and the names that lead to the number in its answer."""
-
-    path: str
-    count: tuple[str, ...]
-
-
-# The API itself has no counter. (llama.cpp, tools/server, README; vLLM, TokenizeChatRequest, at the root of the server;
-# Moonshot AI, "Estimate tokens".)
-COUNTERS: Final[Mapping[CounterName, Counter]] = {
-    "llama_cpp": Counter("{path}/input_tokens", ("input_tokens",)),
-    "vllm": Counter("/../tokenize", ("count",)),
-    "kimi": Counter("/tokenizers/estimate-token-count", ("data", "total_tokens")),
-}
-_COUNTED: Final = frozenset({"model", "messages", "tools", "chat_template_kwargs"})
 
 
 class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,16 +80,13 @@ class OpenAIChatAdapter:
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest | None:
-        """Return the request to the counter that the entry names, with the fields that all of them take."""
-        if self._counter is None:
-            return None
-        path = self._counter.path.format(path=request.path)
-        return count_request(request, path, counted_fields(request.body, _COUNTED))
+        """Return the request to the counter that the entry names, if it names one."""
+        return None if self._counter is None else self._counter.request(request)
 
     def decode_count(self, body: bytes) -> int:
         """Return the number in the answer of this counter. Raises BackendProtocolError."""
         assert self._counter is not None, "nothing else was asked"
-        return reported_count(body, *self._counter.count)
+        return self._counter.decode(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the ids in the models list. Raises BackendProtocolError."""

@@ -12,7 +12,7 @@ from adapters.openai_responses.encode import encode_body
 from adapters.openai_responses.event_fields import EVENT_FIELDS
 from adapters.openai_responses.event_reader import EventReader
 from adapters.openai_responses.failure import decode_failure
-from adapters.token_count import count_request, counted_fields, reported_count
+from adapters.openai_responses.token_counter import count_request, decode_count
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -26,13 +26,6 @@ from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
 from gateway.response.passthrough import Passthrough
 
-# The fields of the API's `input_tokens` (openai-python, InputTokenCountParams).
-COUNTED: Final = frozenset(
-    {
-        *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
-        *("conversation", "previous_response_id", "personality", "truncation"),
-    }
-)
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {
     stream: {"content-type": "application/json", "accept": accept}
@@ -91,12 +84,12 @@ class OpenAIResponsesAdapter:
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `input_tokens` of the API, with the fields that it takes."""
-        return count_request(request, f"{self._path}/input_tokens", counted_fields(request.body, COUNTED))
+        """Return the request for `input_tokens` of the API."""
+        return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
         """Return `input_tokens`. Raises BackendProtocolError."""
-        return reported_count(body, "input_tokens")
+        return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Return the ids in the models list. Raises BackendProtocolError."""
