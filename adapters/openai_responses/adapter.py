@@ -57,6 +57,7 @@ class OpenAIResponsesAdapter:
         result_media=True,
         files=frozenset({"application/pdf"}),
         remote_files=True,
+        results="anywhere",
         native=True,
         tool_rules=ToolRules(root="object", nested="complete"),
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),

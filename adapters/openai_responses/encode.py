@@ -32,8 +32,12 @@ def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
     for own in _GATEWAY_FIELDS:
-        body.pop(own, None)
-    body["model"], body["input"] = conversation.model, list(_own_items(conversation, body, notices))
+        if body.get(own):
+            del body[own]
+    state = policy.profile.state
+    plain = state is not None and state.reasoning == "plain"
+    items = list(_own_items(conversation, body, notices, plain=plain))
+    body["model"], body["input"] = conversation.model, items
     if conversation.keeps is not None:
         body["include"] = _with_state(body.get("include"))
     if conversation.tool_choice == "none" and body.get("tools"):
@@ -59,12 +63,15 @@ def _with_state(include: object) -> list[Json]:
     return asked if STATE in asked else [*asked, STATE]
 
 
-def _own_items(conversation: Conversation, body: dict[str, object], notices: list[Notice]) -> Iterator[JsonObject]:
+def _own_items(
+    conversation: Conversation, body: dict[str, object], notices: list[Notice], *, plain: bool
+) -> Iterator[JsonObject]:
     """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
     instructions stands in its own field again.
 
-    Reasoning without its encrypted content is a reference to an item that the backend stored. The backend refuses the
-    whole request for one that it did not store.
+    Reasoning with neither its encrypted content nor its own text is a reference to an item that the backend stored.
+    OpenAI refuses the whole request for one that it did not store. `plain`: the provider reads the text of reasoning,
+    in whatever form.
     """
     changed = any(turn.source is None for turn in conversation.turns)
     encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames())
@@ -74,8 +81,8 @@ def _own_items(conversation: Conversation, body: dict[str, object], notices: lis
             body[INSTRUCTIONS] = source[INSTRUCTIONS]
         else:
             for item in encoder.encode(turn):
-                if item.get("type") != "reasoning" or item.get("encrypted_content"):
+                if plain or item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content"):
                     yield item
                 else:
-                    detail = "reasoning without its encrypted content, which the backend does not store"
+                    detail = "reasoning without its encrypted content and its text, which the backend does not store"
                     notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))

@@ -4,7 +4,7 @@ As a function every tool takes JSON arguments: a custom tool its free text as `{
 object that its item holds (`action`, `operation`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 import msgspec
@@ -39,6 +39,25 @@ FORMS: Final[Mapping[ToolKind, CallForm]] = {
 }
 CALL_KINDS: Final[Mapping[str, ToolKind]] = {form.call: kind for kind, form in FORMS.items()}
 OUTPUT_KINDS: Final[Mapping[str, ToolKind]] = {form.output: kind for kind, form in FORMS.items()}
+
+
+def is_hosted(item: JsonObject, hosted: Container[ToolKind]) -> bool:
+    """Returns whether OpenAI runs a call of a type in `CALL_KINDS`, or ran the one with this output. `hosted` are the
+    kinds of tools that the request leaves to it.
+
+    Source: OpenAI, API reference of Responses: `execution` of the items of `tool_search`, and `environment` of a
+    `shell_call`, which is optional.
+    """
+    match item.get("type"):
+        case "tool_search_call" | "tool_search_output":
+            return item.get("execution") == "server"
+        case "shell_call":
+            environment = item.get("environment")
+            if isinstance(environment, dict):
+                return environment.get("type") != "local"
+            return "shell" in hosted
+        case _:
+            return False
 
 
 def call_item(tool: ClientTool, call_id: str, arguments: str) -> dict[str, Json]:

@@ -184,6 +184,7 @@ def _built_in(kind: ToolKind) -> Callable[[Tools, _Free, str], None]:
         if isinstance(environment, dict) and environment.get("type") != "local":
             # A shell in a container runs at OpenAI.
             tools.others.append(OtherTool(kind))
+            tools.names.hosted.add(kind)
             return
         _offer(tools, ClientTool(kind, kind), BUILT_IN[kind], place)
         tools.notices.append(_as_function(place, kind, "a function"))
