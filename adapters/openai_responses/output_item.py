@@ -72,8 +72,8 @@ class OutputItem(Protocol):
         """Yield the events of what the pieces lack of a whole text."""
         ...
 
-    def end(self, item: JsonObject) -> Iterator[Event]:
-        """Yield the events of the whole item."""
+    def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
+        """Yield the events of the whole item, which is that of this event."""
         ...
 
     def cut(self) -> Iterator[Event]:

@@ -60,6 +60,18 @@ def is_hosted(item: JsonObject, hosted: Container[ToolKind]) -> bool:
             return False
 
 
+def called_tool(item: JsonObject) -> ClientTool | None:
+    """Returns the tool that an item is a call of; None where it is no call of a client's tool, or has no name."""
+    said, namespace = item.get("type"), item.get("namespace")
+    kind = CALL_KINDS.get(said) if isinstance(said, str) else None
+    if kind is None:
+        return None
+    name = item.get("name") if kind in ("function", "custom") else kind
+    if not isinstance(name, str) or not name:
+        return None
+    return ClientTool(kind, name, namespace if isinstance(namespace, str) else None)
+
+
 def call_item(tool: ClientTool, call_id: str, arguments: str) -> dict[str, Json]:
     """Returns the item of a call, without an id and a status of its own. `arguments` are those of the function."""
     form = FORMS[tool.kind]

@@ -66,6 +66,10 @@ class ToolNames:
             return tool.name
         return known or _joined(tool)
 
+    def knows(self, tool: ClientTool) -> bool:
+        """Returns whether the request offers this tool, which is no plain function."""
+        return tool in self._names
+
     def tool(self, name: str) -> ClientTool:
         """Returns the tool with this name as a function."""
         return self.tools.get(name) or ClientTool("function", name)
