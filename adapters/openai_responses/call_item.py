@@ -16,6 +16,7 @@ from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, call
 from gateway.dialects.openai_responses.custom_input import INPUT
 from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.history.call_arguments import is_json
 from gateway.response.passthrough import Passthrough
 
 # The type of the only part of a call.
@@ -42,8 +43,9 @@ class CallItem:
         ids: CallIds,
         passthrough: Passthrough,
     ) -> None:
+        self.type = str(item["type"])
         self._index = index
-        self._kind = CALL_KINDS[str(item["type"])]
+        self._kind = CALL_KINDS[self.type]
         self._form = FORMS[self._kind]
         self._names = names
         self._ids = ids
@@ -72,7 +74,7 @@ class CallItem:
             yield ToolCallDelta(self._index, f'{{"{INPUT}":"')
 
     def pieces(self, place: Place) -> Pieces | None:
-        return self._input if self._started else None
+        return self._input if self._started and place[0] == CALL_INPUT else None
 
     def piece(self, place: Place, text: str) -> Iterator[Event]:
         if not self._started:
@@ -102,12 +104,14 @@ class CallItem:
         if written is not None:
             yield from self.whole((CALL_INPUT, 0), written if isinstance(written, str) else _encode(written).decode())
         incomplete = item.get("status") == "incomplete"
-        if not incomplete:
-            if self._kind == "custom":
-                yield ToolCallDelta(self._index, '"}')
-            elif not self._input:
-                yield ToolCallDelta(self._index, "{}")
         yield from self._end(fields_of_end(self._begun, self._unknown(item)), incomplete=incomplete)
+
+    def close(self) -> Iterator[Event]:
+        """Raises BackendProtocolError unless the whole input came, or pieces that are a whole JSON value."""
+        is_whole = bool(self._ends) or (self._kind == "function" and is_json(self._input.joined()))
+        if not self._started or not is_whole:
+            raise invalid_call("The backend ended its response inside a tool call.")
+        yield from self._end(EMPTY, incomplete=False)
 
     def cut(self) -> Iterator[Event]:
         if self._started:
@@ -115,6 +119,10 @@ class CallItem:
 
     def _end(self, fields: JsonObject, *, incomplete: bool) -> Iterator[Event]:
         """Yield the end. To a client of another dialect, the finish reason says that a call is incomplete."""
+        if not incomplete and self._kind == "custom":
+            yield ToolCallDelta(self._index, '"}')
+        elif not incomplete and not self._input:
+            yield ToolCallDelta(self._index, "{}")
         if self._passthrough.passes:
             if incomplete and DONE not in self._ends:
                 self._ends[DONE] = {"item": {"status": "incomplete"}}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from adapters.call_ids import CallIds
-from adapters.openai_responses.call_item import ADDED, CallItem
+from adapters.openai_responses.call_item import ADDED, CALL_INPUT, DONE, CallItem
 from adapters.openai_responses.failure import invalid_call, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent
@@ -59,8 +59,12 @@ class EventReader:
         self._passthrough = passthrough
         self._names = names
         self._ids = CallIds(seed)
-        # Each item by its position; None: an item of an unknown type.
+        # Each item by its position; None: an item of an unknown type, as it began in `_begun`.
         self._items: dict[int, OutputItem | None] = {}
+        self._begun: dict[int, JsonObject] = {}
+        # The positions of calls of which pieces came before their names.
+        self._nameless: set[int] = set()
+        self._mended = False
         self._ended: set[int] = set()
 
     def event(self, event: Json) -> list[Event]:
@@ -132,6 +136,7 @@ class EventReader:
             raise invalid_event("two items at one output_index")
         self._open(index, event, item, events)
         if self._items[index] is None:
+            self._begun[index] = item
             self._unknown_item(event, item, events)
 
     def _open(self, index: int, event: JsonObject, item: JsonObject, events: list[Event]) -> OutputItem | None:
@@ -169,10 +174,12 @@ class EventReader:
             events += made.end(event, item)
 
     def _piece(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event)
         text = event.get(part.text)
         if not isinstance(text, str):
             raise invalid_event(f"{part.text} is not text")
+        if (found := self._part_of(part, event, events)) is None:
+            return
+        item, place = found
         made = [*item.piece(place, text)] if text else []
         if unknown := self._unknown(event):
             made[-1:-1] = self._passthrough.fields("delta", unknown)
@@ -187,7 +194,9 @@ class EventReader:
         return {name: value for name, value in delta.items() if name not in known}
 
     def _whole(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event)
+        if (found := self._part_of(part, event, events)) is None:
+            return
+        item, place = found
         if isinstance(text := event.get(part.text), str):
             events += item.whole(place, text)
         if isinstance(item, CallItem):
@@ -214,12 +223,38 @@ class EventReader:
         if self._passthrough.passes:
             events.append(PassthroughFields("event", event))
 
-    def _part_of(self, part: PartEvent, event: JsonObject) -> tuple[OutputItem, Place]:
+    def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place] | None:
+        """Return the item and the place of a part; None for one of a call whose name has not come: the last event says
+        its name and its whole input, or it is an error."""
         index = _index(event, "output_index")
-        item = self._items.get(index)
+        if index not in self._items and part.part == CALL_INPUT:
+            self._begin(EMPTY, events)
+            self._nameless.add(index)
+            return None
+        item = self._items[index] if index in self._items else self._implied(part, index, event, events)
         if item is None or index in self._ended:
             raise invalid_event("a part of an item that is not open")
+        if isinstance(item, CallItem) != (part.part == CALL_INPUT):
+            raise invalid_event("a part of an item of another type")
         return item, (part.part, 0 if part.position is None else _index(event, part.position))
+
+    def _implied(self, part: PartEvent, index: int, event: JsonObject, events: list[Event]) -> OutputItem | None:
+        """Open the item that must be around a part."""
+        if part.part in ("output_text", "refusal"):
+            item: dict[str, Json] = {"type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        else:
+            item = {"type": "reasoning", "summary": []}
+        if isinstance(identity := event.get("item_id"), str):
+            item["id"] = identity
+        self._mend(events)
+        return self._open(index, {"type": ADDED, "output_index": index, "item": item}, item, events)
+
+    def _mend(self, events: list[Event]) -> None:
+        """Report once that an item lacks its beginning or its end."""
+        if not self._mended:
+            self._mended = True
+            detail = "the beginning or the end of an item was missing in the stream; nothing of it is lost"
+            events.append(_notice("added", "STREAM_MENDED", detail))
 
     def _end(self, event: JsonObject, events: list[Event]) -> None:
         """Read an event with the response as it ends."""
@@ -231,7 +266,7 @@ class EventReader:
         self._begin(event, events)
         reason = self._reason(event, response, events)
         self._remaining_output(response, events)
-        self._close_items(reason, events)
+        self._close_items(reason, response, events)
         self._own_fields(response, events, ended=True)
         self._frame(event, events)
         if isinstance(usage := response.get("usage"), dict):
@@ -272,19 +307,45 @@ class EventReader:
         """Read the items behind those that came in events of their own: of a whole response all."""
         output = response.get("output")
         for index, item in enumerate(output if isinstance(output, list) else ()):
-            if index >= len(self._items):
+            if index in self._nameless - self._items.keys():
+                self._mend(events)
+            elif index < len(self._items):
+                continue
+            if index not in self._items:
                 self._done({"type": "response.output_item.done", "output_index": index, "item": item}, events)
 
-    def _close_items(self, reason: Reason, events: list[Event]) -> None:
-        """Raises BackendProtocolError for an item without its end, unless the response is incomplete: then its last
-        item may be as well."""
-        open_items = [item for index, item in self._items.items() if index not in self._ended]
-        if reason == "stop" and open_items:
-            if any(isinstance(item, CallItem) for item in open_items):
-                raise invalid_call("The backend ended its response inside a tool call.")
-            raise invalid_event("the response ended inside an item")
-        for item in open_items:
-            events += [] if item is None else item.cut()
+    def _close_items(self, reason: Reason, response: JsonObject, events: list[Event]) -> None:
+        """End the items whose ends did not come. Raises BackendProtocolError for a call that may lack something, unless
+        the response is incomplete: then its last item may be as well."""
+        if not self._nameless <= self._items.keys():
+            raise invalid_call("The backend sent the arguments of a tool call without the name of a function.")
+        for index, item in self._items.items():
+            if index in self._ended:
+                continue
+            if (whole := self._whole_item(index, response)) is not None:
+                self._mend(events)
+                self._done({"type": DONE, "output_index": index, "item": whole}, events)
+            elif reason != "stop":
+                events += [] if item is None else item.cut()
+            else:
+                self._mend(events)
+                events += [] if item is None else item.close()
+
+    def _whole_item(self, index: int, response: JsonObject) -> dict[str, Json] | None:
+        """Return an item as the last event has it, by its place and its type; of an item of an unknown type, which has
+        no parts, at least as it began."""
+        begun, output = self._begun.get(index), response.get("output")
+        listed = output[index] if isinstance(output, list) and index < len(output) else None
+        if isinstance(listed, dict) and self._is_item(index, listed):
+            return listed
+        return None if begun is None else dict(begun)
+
+    def _is_item(self, index: int, listed: JsonObject) -> bool:
+        kind, item = listed.get("type"), self._items[index]
+        if item is None:
+            begun = self._begun[index]
+            return (kind, listed.get("id")) == (begun.get("type"), begun.get("id"))
+        return kind == item.type
 
     def _unknown_item(self, event: JsonObject, item: JsonObject, events: list[Event]) -> None:
         events += self._passthrough.event(event, f"an output item of type {str(item['type'])[:64]}")

@@ -34,6 +34,8 @@ _REASONING_FIELDS: Final = frozenset({"type", "summary", "content", "id", "statu
 class _TextItem:
     """An item of parts with text."""
 
+    type: str
+
     def __init__(self, index: int, make: Callable[[str], Event], passthrough: Passthrough) -> None:
         self._index = index
         self._make = make
@@ -69,6 +71,9 @@ class _TextItem:
             yield Notice("backend", "seen", "SHOWN_TEXT_REPLACED", detail, level="warning")
         elif rest:
             yield from self.piece(place, rest)
+
+    def close(self) -> Iterator[Event]:
+        yield from ()
 
     def cut(self) -> Iterator[Event]:
         yield from ()
@@ -112,6 +117,8 @@ class _TextItem:
 
 class MessageItem(_TextItem):
     """A message. Its annotations and log probabilities have no event of the core."""
+
+    type = "message"
 
     def __init__(self, index: int, passthrough: Passthrough) -> None:
         super().__init__(index, TextDelta, passthrough)
@@ -163,6 +170,8 @@ class ReasoningItem(_TextItem):
 
     For a client of another dialect an empty line stands between the parts.
     """
+
+    type = "reasoning"
 
     def __init__(self, index: int, passthrough: Passthrough) -> None:
         super().__init__(index, ReasoningDelta, passthrough)

@@ -17,6 +17,7 @@ from tests.adapters.openai_responses.wires import (
     done,
     ended,
     message,
+    reasoning,
     streamed,
     text_events,
     whole,
@@ -103,7 +104,8 @@ def test_messages_stay_apart_for_a_client_of_the_dialect(streams: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["output_text", "refusal", "reasoning_text", "reasoning_summary_text"])
-def test_a_text_belongs_to_an_open_item(name: str) -> None:
+def test_a_text_belongs_to_an_item_that_has_not_ended(name: str) -> None:
     place = {"summary_index" if "summary" in name else "content_index": 0}
-    error = failure(streamed(delta(name, 0, "a", **place)))
+    item = message() if name in ("output_text", "refusal") else reasoning()
+    error = failure(streamed(added(0, item), done(0, item), delta(name, 0, "a", **place)))
     assert isinstance(error, BackendProtocolError) and error.take_events() == [START]

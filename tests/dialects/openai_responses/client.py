@@ -275,7 +275,7 @@ def answer_of(
     calls = [
         ToolCall(item["call_id"], item["name"], item["arguments"])
         for item in items
-        if item["type"] == "function_call" and item["status"] != "in_progress"
+        if item["type"] == "function_call" and item.get("status") != "in_progress"
     ]
     return ClientAnswer(
         text,
@@ -302,8 +302,8 @@ def tokens(usage: dict[str, int] | None) -> tuple[int, int] | None:
 
 
 def read_stream(data: bytes) -> ClientAnswer:
-    """Reads the events that are complete."""
-    return streamed(data).shown()
+    """Reads the events that are complete, of an answer of any backend."""
+    return streamed(data, own=True).shown()
 
 
 def streamed(data: bytes, *, own: bool = False) -> Stream:
