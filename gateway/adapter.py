@@ -32,8 +32,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `passthrough` names the client dialect that the backend speaks itself, None for none: of its requests every field,
       known or unknown, reaches the backend, and no other declaration is read.
     - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend,
-      `strict` if that of a tool does, and `is_error` if that of a result does. `extra_content.PROVIDER` is the state of
-      one provider.
+      `strict` if that of a tool does, `custom` if tools do whose input is free text, and `is_error` if that of a result
+      does. `extra_content.PROVIDER` is the state of one provider.
     - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.

@@ -13,10 +13,9 @@ from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.malformed_event import invalid_event
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, called_tool
-from gateway.dialects.openai_responses.custom_input import INPUT
 from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.history.call_arguments import is_json
+from gateway.history.call_arguments import INPUT, is_json
 from gateway.response.passthrough import Passthrough
 
 # The type of the only part of a call.

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.canonical import canonical_fields, canonical_turn
+from adapters.openai_responses.canonical import canonical_fields, canonical_turn, custom_names
 from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -48,7 +48,7 @@ def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice
 
 
 def _canonical_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
-    encoder = ItemEncoder(ToolNames())
+    encoder = ItemEncoder(custom_names(conversation))
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
     fields = canonical_fields(conversation, policy.base_model or conversation.model, notices)
     if conversation.keeps is not None:

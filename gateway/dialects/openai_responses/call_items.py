@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.dialects.openai_responses.custom_input import INPUT, custom_input
+from gateway.dialects.openai_responses.custom_input import custom_input
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind
-from gateway.history.call_arguments import as_object
+from gateway.history.call_arguments import INPUT, as_object
 
 
 class CallForm(msgspec.Struct, frozen=True):

@@ -39,9 +39,9 @@ from gateway.dialects.openai_responses.call_items import (
     output_text,
 )
 from gateway.dialects.openai_responses.content import read_content
-from gateway.dialects.openai_responses.custom_input import custom_arguments
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
+from gateway.history.call_arguments import custom_arguments
 
 UNNAMED: Final = "unknown"
 _ROLES: Final[Mapping[str, Role]] = {

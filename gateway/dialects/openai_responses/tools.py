@@ -16,7 +16,7 @@ from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
-from gateway.dialects.openai_responses.custom_input import INPUT
+from gateway.dialects.openai_responses.custom_input import Grammar, custom_spec
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.tool_names import check_tools
 
@@ -137,25 +137,14 @@ def _function(tools: Tools, entry: _Free, place: str, namespace: str | None = No
 
 def _custom(tools: Tools, entry: _Free, place: str, namespace: str | None = None) -> None:
     read = read_fields(entry, CustomTool, place)
-    described = [text for text in (read.description, _grammar(read.format)) if text]
-    spec = ToolSpec("", "\n\n".join(described), _INPUT_SCHEMA, extra=_rest(entry, CustomTool))
+    spec = custom_spec("", read.description, _grammar(read.format), _rest(entry, CustomTool))
     _offer(tools, ClientTool("custom", read.name, namespace), spec, place)
     if namespace is None:
         tools.notices.append(_as_function(place, "custom", "a function"))
 
 
-def _grammar(form: CustomFormat | None) -> str | None:
-    if form is None or form.definition is None:
-        return None
-    return f"The input must follow this grammar ({form.syntax or form.type}):\n{form.definition}"
-
-
-_INPUT_SCHEMA: Final[JsonObject] = {
-    "type": "object",
-    "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as plain text."}},
-    "required": [INPUT],
-    "additionalProperties": False,
-}
+def _grammar(form: CustomFormat | None) -> Grammar | None:
+    return None if form is None or form.definition is None else Grammar(form.syntax or form.type, form.definition)
 
 
 def _namespace(tools: Tools, entry: _Free, place: str) -> None:
