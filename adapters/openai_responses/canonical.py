@@ -39,7 +39,7 @@ SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
 CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict", "custom"})
 # "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
-_LEAST_LIMIT: Final = 16
+LEAST_LIMIT: Final = 16
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
@@ -73,15 +73,15 @@ def canonical_fields(conversation: Conversation, model: str, notices: list[Notic
 def _limit(conversation: Conversation, notices: list[Notice]) -> int | None:
     """Return the limit of tokens, which OpenAI refuses below its least. One below 1 asks for none."""
     limit, path = conversation.sampling.max_tokens, conversation.paths.param("max_tokens")
-    if limit is None or limit >= _LEAST_LIMIT:
+    if limit is None or limit >= LEAST_LIMIT:
         return limit
     if limit < 1:
         detail = f"{path} is not sent: a limit of {limit} is none"
         notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail))
         return None
-    detail = f"{path} {limit} is sent as {_LEAST_LIMIT}, the least that this API accepts"
+    detail = f"{path} {limit} is sent as {LEAST_LIMIT}, the least that this API accepts"
     notices.append(Notice("encode", "changed", "MAX_TOKENS_RAISED", detail))
-    return _LEAST_LIMIT
+    return LEAST_LIMIT
 
 
 def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
