@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest
-from gateway.core.notices import Notice
+from gateway.core.notices import Level, Notice
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
@@ -126,6 +126,9 @@ def _read_tool(tools: Tools, entry: Json, place: str) -> None:
 
 
 def _offer(tools: Tools, tool: ClientTool, spec: ToolSpec, place: str) -> None:
+    known = tools.offered.get(tool)
+    if known is not None and (known.spec != spec or place.startswith("tools[")):
+        tools.notices.append(_repeated(tool, known.place, place, same=known.spec == spec))
     tools.offered[tool] = OfferedTool(tool, spec, place)
 
 
@@ -194,6 +197,13 @@ def _rest(entry: Mapping[str, Json], kind: type[msgspec.Struct]) -> JsonObject:
     """Returns the fields of a tool that its function has no place for."""
     read = {"type", *kind.__struct_fields__}
     return {name: value for name, value in entry.items() if name not in read and value is not None} or EMPTY
+
+
+def _repeated(tool: ClientTool, earlier: str, place: str, *, same: bool) -> Notice:
+    level: Level = "info" if same else "warning"
+    differs = "" if same else ", which is another one,"
+    detail = f"{tool.name[:64]!r} stands at {earlier[:80]} and at {place[:80]}: only the last one{differs} is sent"
+    return Notice("decode", "dropped", "TOOL_REPEATED", detail, level=level)
 
 
 def _as_function(place: str, kind: str, what: str) -> Notice:

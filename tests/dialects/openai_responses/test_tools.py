@@ -188,6 +188,24 @@ def test_a_choice_that_cannot_be_met_is_refused(name: str) -> None:
     assert (error.status, error.code, error.param) == (400, code, param)
 
 
+def test_of_two_functions_of_one_name_the_last_one_is_sent_and_told() -> None:
+    other = {**FUNCTION, "description": "Two."}
+    found = {"type": "additional_tools", "role": "developer", "tools": [FUNCTION]}
+    cases: list[tuple[dict[str, Any], str, list[str]]] = [
+        ({"tools": [FUNCTION, other]}, "Two.", ["warning"]),
+        ({"tools": [SPACE, {**SPACE, "tools": [other]}]}, "Two.", ["warning"]),
+        ({"tools": [FUNCTION, FUNCTION]}, "One.", ["info"]),
+        # What a search has found may be found again.
+        ({"tools": [FUNCTION], "input": [found, {"role": "user", "content": "x"}]}, "One.", []),
+        ({"tools": [other], "input": [found, {"role": "user", "content": "x"}]}, "One.", ["warning"]),
+    ]
+    for fields, description, levels in cases:
+        conversation = read(**fields)
+        assert conversation.tools[0].description == description
+        told = [notice for notice in conversation.notices if notice.rule == "TOOL_REPEATED"]
+        assert [notice.level for notice in told] == levels
+
+
 OWN: Final[dict[str, dict[str, Any]]] = {
     "a new word": {"tool_choice": "any"},
     "a hosted tool": {"tool_choice": {"type": "web_search"}},
