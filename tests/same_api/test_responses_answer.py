@@ -123,7 +123,8 @@ def new(kind: str, **fields: Any) -> dict[str, Any]:
 def growing(item: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     """The events of one item, as OpenAI writes them."""
     place = {"output_index": index}
-    begun = {**item, **GROWN.get(kind(item), {}), **({"status": "in_progress"} if "status" in item else {})}
+    grows = kind(item) in GROWN or kind(item).endswith("_call")
+    begun = {**item, **GROWN.get(kind(item), {}), **({"status": "in_progress"} if grows and "status" in item else {})}
     yield new("output_item.added", **place, item=begun)
     place["item_id"] = item["id"]
     for field in ("summary", "content"):
