@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS, custom_names
 from adapters.openai_responses.decoder import ResponsesDecoder
 from adapters.openai_responses.encode import encode_body
 from adapters.openai_responses.event_fields import EVENT_FIELDS
@@ -77,7 +77,8 @@ class OpenAIResponsesAdapter:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
         passthrough = Passthrough(conversation.dialect == DIALECT, conversation.keeps)
-        reader = EventReader(len(conversation.turns), partial(tool_names, conversation), passthrough)
+        names = tool_names if conversation.dialect == DIALECT else custom_names
+        reader = EventReader(len(conversation.turns), partial(names, conversation), passthrough)
         return ResponsesDecoder(reader, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

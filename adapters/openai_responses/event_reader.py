@@ -156,8 +156,8 @@ class EventReader:
         return made
 
     def _is_hosted(self, item: JsonObject) -> bool:
-        """Return whether the backend runs a call itself. Only of a shell the request may have to say it."""
-        return is_hosted(item, self._names().hosted if item["type"] == "shell_call" else ())
+        """Return whether the backend runs a call itself."""
+        return is_hosted(item, self._names)
 
     def _done(self, event: JsonObject, events: list[Event]) -> None:
         index, item = _index(event, "output_index"), _item(event)
@@ -224,15 +224,18 @@ class EventReader:
             events.append(PassthroughFields("event", event))
 
     def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place] | None:
-        """Return the item and the place of a part; None for one of a call whose name has not come: the last event says
-        its name and its whole input, or it is an error."""
+        """Return the item and the place of a part; None for one of an item of the backend's own, and for one of a call
+        whose name has not come: the last event says its name and its whole input, or it is an error."""
         index = _index(event, "output_index")
         if index not in self._items and part.part == CALL_INPUT:
             self._begin(EMPTY, events)
             self._nameless.add(index)
             return None
         item = self._items[index] if index in self._items else self._implied(part, index, event, events)
-        if item is None or index in self._ended:
+        if item is None:
+            events += self._passthrough.event(event, "a part of an item of the backend")
+            return None
+        if index in self._ended:
             raise invalid_event("a part of an item that is not open")
         if isinstance(item, CallItem) != (part.part == CALL_INPUT):
             raise invalid_event("a part of an item of another type")

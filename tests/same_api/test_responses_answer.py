@@ -31,7 +31,8 @@ BODY: Final[dict[str, Any]] = {
     "input": "Hello",
     "tools": [
         {"type": "function", "name": "a", "parameters": {"type": "object", "properties": {}}},
-        {"type": "custom", "name": "a2"},
+        {"type": "namespace", "name": "a", "description": "", "tools": [{"type": "custom", "name": "a"}]},
+        {"type": "custom", "name": "a"},
         {"type": "shell", "environment": {"type": "local"}},
     ],
 }
@@ -293,6 +294,8 @@ def test_what_a_shell_and_a_patch_do_arrives_before_and_behind_the_end_of_their_
 HOSTED: Final[dict[str, dict[str, Any]]] = {
     "tool_search_call": {"execution": "server", "call_id": None},
     "tool_search_output": {"execution": "server", "call_id": None},
+    # xAI's own search.
+    "custom_tool_call": {"name": "x_keyword_search"},
     "shell_call": {"environment": {"type": "container_reference", "container_id": "c"}},
 }
 
@@ -306,6 +309,14 @@ def test_a_call_that_the_server_runs_is_no_call_of_the_client(name: str) -> None
     exchange.on_response_head(200, {"content-type": "application/json"})
     assert not [event for event in (*exchange.feed(body), *exchange.close()) if isinstance(event, ToolCallStart)]
     events = stream_of(item, TEXT_ITEM)
+    assert streamed(events) == expected(events)
+
+
+def test_a_call_that_ends_under_another_id_does_so_for_the_client() -> None:
+    """OpenAI does this with `tool_search_call`."""
+    item = texts(item_of("tool_search_call")) | {"execution": "client", "call_id": "b"}
+    events = stream_of(item)
+    events[2]["item"] |= {"call_id": "a"}
     assert streamed(events) == expected(events)
 
 

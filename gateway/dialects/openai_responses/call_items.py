@@ -4,14 +4,14 @@ As a function every tool takes JSON arguments: a custom tool its free text as `{
 object that its item holds (`action`, `operation`).
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.dialects.openai_responses.custom_input import custom_input
-from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.history.call_arguments import INPUT, as_object
 
 
@@ -41,12 +41,12 @@ CALL_KINDS: Final[Mapping[str, ToolKind]] = {form.call: kind for kind, form in F
 OUTPUT_KINDS: Final[Mapping[str, ToolKind]] = {form.output: kind for kind, form in FORMS.items()}
 
 
-def is_hosted(item: JsonObject, hosted: Container[ToolKind]) -> bool:
-    """Returns whether OpenAI runs a call of a type in `CALL_KINDS`, or ran the one with this output. `hosted` are the
-    kinds of tools that the request leaves to it.
+def is_hosted(item: JsonObject, names: Callable[[], ToolNames]) -> bool:
+    """Returns whether the backend runs a call of a type in `CALL_KINDS`, or ran the one with this output. `names`
+    returns those of the tools that the request offers.
 
     Source: OpenAI, API reference of Responses: `execution` of the items of `tool_search`, and `environment` of a
-    `shell_call`, which is optional.
+    `shell_call`, which is optional. xAI writes the calls of its own search as those of a custom tool.
     """
     match item.get("type"):
         case "tool_search_call" | "tool_search_output":
@@ -55,7 +55,10 @@ def is_hosted(item: JsonObject, hosted: Container[ToolKind]) -> bool:
             environment = item.get("environment")
             if isinstance(environment, dict):
                 return environment.get("type") != "local"
-            return "shell" in hosted
+            return "shell" in names().hosted
+        case "custom_tool_call":
+            tool = called_tool(item)
+            return tool is not None and not names().knows(tool)
         case _:
             return False
 

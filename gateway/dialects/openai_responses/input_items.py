@@ -60,7 +60,8 @@ _TRIGGER: Final = "compaction_trigger"
 _READ: Final = frozenset({"message", "reasoning", *CALL_KINDS, *OUTPUT_KINDS, *_COMPACTIONS})
 _TOOL_LISTS: Final = frozenset({"additional_tools"})
 # Items of tools that OpenAI or the client runs.
-_HOSTED: Final = frozenset({"tool_search_call", "tool_search_output", "shell_call", "shell_call_output"})
+_CUSTOM: Final = "custom_tool_call"
+_HOSTED: Final = frozenset({"tool_search_call", "tool_search_output", "shell_call", "shell_call_output", _CUSTOM})
 
 
 def own_items(value: Json) -> list[Json]:
@@ -82,7 +83,14 @@ def read_items(
 
     A reference to an item names one of the earlier ones. Raises InvalidRequest for an item that only OpenAI has.
     """
-    reader = _Reader(names, faults, notices, earlier)
+    answered = {
+        call_id
+        for item in items
+        if isinstance(item, dict)
+        and item.get("type") == FORMS["custom"].output
+        and isinstance(call_id := item.get("call_id"), str)
+    }
+    reader = _Reader(names, faults, notices, earlier, answered)
     odd: list[int] = []
     for position, item in enumerate(items):
         if isinstance(item, dict):
@@ -111,8 +119,12 @@ class _Reader:
     `position` is the place of an item among all, which `Faults` takes; the client knows the item by its `_index`.
     """
 
-    def __init__(self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int) -> None:
+    def __init__(
+        self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int, answered: set[str]
+    ) -> None:
         self._names = names
+        # The ids of the calls of custom tools that the client ran.
+        self._answered = answered
         self._faults = faults
         self._notices = notices
         self._earlier = earlier
@@ -155,7 +167,9 @@ class _Reader:
         if kind not in _HOSTED:
             return False
         call_id = item.get("call_id")
-        if is_hosted(item, self._names.hosted):
+        if kind == _CUSTOM and call_id in self._answered:
+            return False
+        if is_hosted(item, lambda: self._names):
             self._hosted |= {call_id} if isinstance(call_id, str) else set()
             return True
         return kind in OUTPUT_KINDS and isinstance(call_id, str) and call_id in self._hosted

@@ -267,6 +267,8 @@ class OutputCall:
         self._place: Fields = {"item_id": identity, "output_index": index}
         self._own = {_ADDED: own} if own else {}
         self._of_backend = bool(own)
+        begun = own.get("item")
+        self._keeps_id = isinstance(begun, dict) and begun.get("call_id") == self._call_id
 
     def opening(self) -> Iterable[ItemEvent]:
         if not self._form.is_object:
@@ -331,7 +333,14 @@ class OutputCall:
 
     def _event(self, kind: str, made: Fields) -> ItemEvent:
         own = self._own.pop(kind, None)
-        return ItemEvent(kind, made if own is None else with_own(made, own))
+        if own is None:
+            return ItemEvent(kind, made)
+        merged = with_own(made, own)
+        said, item = own.get("item"), merged.get("item")
+        if kind == _DONE and self._keeps_id and isinstance(said, dict) and isinstance(item, dict):
+            # OpenAI ends some calls under another id than it began them; clients send the last one back.
+            item["call_id"] = said.get("call_id", self._call_id)
+        return ItemEvent(kind, merged)
 
 
 def is_incomplete(event: JsonObject) -> bool:
