@@ -23,9 +23,9 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.dialects.custom_input import custom_input
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.openai_chat.unknown_fields import call_object, merged
-from gateway.dialects.openai_responses.custom_input import custom_input
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage
 

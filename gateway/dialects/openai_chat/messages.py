@@ -5,9 +5,9 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.profiles import Profile
+from gateway.dialects.custom_input import custom_input
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.unknown_fields import call_object
-from gateway.dialects.openai_responses.custom_input import custom_input
 from gateway.history.call_arguments import as_object, is_custom
 
 Part = Text | Image | File

@@ -27,12 +27,12 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
 from gateway.dialects.openai_chat.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
 from gateway.dialects.openai_chat.unknown_fields import call_object, merged
 from gateway.dialects.openai_errors import encode_error_frame
-from gateway.dialects.openai_responses.custom_input import CustomInput
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage
 

@@ -7,6 +7,7 @@ from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherT
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.dialects.allowed_tools import not_allowed
+from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_chat.request_models import (
@@ -17,7 +18,6 @@ from gateway.dialects.openai_chat.request_models import (
     RequestFields,
     Tool,
 )
-from gateway.dialects.openai_responses.custom_input import Grammar, custom_spec
 from gateway.dialects.tool_names import check_tools
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.dialects.openai_responses.custom_input import custom_input
+from gateway.dialects.custom_input import custom_input
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.history.call_arguments import INPUT, as_object
 

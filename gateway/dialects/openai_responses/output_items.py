@@ -15,9 +15,9 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.provider_state import provider_state
+from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
-from gateway.dialects.openai_responses.custom_input import CustomInput
 from gateway.dialects.openai_responses.function_names import ClientTool
 from gateway.dialects.openai_responses.own_fields import parts_with_own, with_own
 from gateway.history.call_arguments import INPUT, is_truncated

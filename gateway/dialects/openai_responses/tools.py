@@ -12,11 +12,11 @@ import msgspec
 from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Level, Notice
+from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
-from gateway.dialects.openai_responses.custom_input import Grammar, custom_spec
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.tool_names import check_tools
 
