@@ -433,7 +433,7 @@ def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conver
 def _may_be_output(events: list[Event]) -> bool:
     """Returns whether fields that only clients of the backend's API know may be output: a refusal, audio, the item of a
     tool that the backend runs."""
-    passed = [event for event in events if type(event) is PassthroughFields]
+    passed = [event for event in events if type(event) is PassthroughFields and not event.frames]
     return any(one.scope == "event" or (one.scope == "delta" and any(one.fields.values())) for one in passed)
 
 

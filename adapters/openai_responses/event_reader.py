@@ -221,7 +221,7 @@ class EventReader:
     def _written(self, event: JsonObject, events: list[Event]) -> None:
         """Pass on an event as the backend wrote it, to a client of the same API."""
         if self._passthrough.passes:
-            events.append(PassthroughFields("event", event))
+            events.append(PassthroughFields("event", event, frames=True))
 
     def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place] | None:
         """Return the item and the place of a part; None for one of an item of the backend's own, and for one of a call

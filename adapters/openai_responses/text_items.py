@@ -51,7 +51,7 @@ class _TextItem:
             position = event.get("content_index") if summary is None else summary
             if type(position) is int:
                 self._begun_parts.add((summary is not None, position))
-            yield PassthroughFields("event", event)
+            yield PassthroughFields("event", event, frames=True)
 
     def pieces(self, place: Place) -> Pieces | None:
         return self._parts.get(place)
@@ -91,7 +91,9 @@ class _TextItem:
             self._begun_parts.add((summary, position))
             name = "reasoning_summary_part" if summary else "content_part"
             at: JsonObject = {"output_index": self._index, "summary_index" if summary else "content_index": position}
-            yield PassthroughFields("event", {"type": f"response.{name}.{moment}", **at, "part": dict(part)})
+            yield PassthroughFields(
+                "event", {"type": f"response.{name}.{moment}", **at, "part": dict(part)}, frames=True
+            )
 
     def _whole_parts(self, parts: Json) -> Iterator[Event]:
         """Yield the events of a field with whole parts."""
@@ -129,7 +131,7 @@ class MessageItem(_TextItem):
     def begin(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         """Yield what the pieces of its text do not contain."""
         if self._passthrough.passes:
-            yield PassthroughFields("event", event)
+            yield PassthroughFields("event", event, frames=True)
         elif begun := unknown_fields(item, _MESSAGE_FIELDS):
             self._begun = begun
             yield from self._passthrough.fields("event", begun)
@@ -143,7 +145,7 @@ class MessageItem(_TextItem):
     def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("content"))
         if self._passthrough.passes:
-            yield PassthroughFields("event", event)
+            yield PassthroughFields("event", event, frames=True)
         elif fields := fields_of_end(self._begun, unknown_fields(item, _MESSAGE_FIELDS)):
             yield from self._passthrough.fields("event", fields)
 
@@ -179,7 +181,7 @@ class ReasoningItem(_TextItem):
     def begin(self, event: JsonObject) -> Iterator[Event]:
         """Yield what the pieces of its text do not contain."""
         if self._passthrough.passes:
-            yield PassthroughFields("event", event)
+            yield PassthroughFields("event", event, frames=True)
 
     def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("summary"))
@@ -188,7 +190,7 @@ class ReasoningItem(_TextItem):
         encrypted = bool(content) and isinstance(content, str)
         state: JsonObject = {"id": item.get("id"), "encrypted_content": content} if encrypted else EMPTY
         if self._passthrough.passes:
-            yield PassthroughFields("event", event)
+            yield PassthroughFields("event", event, frames=True)
         else:
             _, notices = self._passthrough.extra(unknown_fields(item, _REASONING_FIELDS))
             yield from notices

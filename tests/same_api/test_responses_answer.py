@@ -13,7 +13,8 @@ import pytest
 from openai.types.responses import Response, ResponseOutputItem, ResponseStreamEvent
 
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from gateway.core.events import ToolCallStart
+from gateway.core.events import Event, ToolCallStart
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.base import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
@@ -383,3 +384,42 @@ def test_every_state_gets_the_label_of_its_backend(name: str) -> None:
     sent = answered(written, stream=True, label=label)
     assert b'"encrypted_content":"%bstate"' % label.encode() in sent
     assert b'"encrypted_content":"state"' not in sent
+
+
+def events_of(body: bytes, tools: list[dict[str, Any]]) -> list[Event]:
+    document = read_document(json.dumps(BODY | {"tools": tools}).encode())
+    exchange = Exchange(ADAPTER, DIALECT.decode(document, RequestHead("/v1/responses")).conversation, Policy())
+    exchange.on_response_head(200, {"content-type": "application/json"})
+    return [*exchange.feed(body), *exchange.close()]
+
+
+@pytest.mark.parametrize("content", [[], [TEXT | {"text": ""}]])
+def test_an_answer_without_output_is_told(content: list[dict[str, Any]]) -> None:
+    events = events_of(json.dumps(response_with(TEXT_ITEM | {"content": content})).encode(), [])
+    assert "EMPTY_ANSWER" in [event.rule for event in events if isinstance(event, Notice)]
+
+
+def test_a_part_at_any_position_is_one_part() -> None:
+    events = stream_of(TEXT_ITEM)
+    for event in events:
+        if "content_index" in event:
+            event["content_index"] = 1 << 60
+    assert streamed(events)[-1]["response"]["output"][0]["content"][-1]["text"] == "ab"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("a", "function_call"), ("run", "custom_tool_call")])
+def test_a_call_through_a_wrapper_tool_is_the_call_inside_it(name: str, kind: str) -> None:
+    inner = {"name": name, "args": {"input": "x"}}
+    call = texts(item_of("function_call")) | {
+        "name": "call_mcp_tool",
+        "arguments": json.dumps(inner),
+        "namespace": None,
+    }
+    body = BODY | {"tools": [*BODY["tools"][:1], {"type": "custom", "name": "run"}]}
+    request = DIALECT.decode(read_document(json.dumps(body).encode()), RequestHead("/v1/responses"))
+    exchange = Exchange(ADAPTER, request.conversation, Policy())
+    exchange.on_response_head(200, {"content-type": "application/json"})
+    events = [*exchange.feed(json.dumps(response_with(call)).encode()), *exchange.close()]
+    (item,) = json.loads(DIALECT.encode_answer(request, HEAD, events))["output"]
+    assert (item["type"], item["name"]) == (kind, name)
+    assert item["input" if kind == "custom_tool_call" else "arguments"] in ("x", '{"input": "x"}', '{"input":"x"}')

@@ -295,11 +295,11 @@ class OutputCall:
         yield ItemEvent(event_kind(event), with_own(made, event))
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
-        for kind, event in state.items():
-            if isinstance(event, dict):
-                self._own[kind.removeprefix(_PREFIX)] = event
+        ends = {kind.removeprefix(_PREFIX): event for kind, event in state.items() if isinstance(event, dict)}
+        if self._of_backend:
+            self._own |= ends
         arguments = "".join(self.pieces)
-        incomplete = is_incomplete(self._own.get(_DONE, EMPTY))
+        incomplete = is_incomplete(ends.get(_DONE, EMPTY))
         if self._tool.kind == "function" and not arguments and not incomplete:
             # Clients parse the arguments: a call without any has the empty object, never empty text.
             arguments = "{}"

@@ -31,7 +31,8 @@ def parts_with_own(made: Mapping[int, JsonObject], own: Json) -> list[Json]:
     """Returns the parts of an item: those of the backend's own, with what was made at the same place."""
     parts = own if isinstance(own, list) else []
     merged: list[Json] = []
-    for position in range(max(len(parts), max(made, default=-1) + 1)):
+    # A backend may write any position.
+    for position in sorted({*range(len(parts)), *made}):
         part = parts[position] if position < len(parts) else None
         if position not in made:
             merged += [] if part is None else [part]

@@ -304,6 +304,7 @@ class ResponsesStreamEncoder:
         own = said if isinstance(said, dict) else EMPTY
         if own:
             self._own[call.index] = "call"
+            self._backend_items.place(own, self._items)
             tool, own = self._own_tool(tool, call.name, own)
         return OutputCall(self._items, self._identity(FORMS[tool.kind].prefix, own), tool, call.id, own)
 
@@ -314,8 +315,8 @@ class ResponsesStreamEncoder:
         called = called_tool(item) if isinstance(item, dict) else None
         if called is not None and name in (called.name, self._names.name(called)):
             return called, own
-        if not isinstance(item, dict):
-            return tool, own
+        if not isinstance(item, dict) or tool.kind != "function":
+            return tool, EMPTY
         return tool, {**own, "item": {field: value for field, value in item.items() if field != "namespace"}}
 
     def _identity(self, prefix: str, own: JsonObject) -> str:
