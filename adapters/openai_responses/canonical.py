@@ -138,7 +138,7 @@ def _tool(tool: ToolSpec) -> Json:
 def _custom_tool(tool: ToolSpec) -> Json:
     """Return a custom tool of chat completions: here its fields stand beside the type, and so do those of a grammar."""
     own = tool.extra.get("custom")
-    entry: dict[str, Json] = {"type": "custom", **(own if isinstance(own, dict) else {"name": tool.name})}
+    entry: dict[str, Json] = {"type": "custom", "name": tool.name, **(own if isinstance(own, dict) else {})}
     match entry.get("format"):
         case {"type": "grammar", "grammar": dict(grammar)}:
             entry["format"] = {"type": "grammar", **grammar}

@@ -22,6 +22,7 @@ from gateway.dialects.tool_names import check_tools
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _CUSTOM_FIELDS: Final = frozenset({"type", "custom"})
+_NAME: Final = frozenset({"name"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
 
 
@@ -67,7 +68,7 @@ def read_not_allowed(request: RequestFields, offered: Sequence[ToolSpec]) -> tup
 
 
 def read_custom(source: Json) -> ToolSpec | None:
-    """Returns a custom tool as a function, with the client's own object in `extra`; None for any other tool, and for a
+    """Returns a custom tool as a function, with the client's own fields in `extra`; None for any other tool, and for a
     custom tool without a name."""
     if not isinstance(source, dict) or source.get("type") != "custom":
         return None
@@ -75,7 +76,7 @@ def read_custom(source: Json) -> ToolSpec | None:
     if not isinstance(custom, dict) or not isinstance(name := custom.get("name"), str):
         return None
     said = custom.get("description")
-    extra: JsonObject = {"type": "custom", "custom": custom, **_rest(source, _CUSTOM_FIELDS)}
+    extra: JsonObject = {"type": "custom", "custom": _rest(custom, _NAME), **_rest(source, _CUSTOM_FIELDS)}
     return custom_spec(name, said if isinstance(said, str) else None, _grammar(custom.get("format")), extra)
 
 

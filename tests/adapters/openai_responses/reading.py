@@ -15,7 +15,7 @@ OWN = "openai_responses"
 OTHER = "openai_chat"
 # The custom tool of each request.
 RUN: Final[JsonObject] = {"type": "custom", "name": "run"}
-TOOL: Final = ToolSpec("run", extra={"type": "custom", "custom": {"name": "run"}})
+TOOL: Final = ToolSpec("run", extra={"type": "custom", "custom": {}})
 # The events with which every answer of the tests begins, and a complete one ends.
 START: Final = ResponseStart("r1", "m")
 STOP: Final = Finish("stop", "completed")

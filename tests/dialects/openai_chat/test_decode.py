@@ -117,7 +117,7 @@ def test_tools_keep_their_unknown_fields_and_other_types_stay_in_the_request() -
     conversation = decode(request(tools=tools))
     function, custom = conversation.tools
     assert function == ToolSpec("f", "Finds.", {"type": "object"}, True, {"cache_control": {"type": "ephemeral"}})
-    assert (custom.name, custom.extra) == ("c", {"type": "custom", "custom": {"name": "c"}})
+    assert (custom.name, custom.extra) == ("c", {"type": "custom", "custom": {}})
     assert conversation.other_tools == (OtherTool("web_search"),)
     assert conversation.params == {"model": "m", "tools": tools}
 
