@@ -109,8 +109,8 @@ class Exchange:
         self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
         repaired = self.prepared.notices
-        if passes and capabilities.results == "anywhere":
-            prepared, repaired = in_client_order(prepared, repaired)
+        anywhere = passes and capabilities.results == "anywhere"
+        prepared, repaired = in_client_order(prepared, repaired) if anywhere else (prepared, repaired)
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
