@@ -89,7 +89,7 @@ def _own_items(
     in whatever form.
     """
     changed = any(turn.source is None for turn in conversation.turns)
-    encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames())
+    encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames(), own=True)
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None and INSTRUCTIONS in source:

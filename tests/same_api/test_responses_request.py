@@ -181,3 +181,25 @@ def test_a_call_that_the_server_ran_arrives_in_its_place() -> None:
     tools = [{"type": "tool_search"}, {"type": "function", "name": "g", "defer_loading": True, "parameters": SCHEMA}]
     body = BODY | {"input": items, "tools": [*tools, {"type": "shell", "environment": {"type": "container_auto"}}]}
     assert sent(body) == body
+
+
+def test_items_that_are_written_anew_keep_what_is_new_in_them() -> None:
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hm.", "x_part": 1}],
+        "x": 2,
+    }
+    image = {"type": "input_image", "image_url": "https://a.example/b.png", "x_part": 3}
+    user = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "a", "x_part": 4}, image],
+        "x": 5,
+    }
+    # A call without an id gets one, and the message of a wrong role is the user's.
+    items = [user | {"role": "x_role"}, said, CALL | {"call_id": "", "x": 6}, RESULT | {"call_id": ""}]
+    first, second, third, _ = sent(BODY | {"input": items})["input"]
+    assert (first["x"], [part["x_part"] for part in first["content"]]) == (5, [4, 3])
+    assert (second["x"], second["content"][0]["x_part"]) == (2, 1)
+    assert third["x"] == 6 and third["call_id"]
