@@ -32,14 +32,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `passthrough` names the client dialect that the backend speaks itself, None for none: of its requests every field,
       known or unknown, reaches the backend, and no other declaration is read.
     - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend,
-      `strict` if that of a tool does, and `is_error` if that of a result does. `extra_content.PROVIDER` is the state of
-      one provider.
+      `strict` if that of a tool does, `custom` if tools do whose input is free text, and `is_error` if that of a result
+      does. `extra_content.PROVIDER` is the state of one provider.
     - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
     - `result_media`: the results of this wire hold images and files, whatever a profile says of tool messages.
     - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
       `remote_files`: their URL may differ from `data:`.
+    - `results`: `anywhere` where the result of a call may stand at any place behind it.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `max_stops`: how many stop sequences the backend accepts, None for any number; `blank_stops`: also such of nothing
@@ -67,6 +68,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     result_media: bool = False
     files: frozenset[str] = frozenset()
     remote_files: bool = False
+    results: Literal["adjacent", "anywhere"] = "adjacent"
     text_only: bool = False
     continues_text: bool = False
     max_stops: int | None = None

@@ -41,6 +41,7 @@ from gateway.history.apply_profile import apply_profile
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
+from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.forced_call import ForcedCallCheck
@@ -107,6 +108,9 @@ class Exchange:
             check_sequences(watched, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
+        repaired = self.prepared.notices
+        anywhere = passes and capabilities.results == "anywhere"
+        prepared, repaired = in_client_order(prepared, repaired) if anywhere else (prepared, repaired)
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
@@ -146,7 +150,7 @@ class Exchange:
             # A backend of the client's dialect receives the fields as the client wrote them.
             *(conversation.notices and [one for one in conversation.notices if not passes or one.action == "moved"]),
             *noticed,
-            *self.prepared.notices,
+            *repaired,
             *state_notices,
             *in_place,
             *self.profiled.notices,
@@ -429,7 +433,7 @@ def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conver
 def _may_be_output(events: list[Event]) -> bool:
     """Returns whether fields that only clients of the backend's API know may be output: a refusal, audio, the item of a
     tool that the backend runs."""
-    passed = [event for event in events if type(event) is PassthroughFields]
+    passed = [event for event in events if type(event) is PassthroughFields and not event.frames]
     return any(one.scope == "event" or (one.scope == "delta" and any(one.fields.values())) for one in passed)
 
 

@@ -125,6 +125,11 @@ class CallBlock:
         self._index = index
         self._opened = opened
 
+    @property
+    def has_input(self) -> bool:
+        """Whether any of the input has come."""
+        return self.grown or bool(self._opened.get("input"))
+
     def start(self) -> list[Event]:
         name = text_of(self._opened, "name")
         if not name:

@@ -203,22 +203,35 @@ class MessageReader:
             self._reason, self._sequence = reason, fields.get("stop_sequence")
 
     def _stop(self, event: JsonObject) -> list[Event]:
-        """Return the events at the end of the message. Raises BackendProtocolError for a block without an end, and
-        BackendTruncated for a message without a stop reason."""
-        if self._open:
-            raise invalid_event("the message ends inside a content block")
+        """Return the events at the end of the message. Raises BackendProtocolError for a call without an end that may
+        lack something, and BackendTruncated for a message without a stop reason."""
         if not self._reason:
             raise BackendTruncated("The backend ended its message without a stop reason.")
+        mended = self._mended()
         finish, notice = decode_finish(self._reason, self._sequence)
         usage = self._counts.report(ended=True)
         self.finished = True
         return [
+            *mended,
             *self._kept_state(),
             *([] if notice is None else [notice]),
             *([] if usage is None else [usage]),
             finish,
             *(self._written(event) if len(event) > 1 else ()),
         ]
+
+    def _mended(self) -> list[Event]:
+        """Return the ends of the blocks whose ends did not come. Raises BackendProtocolError for a call without any
+        input; whether the input of the others is whole, it says itself."""
+        if not self._open:
+            return []
+        if any(isinstance(block, CallBlock) and not block.has_input for block in self._open.values()):
+            raise invalid_event("the message ends inside a call")
+        detail = "the end of a content block was missing in the stream; nothing of it is lost"
+        events = self._note("added", "STREAM_MENDED", detail)
+        for index in [*self._open]:
+            events += self._end(index, {"type": "content_block_stop", "index": index})
+        return events
 
     def _begin(self, index: int, opened: Json, event: JsonObject) -> list[Event]:
         if index in self._begun:
