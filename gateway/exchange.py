@@ -129,7 +129,11 @@ class Exchange:
             prepared, fitted = fit_tools(prepared, rules)
             noticed += fitted
         self.profiled = apply_profile(
-            prepared, policy.profile, result_media=capabilities.result_media, call_id=capabilities.call_id
+            prepared,
+            policy.profile,
+            result_media=capabilities.result_media,
+            call_id=capabilities.call_id,
+            messages=capabilities.messages is not None,
         )
         self.conversation = self.profiled.conversation
         # A backend that receives every field receives every part.

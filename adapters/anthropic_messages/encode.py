@@ -10,6 +10,7 @@ from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.turns import EncodedTurns, encode_turns
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.decode import BETA_FIELD
@@ -29,16 +30,18 @@ class EncodedRequest(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def encode_request(conversation: Conversation, options: AnthropicMessagesOptions) -> EncodedRequest:
+def encode_request(
+    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules
+) -> EncodedRequest:
     """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. Raises
     InvalidRequest for an image that the API cannot read, and for a conversation of system or blank text alone."""
     notices: list[Notice] = []
-    turns = encode_turns(conversation, notices)
+    turns = encode_turns(conversation, rules, notices)
     source = conversation.source
     own = None if source is None else source.in_dialect(DIALECT)
+    if not turns.messages:
+        raise nothing_to_send(conversation.paths.param("messages"))
     if own is None:
-        if not turns.messages:
-            raise nothing_to_send(conversation.paths.param("messages"))
         fields = canonical_fields(conversation, options, turns, notices)
         return EncodedRequest(_body(conversation, turns, fields), notices=tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}

@@ -57,6 +57,15 @@ def with_provider_state(provider: str, state: JsonObject) -> JsonObject:
     return {STATE_FIELD: {provider: dict(state)}}
 
 
+def is_unsigned(value: JsonObject) -> bool:
+    """Returns whether an object of the Messages API is thinking without the signature by which its maker knows it."""
+    kind = value.get("type")
+    if kind != "thinking" and kind != "redacted_thinking":
+        return False
+    state = value.get(_FIELD_OF_TYPE[kind])
+    return not (isinstance(state, str) and state.strip())
+
+
 def state_label(adapter: str, host: str, credential: str) -> str:
     """Returns the label of the backend with this adapter and host, and this name of its credential."""
     made_of = "\0".join((adapter, host.lower(), credential)).encode("utf-8", "surrogatepass")
