@@ -83,10 +83,7 @@ class AnthropicMessagesAdapter:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
         return MessagesDecoder(
-            self._max_event,
-            seed=len(conversation.turns),
-            own_client=conversation.dialect == DIALECT,
-            keeps_state=conversation.keeps is not None,
+            self._max_event, seed=len(conversation.turns), own_client=conversation.dialect == DIALECT
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

@@ -5,6 +5,7 @@ extended thinking; the errors that the API returns.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, assert_never
 
 import msgspec
@@ -27,11 +28,13 @@ from gateway.core.conversation import (
 from gateway.core.data_url import is_data_url, read_image
 from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Action, Level, Notice
-from gateway.core.provider_state import is_unsigned, provider_state, with_provider_state
+from gateway.core.provider_state import each_state, is_unsigned, provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_content, encode_message
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
+from gateway.history.kept_state.restore import with_thoughts
+from gateway.history.kept_state.turn_state import Thought
 
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})
@@ -111,7 +114,7 @@ def _is_refused(block: Json, signed: bool, blank: bool) -> bool:
 
 def _left_out(content: list[Json], rules: MessagesRules, turn: Turn) -> Iterator[Notice]:
     if rules.thinking != "any" and any(isinstance(block, dict) and is_unsigned(block) for block in content):
-        yield _notice("dropped", "REASONING_NOT_SENT", _UNSIGNED, turn, level="info")
+        yield _notice("dropped", "REASONING_NOT_SENT", _UNSIGNED, turn)
     if rules.blank_text == "drop" and any(_is_refused(block, False, True) for block in content):
         yield _notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn)
 
@@ -198,17 +201,34 @@ class _Fitter(msgspec.Struct):
 
 
 def _with_state(turn: Turn) -> Turn:
-    """Return the turn with the state that its client keeps beside the message at the first of its reasoning, which has
-    no text if the API has shown none."""
-    state = provider_state(turn.extra, PROVIDER)
+    """Return the turn with the states that its client keeps beside the message, each in a piece of its reasoning and at
+    the place that the model gave it. The text is empty where the API has shown none or the client has changed it."""
+    states = each_state(provider_state(turn.extra, PROVIDER))
     thoughts = [block for block in turn.blocks if type(block) is Reasoning]
-    if not state or any(provider_state(block.extra, PROVIDER) for block in thoughts):
+    if not states or any(provider_state(block.extra, PROVIDER) for block in thoughts):
         return turn
-    text = thoughts[0].text if thoughts else ""
-    signed = Reasoning(text, extra=with_provider_state(PROVIDER, state))
     # Some clients keep the same reasoning in two fields.
+    text = thoughts[0].text if thoughts else ""
     others = [block for block in turn.blocks if not (type(block) is Reasoning and block.text == text)]
-    return turn.changed(signed, *others)
+    lengths = [size if isinstance(size := state.get("length"), int) and size >= 0 else 0 for state in states]
+    if "length" not in states[0]:
+        # The first one is as long as the others leave of it.
+        lengths[0] = max(0, len(text) - sum(lengths))
+    ends = [0, *accumulate(lengths)]
+    signed = [
+        Thought(
+            text[begin:end] if ends[-1] == len(text) else "", {**with_provider_state(PROVIDER, state)}, *_place(state)
+        )
+        for state, begin, end in zip(states, ends, ends[1:], strict=False)
+    ]
+    unsigned = [block for block in others if type(block) is Reasoning]
+    return turn.changed(*with_thoughts(turn.changed(*others), signed), *unsigned)
+
+
+def _place(state: JsonObject) -> tuple[int, bool]:
+    """Return behind how many calls a piece of reasoning stands, and whether behind text."""
+    calls = state.get("calls")
+    return (calls if isinstance(calls, int) else 0, state.get("behind_text") is True)
 
 
 def _kept(extra: JsonObject) -> JsonObject:

@@ -84,10 +84,10 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `max_tools`: a request with more tools is refused before anything is sent.
     - `tool_rules`: what the provider demands of the functions of a request; null: as the adapter's wire says.
     - `request_rules`: what the provider demands of the other fields of a chat completions request; null: nothing.
-    - `messages`: what the provider demands of a request of the Messages API, also of the thinking of earlier turns,
-      which is in blocks there and not in fields; null: as the adapter's wire says.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
     - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
+    - `messages`: what the provider demands of a request of the Messages API, also of the thinking of earlier turns,
+      which is in blocks there and not in fields; null: as the adapter's wire says.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
 
@@ -116,9 +116,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tools: int | None = None
     tool_rules: ToolRules | None = None
     request_rules: RequestRules | None = None
-    messages: MessagesRules | None = None
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
+    messages: MessagesRules | None = None
     state: StateRule | None = None
     finish_reason: Literal["required", "optional"] = "required"
 

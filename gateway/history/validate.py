@@ -40,7 +40,7 @@ def validate(conversation: Conversation, profile: Profile = NEUTRAL) -> tuple[Vi
 
 
 def unsigned_thinking(conversation: Conversation) -> Iterator[Violation]:
-    """Yields a violation for each block of thinking without a signature that a client of the Messages API sends back."""
+    """Yields a violation for each block of thinking without a signature that a client of the Messages API returns."""
     paths = conversation.paths
     for turn in conversation.turns:
         content = None if turn.source is None else turn.source.value.get("content")

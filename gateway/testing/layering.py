@@ -62,7 +62,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.core.profiles",
         _ours(
-            "core.conversation core.messages_rules core.provider_requests core.request_rules core.state_rule core.tool_rules"
+            "core.conversation core.messages_rules core.provider_requests core.request_rules core.state_rule"
+            " core.tool_rules"
         ),
     ),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),

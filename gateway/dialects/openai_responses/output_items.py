@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.provider_state import provider_state
+from gateway.core.provider_state import named_state, provider_state
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
 from gateway.dialects.openai_responses.custom_input import INPUT, CustomInput
@@ -138,6 +138,15 @@ SUMMARY: Final = ReasoningPart(
 )
 
 
+def item_state(extra: JsonObject) -> JsonObject:
+    """Returns the fields of a reasoning item with its state: that of OpenAI as it is, any other with the name of its
+    provider."""
+    own = provider_state(extra, PROVIDER)
+    if own or (named := named_state(extra)) is None:
+        return own
+    return {"encrypted_content": named}
+
+
 class OutputReasoning:
     """Reasoning: its own text, or the summaries that a backend of the same dialect sent instead.
 
@@ -172,7 +181,7 @@ class OutputReasoning:
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
         yield from self._end_part()
-        own = {name: value for name, value in provider_state(state, PROVIDER).items() if name not in self._item}
+        own = {name: value for name, value in item_state(state).items() if name not in self._item}
         self._item = {**self._item, **self._parts, **own}
         yield done(self._item, self._index)
 

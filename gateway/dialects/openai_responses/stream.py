@@ -33,10 +33,8 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, PING, one_line_each
-from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.backend_items import BackendItems
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
 from gateway.dialects.openai_responses.errors import error_event
@@ -50,6 +48,7 @@ from gateway.dialects.openai_responses.output_items import (
     OutputItem,
     OutputMessage,
     OutputReasoning,
+    item_state,
 )
 from gateway.dialects.openai_responses.response_object import GrowingResponse
 from gateway.dialects.openai_responses.stored_answer import StoredInput, record
@@ -239,7 +238,7 @@ class ResponsesStreamEncoder:
             return OutputCall(self._items, self._unique, tool, block.call.id, block.call.extra)
         if block.kind == "text":
             return OutputMessage(self._items, self._unique, block.fields)
-        state = provider_state(block.fields, PROVIDER)
+        state = item_state(block.fields)
         if block.fields and not state:
             return None
         identity = self._pending.pop("item_id", state.get("id"))

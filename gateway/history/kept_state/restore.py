@@ -77,7 +77,7 @@ def restore(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
         return turn
     restored = turn
     if state.thoughts and _lacks_reasoning(turn, rule, field) and _same_text(turn, state.thoughts):
-        restored = restored.changed(*_with_thoughts(restored, state.thoughts, field))
+        restored = restored.changed(*with_thoughts(restored, state.thoughts, field))
     if _lacks_calls(turn, rule) and len(state.calls) == len(turn.calls):
         extras = iter(state.calls)
         restored = restored.changed(*[_with_extra(block, extras) for block in restored.blocks])
@@ -93,7 +93,7 @@ def _same_text(turn: Turn, thoughts: Sequence[Thought]) -> bool:
     return not said or "".join(said.split()) == "".join("".join(thought.text for thought in thoughts).split())
 
 
-def _with_thoughts(turn: Turn, thoughts: Sequence[Thought], field: str) -> Iterator[Block]:
+def with_thoughts(turn: Turn, thoughts: Sequence[Thought], field: str = "reasoning_content") -> Iterator[Block]:
     """Yields the blocks with each piece of reasoning at its place among the text and the calls."""
     waiting = list(thoughts)
     calls = 0

@@ -176,4 +176,4 @@ def test_state_of_calls_needs_the_name_of_its_provider() -> None:
 
 def test_the_profiles_name_the_providers_that_want_state_back() -> None:
     wanting = {name for name, profile in PROFILES.items() if profile.state is not None}
-    assert wanting == {"deepseek-thinking", "kimi-thinking", "minimax", "glm", "openrouter", "gemini"}
+    assert wanting == {"anthropic", "deepseek-thinking", "kimi-thinking", "minimax", "glm", "openrouter", "gemini"}
