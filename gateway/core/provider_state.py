@@ -45,6 +45,7 @@ _match_label: Final = re.compile(LABEL).match
 
 # The list with the states of several pieces of reasoning, below a provider's name.
 _SEVERAL: Final = "thoughts"
+_SIGNED: Final = frozenset({"signature", "data"})
 # No provider's own text has this form: OpenAI's is base64.
 _match_named: Final = re.compile(rf"({LABEL})?([a-z0-9_-]+):({'|'.join(OPAQUE_FIELDS)}):", re.ASCII).match
 
@@ -67,19 +68,24 @@ def with_provider_state(provider: str, state: JsonObject) -> JsonObject:
 
 
 def several_states(states: Sequence[JsonObject]) -> JsonObject:
-    """Returns the states of several pieces of reasoning, each an `extra` of its own, as the `extra` of one message."""
+    """Returns the states of several pieces of reasoning, each an `extra` of its own, as the `extra` of one message.
+
+    Signed ones are a list; of any other kind, a message has one."""
     if len(states) == 1:
         return states[0]
-    joined: dict[str, list[Json]] = {}
+    joined: dict[str, list[JsonObject]] = {}
     for extra in states:
         found = extra.get(STATE_FIELD)
         for provider, state in (found if isinstance(found, Mapping) else EMPTY).items():
-            joined.setdefault(provider, []).append(state)
-    return {
-        STATE_FIELD: {
-            provider: found[0] if len(found) == 1 else {_SEVERAL: found} for provider, found in joined.items()
-        }
-    }
+            if isinstance(state, Mapping):
+                joined.setdefault(provider, []).append(state)
+    return {STATE_FIELD: {provider: _one_state(found) for provider, found in joined.items()}}
+
+
+def _one_state(states: Sequence[JsonObject]) -> Json:
+    if len(states) > 1 and all(not _SIGNED.isdisjoint(state) for state in states):
+        return {_SEVERAL: [dict(state) for state in states]}
+    return {name: value for state in states for name, value in state.items()}
 
 
 def each_state(state: JsonObject) -> list[JsonObject]:
