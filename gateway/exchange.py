@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import msgspec
 
-from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.adapter import Adapter, Capabilities, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
@@ -38,6 +38,7 @@ from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
+from gateway.history.bound_state import BoundState, keep_bound_state
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
@@ -110,6 +111,10 @@ class Exchange:
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
+        bound = _bound_state(conversation.model, policy, capabilities)
+        if bound is not None and self.prepared.passes is not None:
+            prepared, bound_notices = keep_bound_state(prepared, self.prepared.passes, policy, bound)
+            state_notices += bound_notices
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts
         if prompts and not passes and (demands := find_demands(prepared, prompts)):
@@ -451,3 +456,14 @@ def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
     own fault precede that fault, so that they may bring the other one."""
     error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
     return error.take_events()
+
+
+def _bound_state(model: str, policy: Policy, capabilities: Capabilities) -> BoundState | None:
+    """Returns the state that the model accepts only behind what it was made behind; None: there is none."""
+    rules = policy.profile.messages or capabilities.messages
+    rule = capabilities.state
+    if rules is None or capabilities.messages is None or rule is None or rule.provider is None:
+        return None
+    if rules.thinking_of(model) != "bound":
+        return None
+    return BoundState(rule.provider, drops=rules.of_model(model) is not None)
