@@ -32,6 +32,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.request_rules import RequestRules, StopRules
@@ -111,9 +112,10 @@ class Exchange:
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
-        bound = _bound_state(conversation.model, policy, capabilities)
-        if bound is not None and self.prepared.passes is not None:
-            prepared, bound_notices = keep_bound_state(prepared, self.prepared.passes, policy, bound)
+        passed = self.prepared.passes
+        messages = None if capabilities.messages is None else policy.profile.messages or capabilities.messages
+        if messages is not None and passed is not None and (bound := _bound_state(messages, conversation.model)):
+            prepared, bound_notices = keep_bound_state(prepared, passed, policy, bound)
             state_notices += bound_notices
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts
@@ -458,12 +460,8 @@ def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
     return error.take_events()
 
 
-def _bound_state(model: str, policy: Policy, capabilities: Capabilities) -> BoundState | None:
+def _bound_state(rules: MessagesRules, model: str) -> BoundState | None:
     """Returns the state that the model accepts only behind what it was made behind; None: there is none."""
-    rules = policy.profile.messages or capabilities.messages
-    rule = capabilities.state
-    if rules is None or capabilities.messages is None or rule is None or rule.provider is None:
-        return None
     if rules.thinking_of(model) != "bound":
         return None
-    return BoundState(rule.provider, drops=rules.of_model(model) is not None)
+    return BoundState(rules.provider, drops=rules.of_model(model) is not None)

@@ -1,7 +1,7 @@
 """A signed block of thinking is sent only behind what the backend received when it made the block.
 
-Anthropic, "Preserved thinking": if the system prompt, the tools or the messages before a block have changed since it was
-made, the block and all later ones are invalid, and the request is a 400. What the backend received then is what the
+Anthropic, "Preserved thinking": if the system prompt, the tools or the messages before a block have changed since it
+was made, the block and all later ones are invalid, and the request is a 400. What the backend received then is what the
 messages before the block give as a request of their own.
 """
 
@@ -14,13 +14,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from gateway.core.conversation import Conversation, Text, Turn
+from gateway.core.notices import Notice
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
-from tests.fuzz.counted import count_work, growth
+from tests.fuzz.counted import Work, count_work, growth
 
 ADAPTER: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 UNLIMITED: Final = Policy(max_tool_results=None, max_history_messages=None)
@@ -50,10 +52,13 @@ def text(words: str) -> Message:
     return {"type": "text", "text": words}
 
 
+def decoded(messages: list[Message], model: str, **fields: Any) -> Conversation:
+    body = {"model": model, "max_tokens": 9, "system": "Be brief.", "tools": TOOLS, "messages": messages, **fields}
+    return DIALECT.decode(read_document(json.dumps(body).encode()), RequestHead("/v1/messages")).conversation
+
+
 def exchange(messages: list[Message], policy: Policy, model: str = "m") -> Exchange:
-    body = {"model": model, "max_tokens": 9, "system": "Be brief.", "tools": TOOLS, "messages": messages}
-    conversation = DIALECT.decode(read_document(json.dumps(body).encode()), RequestHead("/v1/messages")).conversation
-    return Exchange(ADAPTER, conversation, policy)
+    return Exchange(ADAPTER, decoded(messages, model), policy)
 
 
 def sent(messages: list[Message], policy: Policy, model: str = "m") -> Any:
@@ -102,7 +107,10 @@ def histories(draw: st.DrawFn) -> list[Message]:
             if answers:
                 messages.append(said("user", *answers))
         else:
-            messages += [said("assistant", *content, text(f"answer {number}")), said("user", text(f"question {number}"))]
+            messages += [
+                said("assistant", *content, text(f"answer {number}")),
+                said("user", text(f"question {number}")),
+            ]
         if not draw(st.integers(0, 6)):
             messages.append({"role": "system", "content": f"notice {number}"})
     return messages
@@ -133,3 +141,158 @@ def test_the_plan_of_the_messages_before_a_block_gives_what_stands_before_it(
     for signature, at in kept.items():
         made = sent(before(messages, places[signature]), policy)
         assert (made.get("system"), made["messages"]) == (body.get("system"), before(body["messages"], at)), signature
+
+
+def loop(rounds: int, words: str = "seen") -> list[Message]:
+    """A running loop, with thinking before each call."""
+    messages = [said("user", text("Begin."))]
+    for number in range(rounds):
+        messages += [said("assistant", thinking(number), call(f"c{number}", number))]
+        messages += [said("user", result(f"c{number}", words))]
+    return messages
+
+
+def rules(messages: list[Message], policy: Policy, model: str = "m") -> list[str]:
+    notices = exchange(messages, policy, model).notices
+    return [notice.rule for notice in notices if notice.stage == "state" or notice.rule == "BLOCK_BINDING_ADDED"]
+
+
+def test_blocks_made_after_the_last_step_of_a_limit_are_kept() -> None:
+    policy = msgspec.structs.replace(UNLIMITED, max_tool_results=10, trim_step=5)
+    assert [
+        sorted(signed(sent(loop(rounds), policy)), key=lambda one: int(one[1:])) for rounds in (10, 11, 13, 15)
+    ] == [
+        [f"S{number}" for number in range(10)],
+        # The limit has moved: what stands before the first elided result is as it was.
+        ["S0"],
+        ["S0", "S11", "S12"],
+        ["S0", "S11", "S12", "S13", "S14"],
+    ]
+    assert rules(loop(10), policy) == []
+    assert rules(loop(11), policy) == ["STATE_PREFIX_CHANGED"]
+
+
+EDITS: Final = {
+    "an orphan": (UNLIMITED, said("user", result("lost"))),
+    "a result that is cut": (msgspec.structs.replace(UNLIMITED, max_tool_result_chars=10), said("user", text("x"))),
+    "a repeated id": (UNLIMITED, said("user", text("x"))),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_that_is_the_same_in_each_request_keeps_them(name: str) -> None:
+    policy, added = EDITS[name]
+    messages = loop(4, "x" * 50)
+    messages = [messages[0], added, *messages[1:]]
+    if name == "a repeated id":
+        messages = json.loads(json.dumps(messages).replace('"c1"', '"c0"'))
+    made = exchange(messages, policy)
+    assert {"TOOL_ORPHAN", "TOOL_RESULT_SHORTENED", "CALL_ID_DUPLICATE"} & {notice.rule for notice in made.notices}
+    assert [*signed(json.loads(made.request.body))] == ["S0", "S1", "S2", "S3"]
+
+
+def test_blocks_between_a_call_and_its_late_result_are_left_out() -> None:
+    messages = loop(4)
+    late = messages[2]["content"].pop()
+    messages[2]["content"].append(text("Wait."))
+    messages[6]["content"].append(late)
+    assert [*signed(sent(messages, UNLIMITED))] == ["S0", "S3"]
+    before_it_came = messages[:6]
+    assert [*signed(sent(before_it_came, UNLIMITED))] == ["S0", "S1", "S2"]
+
+
+def test_a_block_that_answers_a_nudge_is_left_out() -> None:
+    messages = json.loads(json.dumps(loop(5)).replace('"at": 1', '"at": 0').replace('"at": 2', '"at": 7'))
+    policy = msgspec.structs.replace(UNLIMITED, loop_guard=LoopGuard(repeats=2, action="nudge"))
+    assert [*signed(sent(messages, policy))] == ["S0", "S1", "S3", "S4"]
+
+
+def test_recent_results_in_the_system_prompt_leave_none() -> None:
+    policy = msgspec.structs.replace(UNLIMITED, recent_tool_results=RecentToolResults(enabled=True))
+    assert signed(sent(loop(3), policy)) == {}
+
+
+OLDER: Final = ["claude-sonnet-4-5", "claude-opus-4-8", "us.anthropic.claude-opus-5-v1:0", "claude-fable-5"]
+BINDING: Final = ["m", "claude-fable-5-1", "anthropic/claude-opus-5-5", "claude-haiku-5-5-20261001", "claude-opus-6"]
+
+
+@pytest.mark.parametrize("model", [*OLDER, *BINDING])
+def test_only_models_that_bind_thinking_to_its_prefix_lose_it(model: str) -> None:
+    policy = msgspec.structs.replace(UNLIMITED, max_tool_results=2, trim_step=1)
+    kept = [*signed(sent(loop(4), policy, model))]
+    assert kept == (["S0", "S1", "S2", "S3"] if model in OLDER else ["S0"])
+
+
+def test_other_providers_do_not_bind_it() -> None:
+    policy = msgspec.structs.replace(UNLIMITED, max_tool_results=2, trim_step=1, profile=PROFILES["minimax"])
+    assert len(signed(sent(loop(4), policy))) == 4
+
+
+class Summary:
+    """Puts one turn in the place of the first three."""
+
+    def substitute(self, conversation: Conversation) -> tuple[Conversation, tuple[Notice, ...]]:
+        first, *rest = conversation.turns
+        stands_in = Turn("user", (Text("So far: much."),), synthesized=True, summary=True)
+        turns = (first, stands_in, *rest[3:])
+        return msgspec.structs.replace(conversation, turns=turns), ()
+
+
+@pytest.mark.parametrize("fields", [{}, {"thinking": {"type": "adaptive", "display": "omitted"}}])
+def test_blocks_behind_a_summary_are_left_out_or_dropped_by_the_api(fields: dict[str, Any]) -> None:
+    """No request says when the summary came."""
+    made = Exchange(ADAPTER, decoded(loop(4), "m", **fields), UNLIMITED, Summary())
+    assert signed(json.loads(made.request.body)) == {}
+    made = Exchange(ADAPTER, decoded(loop(4), "claude-fable-5-1", **fields), UNLIMITED, Summary())
+    body = json.loads(made.request.body)
+    assert [*signed(body)] == ["S1", "S2", "S3"]
+    binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    assert body["thinking"] == fields.get("thinking", {"type": "adaptive"}) | binding
+    assert made.request.headers["anthropic-beta"] == "thinking-binding-controls-2026-08-01"
+    assert "BLOCK_BINDING_ADDED" in {notice.rule for notice in made.notices}
+
+
+def test_the_states_of_a_chat_client_are_left_out_in_the_same_way() -> None:
+    chat = load_dialect("openai_chat")
+    messages: list[Message] = [{"role": "user", "content": "Begin."}]
+    for number in range(4):
+        function = {"name": "f", "arguments": "{}"}
+        messages.append(
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": f"thought {number}",
+                "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
+                "extra_content": {"anthropic": {"signature": f"S{number}"}},
+            }
+        )
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": "seen"})
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    data = json.dumps({"model": "m", "messages": messages, "tools": tools}).encode()
+    conversation = chat.decode(read_document(data), RequestHead("/v1/chat/completions")).conversation
+    policy = msgspec.structs.replace(UNLIMITED, max_tool_results=2, trim_step=1)
+    assert [*signed(json.loads(Exchange(ADAPTER, conversation, policy).request.body))] == ["S0"]
+    assert len(signed(json.loads(Exchange(ADAPTER, conversation, UNLIMITED).request.body))) == 4
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        UNLIMITED,
+        msgspec.structs.replace(UNLIMITED, max_tool_results=10),
+        msgspec.structs.replace(UNLIMITED, max_history_messages=20, trim_step=4),
+        msgspec.structs.replace(UNLIMITED, loop_guard=LoopGuard(repeats=2, action="nudge")),
+    ],
+    ids=["no limit", "results", "messages", "nudge"],
+)
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_work_grows_with_the_history(policy: Policy, broken: bool) -> None:
+    def work(size: int) -> Work:
+        messages = loop(size)
+        if broken:
+            messages[2]["content"] = [result("lost")]
+        conversation = decoded(messages, "m")
+        return count_work(lambda: Exchange(ADAPTER, conversation, policy))
+
+    work(10)
+    assert growth(work(200), work(800)) < 6

@@ -44,12 +44,14 @@ class MessagesModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MessagesRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a provider demands of a request of the Messages API. The default demands nothing.
 
+    - `provider`: whose signatures stand in the thinking, as in `StateRule`.
     - `thinking`: which thinking of earlier turns it accepts, where `models` does not say it.
     - `blank_text`: `drop` where it refuses blocks of text with nothing but blanks.
     - `most_temperature`: the highest temperature.
     - `models`: more rules for models by their names; the first entry that matches applies.
     """
 
+    provider: str = "anthropic"
     thinking: Thinking = "any"
     blank_text: Literal["keep", "drop"] = "keep"
     most_temperature: float | None = None

@@ -1,13 +1,14 @@
 """Leaves out signed thinking whose prefix has changed since its provider made it.
 
 A provider may bind thinking to all that stood before it: the system prompt, the tools, the messages (Anthropic,
-"Preserved thinking": "nothing before the thinking block has changed"; the thinking before it is no part of that). A block
-is therefore sent only if the backend now receives before it what it received then. No store is needed for that: what it
-received is the plan of the messages before the block, made as a request of its own, since a plan is deterministic.
+"Preserved thinking": "nothing before the thinking block has changed"; the thinking before it is no part of that). A
+block is therefore sent only if the backend now receives before it what it received then. No store is needed for that:
+what it received is the plan of the messages before the block, made as a request of its own, since a plan is
+deterministic.
 
-No such plan is made for each block. Most passes change a turn by what stands before it, in every request in the same way.
-Of the others it is known from which later turn on their change holds, and a block is left out if it stands behind the
-changed place and was made before that turn:
+No such plan is made for each block. Most passes change a turn by what stands before it, in every request in the same
+way. Of the others it is known from which later turn on their change holds, and a block is left out if it stands behind
+the changed place and was made before that turn:
 
 - repair moves a result that arrived late or early: the block was made between the result and its call;
 - a limit removes or shortens old turns: the limit has moved since the block was made;
@@ -170,8 +171,8 @@ def _limited(turns: Sequence[Turn], policy: Policy) -> Iterator[int | None]:
     """Yields the answers behind a turn that the limits remove or shorten and that they left whole when the answer came.
 
     Those before the last such turn are among them. Of the others the first one is looked for that came when the limits
-    had reached that turn, from the end: the limits move in steps (`trim_step`), so that the number of plans does not grow
-    with the conversation.
+    had reached that turn, from the end: the limits move in steps (`trim_step`), so that the number of plans does not
+    grow with the conversation.
     """
     turns, _ = shorten(tuple(turns), policy.max_tool_result_chars)
     fates = plan(turns, policy).fates
