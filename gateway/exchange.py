@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import msgspec
 
-from gateway.adapter import Adapter, Capabilities, HeadDecoder, Holding, TrailerDecoder
+from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.context_window import with_counts, with_room
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
@@ -43,7 +43,7 @@ from gateway.history.bound_state import BoundState, keep_bound_state
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
-from gateway.history.system_reminders import keep_in_place
+from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.forced_call import ForcedCallCheck
 from gateway.response.readable_content import ReadableContentFilter
@@ -128,9 +128,8 @@ class Exchange:
             prepared, kept = replace_shown(prepared, self.prepared.repaired.turns, capabilities, policy)
         in_place: list[Notice] = []
         # A text has a label for system text at any place.
-        leads = capabilities.system == "first" and not passes
-        if leads or (policy.profile.system == "first" and not capabilities.text_only):
-            prepared, in_place = keep_in_place(prepared)
+        if capabilities.system == "first" or (policy.profile.system == "first" and not capabilities.text_only):
+            prepared, in_place = _system_in_place(prepared, policy, messages, passes=passes)
         rules = policy.profile.tool_rules or capabilities.tool_rules
         if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
             prepared, fitted = fit_tools(prepared, rules)
@@ -458,6 +457,18 @@ def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
     own fault precede that fault, so that they may bring the other one."""
     error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
     return error.take_events()
+
+
+def _system_in_place(
+    conversation: Conversation, policy: Policy, rules: MessagesRules | None, *, passes: bool
+) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with system text only where the backend takes it. A client of the backend's own API says
+    itself where that is, unless the model is known to refuse it."""
+    model = None if rules is None else rules.of_model(conversation.model)
+    if passes and policy.profile.system != "first":
+        refused = model is not None and model.system == "first" and behind_others(conversation.turns)
+        return keep_in_place(conversation) if refused else (conversation, [])
+    return keep_in_place(conversation, native=model is not None and model.system == "anywhere")
 
 
 def _bound_state(rules: MessagesRules, model: str) -> BoundState | None:

@@ -92,17 +92,18 @@ def histories(draw: st.DrawFn) -> list[Message]:
     """Rounds of calls, talk and system messages. Results may be late, early, doubled, missing, or of no call."""
     messages = [said("user", text("Begin."))]
     owed: list[str] = []
+    chance = st.integers(0, 9)
     for number in range(draw(st.integers(2, 12))):
         content = [thinking(number)] if draw(st.integers(0, 3)) else []
         if draw(st.integers(0, 3)):
-            names = [f"c{number}{one}" if draw(st.integers(0, 9)) else "c00" for one in range(draw(st.integers(1, 2)))]
+            names = [f"c{number}{one}" if draw(chance) else "c00" for one in range(draw(st.integers(1, 2)))]
             messages.append(said("assistant", *content, *[call(name, draw(st.integers(0, 1))) for name in names]))
-            kept = [name for name in names if draw(st.integers(0, 9))]
+            kept = [name for name in names if draw(chance)]
             owed += [name for name in names if name not in kept]
             answers = [result(name, draw(st.sampled_from(["seen", "x" * 40]))) for name in kept]
-            if owed and draw(st.booleans()):
+            if owed and draw(chance) < 5:
                 answers.append(result(owed.pop(0), "late"))
-            if not draw(st.integers(0, 9)):
+            if not draw(chance):
                 answers.append(result(draw(st.sampled_from(["lost", "c00", "c51", "c70"])), "whose?"))
             if answers:
                 messages.append(said("user", *answers))

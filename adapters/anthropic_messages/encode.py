@@ -7,6 +7,7 @@ import msgspec
 
 from adapters.anthropic_messages.canonical import canonical_fields
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.request_fields import fit_fields
 from adapters.anthropic_messages.turns import EncodedTurns, encode_turns
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
@@ -46,6 +47,7 @@ def encode_request(
         raise nothing_to_send(conversation.paths.param("messages"))
     if own is None:
         fields = canonical_fields(conversation, options, turns, notices)
+        notices += fit_fields(fields, rules, conversation)
         betas = _with_binding(conversation, rules, fields, "", notices)
         return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
@@ -53,6 +55,7 @@ def encode_request(
         detail = "thread is left out: the gateway and its clients send the whole history"
         notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
     _follow(conversation, fields)
+    notices += fit_fields(fields, rules, conversation)
     betas = _with_binding(conversation, rules, fields, _betas(own.get(BETA_FIELD), notices), notices)
     return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
 
