@@ -33,8 +33,7 @@ from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_content, encode_message
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
-from gateway.history.kept_state.restore import with_thoughts
-from gateway.history.kept_state.turn_state import Thought
+from gateway.history.thoughts import Thought, with_thoughts
 
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})

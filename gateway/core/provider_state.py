@@ -67,6 +67,16 @@ def with_provider_state(provider: str, state: JsonObject) -> JsonObject:
     return {STATE_FIELD: {provider: dict(state)}}
 
 
+def without_state(extra: JsonObject, provider: str) -> JsonObject:
+    """Returns `extra` without the provider's state."""
+    content = extra.get(STATE_FIELD)
+    if not isinstance(content, Mapping) or provider not in content:
+        return extra
+    rest = {name: value for name, value in content.items() if name != provider}
+    others = {name: value for name, value in extra.items() if name != STATE_FIELD}
+    return {**others, **({STATE_FIELD: rest} if rest else {})} or EMPTY
+
+
 def several_states(states: Sequence[JsonObject]) -> JsonObject:
     """Returns the states of several pieces of reasoning, each an `extra` of its own, as the `extra` of one message.
 

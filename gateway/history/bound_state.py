@@ -26,8 +26,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Json, Reasoning, Source, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.provider_state import provider_state
-from gateway.history.kept_state.turn_state import without_state
+from gateway.core.provider_state import provider_state, without_state
 from gateway.history.loop_guard import nudged_before
 from gateway.history.pairing import Pairing, ResultAt, pair
 from gateway.history.trim.plan import plan

@@ -15,7 +15,8 @@ from gateway.history.kept_state.restore import (
     turns_in_reach,
     without_foreign,
 )
-from gateway.history.kept_state.turn_state import Thought, TurnState, carried_states, kept_states
+from gateway.history.kept_state.turn_state import TurnState, carried_states, kept_states
+from gateway.history.thoughts import Thought
 
 PLAIN = StateRule(reasoning="plain", required="always")
 SIGNED = StateRule(provider="p", reasoning="signed", fields=("phase",))
