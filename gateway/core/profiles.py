@@ -297,6 +297,7 @@ PROFILES: Final[dict[str, Profile]] = {
     # must be unique", "temperature: range: 0..1".
     "anthropic": Profile(
         tool_rules=ToolRules(root="object", names="unique", most_strict=20),
+        choice_fields="drop",
         messages=MessagesRules(thinking="bound", blank_text="drop", most_temperature=1, models=_CLAUDE),
         state=StateRule(provider="anthropic", reasoning="signed", turns="loop", required="thinking"),
     ),
