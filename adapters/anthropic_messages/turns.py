@@ -37,6 +37,8 @@ from gateway.history.thoughts import Thought, with_thoughts
 
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})
+# The types of blocks that a provider may refuse for what they hold; a foreign type may be no text.
+_REFUSABLE: Final = ("text", "thinking", "redacted_thinking")
 _UNSIGNED: Final = "reasoning without the provider's signature is not sent"
 
 
@@ -64,7 +66,8 @@ def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None:
-            accepted = source if accepts_all else _accepted(source, turn, rules, notices)
+            plain = accepts_all or (type(content := source.get("content")) is str and not content.isspace() and content)
+            accepted = source if plain else _accepted(source, turn, rules, notices)
             if accepted is None:
                 continue
             # The system prompt is no message of the client: it has no position.
@@ -91,7 +94,12 @@ def _accepted(message: JsonObject, turn: Turn, rules: MessagesRules, notices: li
     content = message.get("content")
     blank = rules.blank_text == "drop"
     if isinstance(content, list):
-        kept = [one for one in content if not _is_refused(one, rules.thinking != "any", blank)]
+        signed = rules.thinking != "any"
+        kept = [
+            one
+            for one in content
+            if not (isinstance(one, dict) and one.get("type") in _REFUSABLE and _is_refused(one, signed, blank))
+        ]
         if len(kept) == len(content):
             return message
         notices += _left_out(content, rules, turn)
@@ -103,9 +111,7 @@ def _accepted(message: JsonObject, turn: Turn, rules: MessagesRules, notices: li
     return None
 
 
-def _is_refused(block: Json, signed: bool, blank: bool) -> bool:
-    if not isinstance(block, dict):
-        return False
+def _is_refused(block: JsonObject, signed: bool, blank: bool) -> bool:
     if block.get("type") == "text":
         return blank and isinstance(text := block.get("text"), str) and not text.strip()
     return signed and is_unsigned(block)
@@ -114,7 +120,9 @@ def _is_refused(block: Json, signed: bool, blank: bool) -> bool:
 def _left_out(content: list[Json], rules: MessagesRules, turn: Turn) -> Iterator[Notice]:
     if rules.thinking != "any" and any(isinstance(block, dict) and is_unsigned(block) for block in content):
         yield _notice("dropped", "REASONING_NOT_SENT", _UNSIGNED, turn)
-    if rules.blank_text == "drop" and any(_is_refused(block, False, True) for block in content):
+    if rules.blank_text == "drop" and any(
+        isinstance(block, dict) and _is_refused(block, False, True) for block in content
+    ):
         yield _notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn)
 
 

@@ -27,6 +27,7 @@ from gateway.core.conversation import Conversation, Json, Reasoning, Source, Tur
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import provider_state, without_state
+from gateway.history.groups import groups_before
 from gateway.history.loop_guard import nudged_before
 from gateway.history.pairing import Pairing, ResultAt, pair
 from gateway.history.trim.plan import plan
@@ -45,11 +46,13 @@ class BoundState(msgspec.Struct, frozen=True):
 
 class Passes(msgspec.Struct, frozen=True):
     """What the passes made of a request: the turns as the client sent them, with every fault repaired, and with a
-    summary in place, before any limit. `system_grows`: recent results stand in the system prompt."""
+    summary in place, before any limit. `limited`: a limit has removed or shortened some of these. `system_grows`:
+    recent results stand in the system prompt."""
 
     received: Sequence[Turn]
     repaired: Sequence[Turn]
     substituted: Sequence[Turn]
+    limited: bool = False
     system_grows: bool = False
 
 
@@ -58,6 +61,9 @@ def keep_bound_state(
 ) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation as it is sent without the signed thinking whose prefix has changed, and the notice. Its
     work grows with the length of the conversation, whatever the number of blocks."""
+    same = passes.substituted is passes.repaired and passes.repaired is passes.received
+    if same and not (passes.limited or passes.system_grows or policy.loop_guard.action == "nudge"):
+        return conversation, []
     turns = conversation.turns
     signed = [at for at, turn in enumerate(turns) if _is_signed(turn, bound.provider)]
     if not signed:
@@ -100,7 +106,8 @@ def _lost(passes: Passes, policy: Policy, bound: BoundState) -> Iterator[int | N
         pairs = zip(passes.repaired, passes.substituted, strict=False)
         first = next((at for at, (old, new) in enumerate(pairs) if old is not new), 0)
         yield from _between(_answers(passes.substituted), [_Change(first, len(passes.substituted))])
-    yield from _limited(passes.substituted, policy)
+    if passes.limited:
+        yield from _limited(passes.substituted, policy)
 
 
 def _has_summary(turns: Sequence[Turn]) -> bool:
@@ -174,7 +181,8 @@ def _limited(turns: Sequence[Turn], policy: Policy) -> Iterator[int | None]:
     grow with the conversation.
     """
     turns, _ = shorten(tuple(turns), policy.max_tool_result_chars)
-    fates = plan(turns, policy).fates
+    planned = plan(turns, policy)
+    fates = planned.fates
     cut = [at for at, fate in enumerate(fates) if fate != "keep"]
     if not cut:
         return
@@ -182,18 +190,19 @@ def _limited(turns: Sequence[Turn], policy: Policy) -> Iterator[int | None]:
     starts = sorted({start for start in answers.values() if start > cut[-1]})
 
     def holds(which: int) -> bool:
-        return plan(turns[: starts[which]], policy).fates == fates[: starts[which]]
+        end = starts[which]
+        known = None if planned.groups is None else groups_before(planned.groups, turns, end)
+        return plan(turns[:end], policy, known).fates == fates[:end]
 
-    held = _first_that(holds, len(starts))
+    held = _first_that(holds, len(starts), policy.trim_step)
     since = starts[held] if held < len(starts) else len(turns)
     yield from [index for index, start in answers.items() if start < since]
 
 
-def _first_that(holds: Callable[[int], bool], count: int) -> int:
-    """Returns the first of so many numbers from which on it holds, `count` where it holds for none. Near the end, it is
-    found by few questions."""
-    held, step = count, 1
-    failed = count - step
+def _first_that(holds: Callable[[int], bool], count: int, step: int) -> int:
+    """Returns the first of so many numbers from which on it holds, `count` where it holds for none. Within `step` of
+    the end, it is found by few questions."""
+    held, failed = count, count - step
     while failed >= 0 and holds(failed):
         held, step = failed, 2 * step
         failed -= step

@@ -17,7 +17,7 @@ from gateway.history.recent_results import add_recent_results
 from gateway.history.repair import repair
 from gateway.history.rules import RULES, violation
 from gateway.history.transcript.escape import token
-from gateway.history.trim.apply import trim
+from gateway.history.trim.apply import LIMITED, trim
 from gateway.history.validate import validate
 from gateway.history.violation_error import violation_error
 
@@ -78,7 +78,8 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
     trimmed, trim_notices = trim(recalled, policy)
     notices += trim_notices
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
-    passes = Passes(received, unsummarised, recalled.turns, policy.recent_tool_results.enabled)
+    limited = any(notice.rule in LIMITED for notice in trim_notices)
+    passes = Passes(received, unsummarised, recalled.turns, limited, policy.recent_tool_results.enabled)
     return Prepared(prepared, tuple(notices), violations, conversation, passes)
 
 
