@@ -39,7 +39,7 @@ from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
-from gateway.history.bound_state import BoundState, keep_bound_state
+from gateway.history.bound_state import BoundState, Passes, keep_bound_state
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
@@ -112,11 +112,10 @@ class Exchange:
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
-        passed = self.prepared.passes
         messages = None if capabilities.messages is None else policy.profile.messages or capabilities.messages
-        if messages is not None and passed is not None and (bound := _bound_state(messages, conversation.model)):
-            prepared, bound_notices = keep_bound_state(prepared, passed, policy, bound)
-            state_notices += bound_notices
+        prepared, bound_notices = (
+            (prepared, []) if messages is None else _with_bound_state(prepared, self.prepared.passes, policy, messages)
+        )
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts
         if prompts and not passes and (demands := find_demands(prepared, prompts)):
@@ -158,6 +157,7 @@ class Exchange:
             *noticed,
             *self.prepared.notices,
             *state_notices,
+            *bound_notices,
             *in_place,
             *self.profiled.notices,
             *kept,
@@ -471,8 +471,11 @@ def _system_in_place(
     return keep_in_place(conversation, native=model is not None and model.system == "anywhere")
 
 
-def _bound_state(rules: MessagesRules, model: str) -> BoundState | None:
-    """Returns the state that the model accepts only behind what it was made behind; None: there is none."""
-    if rules.thinking_of(model) != "bound":
-        return None
-    return BoundState(rules.provider, drops=rules.of_model(model) is not None)
+def _with_bound_state(
+    conversation: Conversation, passes: Passes | None, policy: Policy, rules: MessagesRules
+) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with thinking only behind what it was made behind, where the model binds it to that."""
+    if passes is None or rules.thinking_of(conversation.model) != "bound":
+        return conversation, []
+    bound = BoundState(rules.provider, drops=rules.of_model(conversation.model) is not None)
+    return keep_bound_state(conversation, passes, policy, bound)

@@ -425,6 +425,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.QWEN,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     # It has no role `developer`, and takes neither `strict` nor a message's `name`.
     "xai": Profile(
@@ -467,6 +468,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.LM_STUDIO,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     "llama-cpp": Profile(
         tool_content="string",
@@ -480,6 +482,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.LLAMA_CPP,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     "sglang": Profile(
         tool_content="string",
@@ -493,6 +496,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.SGLANG,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     # The chat completions of Ollama. A part of a list becomes a message of its own, which has no tool's name. Its
     # templates know no role `developer`.
@@ -505,5 +509,6 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.OLLAMA,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
 }

@@ -35,9 +35,14 @@ KEEPS_UNSIGNED: Final = [
     "deepseek-thinking",
     "glm",
     "kimi-thinking",
+    "llama-cpp",
+    "lm-studio",
     "minimax",
     "ollama",
+    "ollama-compat",
     "openrouter",
+    "qwen",
+    "sglang",
     "vllm",
 ]
 
