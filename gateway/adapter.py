@@ -12,6 +12,7 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Alphabet
@@ -51,6 +52,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
     - `call_id`: the ids of calls that the provider accepts, where no profile says it: others are replaced by derived
       ones, and restored in the response.
+    - `messages`: what the provider demands of a request of the Messages API, where no profile says it; None: the wire
+      is another one.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
@@ -77,6 +80,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     native: bool = False
     tool_rules: ToolRules = NO_RULES
     call_id: Alphabet = Alphabet()
+    messages: MessagesRules | None = None
     state: StateRule | None = None
     event_fields: EventFields = {}
 

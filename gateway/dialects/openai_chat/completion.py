@@ -23,6 +23,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.core.provider_state import several_states
 from gateway.dialects.custom_input import custom_input
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.openai_chat.unknown_fields import call_object, merged
@@ -72,6 +73,7 @@ class _Fold(msgspec.Struct):
     usage: UsageReport | None = None
     notices: list[Notice] = []
     unknown: dict[Scope, list[JsonObject]] = {}
+    states: list[JsonObject] = []
 
     def sort(self, events: Iterable[Event]) -> None:
         # Compares classes: a match statement on an event of another class takes several times as long.
@@ -85,7 +87,7 @@ class _Fold(msgspec.Struct):
             elif type(event) is PassthroughFields:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
             elif type(event) is ReasoningEnd:
-                self.unknown.setdefault("delta", []).append(event.extra)
+                self.states += [event.extra] if event.extra else ()
             elif type(event) is Finish:
                 self.reason = event.reason
             elif type(event) is UsageReport:
@@ -101,6 +103,8 @@ class _Fold(msgspec.Struct):
     def choice(self) -> dict[str, Json]:
         """Returns the one choice, with the backend's unknown fields."""
         unknown = self.unknown
+        if self.states:
+            unknown.setdefault("delta", []).append(several_states(self.states))
         fields = merged(unknown["delta"], "delta") if "delta" in unknown else EMPTY
         silent = not self.text and (self.starts or self.reasoning or fields)
         content = None if silent else "".join(self.text)

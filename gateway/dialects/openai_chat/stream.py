@@ -27,6 +27,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.core.provider_state import several_states
 from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
@@ -75,6 +76,7 @@ class ChatStreamEncoder:
         self._frame(())
         self._calls: dict[int, _OpenCall] = {}
         self._custom = custom
+        self._states: list[JsonObject] = []
         self._state = NEW
         self._usage: UsageReport | None = None
         self._usage_fields: dict[str, Json] = {}
@@ -145,13 +147,11 @@ class ChatStreamEncoder:
         elif type(event) is ResponseStart:
             pass
         elif type(event) is Finish:
-            self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
-            self._state = STREAM_TRANSITIONS[self._state]["finish"]
+            self._finish(event, out)
         elif type(event) is ReasoningDelta:
             self._chunk(out, b'"' + event.field.encode() + b'":' + _encode(event.text))
         elif type(event) is ReasoningEnd:
-            # A message keeps a provider's state of its reasoning among its own fields.
-            self._pending.append(PassthroughFields("delta", event.extra))
+            self._states += [event.extra] if event.extra else ()
         elif type(event) is ToolCallStart or type(event) is ToolCallEnd:
             self._call(event, out)
         elif type(event) is ToolCallDelta:
@@ -166,6 +166,13 @@ class ChatStreamEncoder:
                 self._notices.append(event)
         else:
             assert_never(event)
+
+    def _finish(self, event: Finish, out: list[bytes]) -> None:
+        if self._states:
+            # A message keeps the states of its reasoning in one field, which clients would join piece by piece.
+            self._pending.append(PassthroughFields("delta", several_states(self._states)))
+        self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
+        self._state = STREAM_TRANSITIONS[self._state]["finish"]
 
     def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
         if type(event) is ToolCallStart:

@@ -26,7 +26,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.notices import Action, Level, Notice
-from gateway.core.provider_state import with_provider_state
+from gateway.core.provider_state import read_named_state, with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
@@ -311,6 +311,8 @@ def _reasoning(item: Item) -> tuple[Reasoning, ...]:
     encrypted = item.get("encrypted_content")
     if not isinstance(encrypted, str) or not encrypted:
         return (Reasoning(text),) if text else ()
+    if named := read_named_state(encrypted):
+        return (Reasoning(text, extra=named),)
     state: dict[str, Json] = {"encrypted_content": encrypted}
     if isinstance(identity := item.get("id"), str) and identity:
         state["id"] = identity

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.provider_state import provider_state
+from gateway.core.provider_state import named_state, provider_state
 from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
@@ -95,6 +95,15 @@ SUMMARY: Final = PartForm(
     "summary_text", "summary", "summary_index", "reasoning_summary_part", "reasoning_summary_text"
 )
 _FORMS: Final = {form.type: form for form in (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY)}
+
+
+def item_state(extra: JsonObject) -> JsonObject:
+    """Returns the fields of a reasoning item with its state: that of OpenAI as it is, any other with the name of its
+    provider."""
+    own = provider_state(extra, PROVIDER)
+    if own or (named := named_state(extra)) is None:
+        return own
+    return {"encrypted_content": named}
 
 
 class OutputText:
@@ -181,7 +190,7 @@ class OutputText:
         own = ended if isinstance(ended, dict) else EMPTY
         item: Fields = {
             **(self._item if own else self._begun),
-            **provider_state(state, PROVIDER),
+            **item_state(state),
             "id": self._item["id"],
         }
         if "status" in item:

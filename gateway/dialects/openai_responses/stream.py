@@ -39,10 +39,9 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, PING, one_line_each
-from gateway.dialects.openai_responses import DIALECT, PROVIDER
+from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.backend_items import BackendItems
 from gateway.dialects.openai_responses.call_items import FORMS, called_tool
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
@@ -55,6 +54,7 @@ from gateway.dialects.openai_responses.output_items import (
     OutputItem,
     OutputText,
     item_id,
+    item_state,
     message,
     reasoning,
 )
@@ -293,7 +293,7 @@ class ResponsesStreamEncoder:
         own = block.fields if "item" in block.fields else EMPTY
         if block.kind == "text":
             return message(self._items, self._identity("msg", own), own)
-        state = provider_state(block.fields, PROVIDER)
+        state = item_state(block.fields)
         if block.fields and not own and not state:
             return None
         return reasoning(self._items, self._identity(_REASONING, own or {"item": {**state}}), own)

@@ -19,7 +19,8 @@ from gateway.core.events import (
 )
 from gateway.core.state_rule import StateRule
 from gateway.history.call_arguments import custom_arguments
-from gateway.history.kept_state.turn_state import Thought, TurnState, only_state
+from gateway.history.kept_state.turn_state import TurnState, only_state
+from gateway.history.thoughts import Thought
 
 # A part of such a list arrives in pieces: these texts grow, any other field is whole.
 _GROWING: Final = ("text", "summary")

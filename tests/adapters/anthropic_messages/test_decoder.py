@@ -209,7 +209,7 @@ def meanings(wire: bytes) -> list[Event]:
 def test_redacted_thinking_is_a_state_without_text() -> None:
     wire = sse(start(), *block(0, {"type": "redacted_thinking", "data": "d"}), *HELLO_AT_1, *end())
     assert meanings(wire) == [ReasoningEnd(state(data="d")), TextDelta("Hello")]
-    assert content(wire) == [TextDelta("Hello"), ReasoningEnd(state(data="d"))]
+    assert content(wire) == [ReasoningEnd(state(data="d")), TextDelta("Hello")]
 
 
 HELLO_AT_1: Final = block(1, TEXT, *text("Hello"))
@@ -229,11 +229,10 @@ def test_a_client_of_the_same_api_gets_the_state_of_each_piece_of_reasoning() ->
     ]
 
 
-def test_any_other_client_gets_no_state_that_would_not_fit_its_text() -> None:
-    events = content(TWO_THOUGHTS)
-    assert rules(events) == ["REASONING_STATE_DROPPED"]
-    assert [event for event in events if not isinstance(event, Notice)] == [
-        *(ReasoningDelta("a"), TextDelta("Hello"), ReasoningDelta("b")),
+def test_any_other_client_gets_each_state_with_its_place_behind_other_blocks() -> None:
+    assert content(TWO_THOUGHTS) == [
+        *(ReasoningDelta("a"), ReasoningEnd(state(signature="s")), TextDelta("Hello"), ReasoningDelta("b")),
+        ReasoningEnd(state(signature="t", length=1, calls=0, behind_text=True)),
     ]
 
 

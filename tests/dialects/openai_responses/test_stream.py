@@ -130,7 +130,10 @@ ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
         [THEIRS],
         ("output_item.added", "output_item.done"),
     ),
-    "state of another maker": ([ReasoningEnd(with_provider_state("anthropic", {"data": "x"}))], ()),
+    "state of another maker": (
+        [ReasoningEnd(with_provider_state("anthropic", {"data": "x"}))],
+        ("output_item.added", "output_item.done"),
+    ),
     "summaries": (
         [
             began("reasoning", summary=[]),
