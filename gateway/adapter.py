@@ -12,6 +12,7 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Alphabet
@@ -32,14 +33,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `passthrough` names the client dialect that the backend speaks itself, None for none: of its requests every field,
       known or unknown, reaches the backend, and no other declaration is read.
     - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend,
-      `strict` if that of a tool does, and `is_error` if that of a result does. `extra_content.PROVIDER` is the state of
-      one provider.
+      `strict` if that of a tool does, `custom` if tools do whose input is free text, and `is_error` if that of a result
+      does. `extra_content.PROVIDER` is the state of one provider.
     - `tools` and `images` declare the content of turns; other content never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
     - `result_media`: the results of this wire hold images and files, whatever a profile says of tool messages.
     - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
       `remote_files`: their URL may differ from `data:`.
+    - `results`: `anywhere` where the result of a call may stand at any place behind it.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `max_stops`: how many stop sequences the backend accepts, None for any number; `blank_stops`: also such of nothing
@@ -50,6 +52,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
     - `call_id`: the ids of calls that the provider accepts, where no profile says it: others are replaced by derived
       ones, and restored in the response.
+    - `messages`: what the provider demands of a request of the Messages API, where no profile says it; None: the wire
+      is another one.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
@@ -67,6 +71,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     result_media: bool = False
     files: frozenset[str] = frozenset()
     remote_files: bool = False
+    results: Literal["adjacent", "anywhere"] = "adjacent"
     text_only: bool = False
     continues_text: bool = False
     max_stops: int | None = None
@@ -75,6 +80,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     native: bool = False
     tool_rules: ToolRules = NO_RULES
     call_id: Alphabet = Alphabet()
+    messages: MessagesRules | None = None
     state: StateRule | None = None
     event_fields: EventFields = {}
 

@@ -32,16 +32,19 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
+from gateway.history.bound_state import BoundState, Passes, keep_bound_state
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
-from gateway.history.system_reminders import keep_in_place
+from gateway.history.repair import in_client_order
+from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.forced_call import ForcedCallCheck
 from gateway.response.readable_content import ReadableContentFilter
@@ -107,9 +110,16 @@ class Exchange:
             check_sequences(watched, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
+        repaired = self.prepared.notices
+        anywhere = passes and capabilities.results == "anywhere"
+        prepared, repaired = in_client_order(prepared, repaired) if anywhere else (prepared, repaired)
         state_notices: list[Notice] = []
         if label is not None:
             prepared, state_notices = keep_own_state(prepared, label, passes=passes)
+        messages = None if capabilities.messages is None else policy.profile.messages or capabilities.messages
+        prepared, bound_notices = (
+            (prepared, []) if messages is None else _with_bound_state(prepared, self.prepared.passes, policy, messages)
+        )
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts
         if prompts and not passes and (demands := find_demands(prepared, prompts)):
@@ -121,15 +131,18 @@ class Exchange:
             prepared, kept = replace_shown(prepared, self.prepared.repaired.turns, capabilities, policy)
         in_place: list[Notice] = []
         # A text has a label for system text at any place.
-        leads = capabilities.system == "first" and not passes
-        if leads or (policy.profile.system == "first" and not capabilities.text_only):
-            prepared, in_place = keep_in_place(prepared)
+        if capabilities.system == "first" or (policy.profile.system == "first" and not capabilities.text_only):
+            prepared, in_place = _system_in_place(prepared, policy, messages, passes=passes)
         rules = policy.profile.tool_rules or capabilities.tool_rules
         if rules != NO_RULES and (prepared.tools or prepared.params.get("tools")):
             prepared, fitted = fit_tools(prepared, rules)
             noticed += fitted
         self.profiled = apply_profile(
-            prepared, policy.profile, result_media=capabilities.result_media, call_id=capabilities.call_id
+            prepared,
+            policy.profile,
+            result_media=capabilities.result_media,
+            call_id=capabilities.call_id,
+            messages=capabilities.messages is not None,
         )
         self.conversation = self.profiled.conversation
         # A backend that receives every field receives every part.
@@ -146,8 +159,9 @@ class Exchange:
             # A backend of the client's dialect receives the fields as the client wrote them.
             *(conversation.notices and [one for one in conversation.notices if not passes or one.action == "moved"]),
             *noticed,
-            *self.prepared.notices,
+            *repaired,
             *state_notices,
+            *bound_notices,
             *in_place,
             *self.profiled.notices,
             *kept,
@@ -429,7 +443,7 @@ def _without_stops(conversation: Conversation, watched: Sequence[str]) -> Conver
 def _may_be_output(events: list[Event]) -> bool:
     """Returns whether fields that only clients of the backend's API know may be output: a refusal, audio, the item of a
     tool that the backend runs."""
-    passed = [event for event in events if type(event) is PassthroughFields]
+    passed = [event for event in events if type(event) is PassthroughFields and not event.frames]
     return any(one.scope == "event" or (one.scope == "delta" and any(one.fields.values())) for one in passed)
 
 
@@ -447,3 +461,25 @@ def _replaced(fault: BackendError | None, error: BackendError) -> list[Event]:
     own fault precede that fault, so that they may bring the other one."""
     error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
     return error.take_events()
+
+
+def _system_in_place(
+    conversation: Conversation, policy: Policy, rules: MessagesRules | None, *, passes: bool
+) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with system text only where the backend takes it. A client of the backend's own API says
+    itself where that is, unless the model is known to refuse it."""
+    model = None if rules is None else rules.of_model(conversation.model)
+    if passes and policy.profile.system != "first":
+        refused = model is not None and model.system == "first" and behind_others(conversation.turns)
+        return keep_in_place(conversation) if refused else (conversation, [])
+    return keep_in_place(conversation, native=model is not None and model.system == "anywhere")
+
+
+def _with_bound_state(
+    conversation: Conversation, passes: Passes | None, policy: Policy, rules: MessagesRules
+) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with thinking only behind what it was made behind, where the model binds it to that."""
+    if passes is None or rules.thinking_of(conversation.model) != "bound":
+        return conversation, []
+    bound = BoundState(rules.provider, drops=rules.of_model(conversation.model) is not None)
+    return keep_bound_state(conversation, passes, policy, bound)

@@ -30,7 +30,8 @@ FOREIGN: Final = ("gateway/dialects/openai_chat/foreign_forms.py",)
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_responses": FOREIGN,
     # The state in an event that a client of the same API gets as it is has a label, too.
-    "anthropic_messages": (*FOREIGN, "gateway/response/state_labels.py"),
+    # Only clients of this API return thinking, of which Anthropic demands a signature.
+    "anthropic_messages": (*FOREIGN, "gateway/response/state_labels.py", "gateway/diagnostics/lint.py"),
     "ollama": ("adapters/text/presets.py",),
     "openai_chat": (
         "adapters/proto/openai_json.py",

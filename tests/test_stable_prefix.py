@@ -74,13 +74,14 @@ def one_text(body: Any) -> Received:
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """An adapter with its options, and the reader of its requests."""
+    """An adapter with its options, the reader of its requests, and the name of a model that may have its own rules."""
 
     name: str
     adapter: str
     read: Callable[[Any], Received]
     options: Mapping[str, Json] = {}
     profiles: tuple[str, ...] = ("none",)
+    model: str = "model"
 
     def load(self) -> Adapter:
         entry = BackendSettings(adapter=self.adapter, base_url="http://host", options=dict(self.options))
@@ -90,7 +91,9 @@ class Wire(msgspec.Struct, frozen=True):
 WIRES: Final = (
     Wire("chat", "openai_chat", listed("messages"), profiles=tuple(PROFILES)),
     Wire("Responses", "openai_responses", listed("input", system="instructions"), profiles=("none", "openai")),
-    Wire("Messages", "anthropic_messages", listed("messages", system="system")),
+    Wire("Messages", "anthropic_messages", listed("messages", system="system"), profiles=("none", "deepseek")),
+    Wire("Messages, system", "anthropic_messages", listed("messages", system="system"), model="claude-opus-4-8"),
+    Wire("Messages, older", "anthropic_messages", listed("messages", system="system"), model="claude-opus-4-1"),
     Wire("generateContent", "gemini", listed("contents", system="systemInstruction"), profiles=("none", "gemini")),
     Wire("Warp, structured", "warp", task_log, {"encoding": "structured"}),
     Wire("text", "text", one_text, {"wire": "llama_cpp"}),
@@ -129,7 +132,8 @@ def received(wire: Wire, profile: Profile, case: DialectCase, turns: Sequence[Tu
     written = Conversation(tuple(turns), (TOOL,), model="model")
     decoded = case.decode(case.write(written), written).conversation
     adapter = ADAPTERS[wire.name]
-    exchange = Exchange(adapter, decoded, msgspec.structs.replace(UNLIMITED, profile=profile))
+    named = msgspec.structs.replace(decoded, model=wire.model)
+    exchange = Exchange(adapter, named, msgspec.structs.replace(UNLIMITED, profile=profile))
     sent = wire.read(adapter.describe(exchange.request.body))
     if profile.reasoning != "echo_in_tool_loop":
         return sent

@@ -15,10 +15,10 @@ from adapters.anthropic_messages.token_counter import count_request, decode_coun
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
+from gateway.core.messages_rules import NO_DEMANDS
 from gateway.core.policy import Policy
-from gateway.core.profiles import Alphabet
-from gateway.core.state_rule import StateRule
-from gateway.core.tool_rules import ToolRules
+from gateway.core.profiles import PROFILES, Alphabet
+from gateway.core.tool_rules import NO_RULES
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
@@ -26,6 +26,8 @@ from gateway.framing.listed_models import names_in_list
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
 _CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
+# The rules of a model whose profile does not say otherwise.
+_ANTHROPIC: Final = PROFILES["anthropic"]
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -54,9 +56,10 @@ class AnthropicMessagesAdapter:
             remote_files=True,
             blank_stops=False,
             native=True,
-            tool_rules=ToolRules(root="object", names="unique", most_strict=20),
+            tool_rules=_ANTHROPIC.tool_rules or NO_RULES,
             call_id=_CALL_ID,
-            state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
+            messages=_ANTHROPIC.messages,
+            state=_ANTHROPIC.state,
         )
         self._options = options
         self._max_event = max_event
@@ -69,7 +72,8 @@ class AnthropicMessagesAdapter:
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
         image and for a response format that the API cannot read."""
-        encoded = encode_request(conversation, self._options)
+        rules = policy.profile.messages or self.capabilities.messages or NO_DEMANDS
+        encoded = encode_request(conversation, self._options, rules)
         headers = self._headers[conversation.stream]
         if encoded.betas:
             headers = {**headers, "anthropic-beta": encoded.betas}
@@ -79,10 +83,7 @@ class AnthropicMessagesAdapter:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
         return MessagesDecoder(
-            self._max_event,
-            seed=len(conversation.turns),
-            own_client=conversation.dialect == DIALECT,
-            keeps_state=conversation.keeps is not None,
+            self._max_event, seed=len(conversation.turns), own_client=conversation.dialect == DIALECT
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

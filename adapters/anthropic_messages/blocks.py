@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
     Event,
@@ -71,11 +71,18 @@ class TextBlock:
 
 
 class ThinkingBlock:
-    """Reasoning, with a signature by which its provider knows it again."""
+    """Reasoning, with a signature by which its provider knows it again.
+
+    `length` is that of its text so far. `place` says where it stands behind other blocks: behind how many calls, and
+    whether behind text, for a client that keeps the reasoning of an answer apart from its text. Empty: it is the first
+    block, or its client keeps it at its place.
+    """
 
     grows_by: frozenset[str] = frozenset({"thinking_delta", "signature_delta"})
 
     def __init__(self, index: int, opened: JsonObject) -> None:
+        self.length = 0
+        self.place: JsonObject = EMPTY
         self._opened = opened
         self._signature = text_of(opened, "signature")
 
@@ -86,19 +93,23 @@ class ThinkingBlock:
         if kind == "signature_delta":
             self._signature = piece
             return []
+        self.length += len(piece)
         return [ReasoningDelta(piece)] if piece else []
 
     def stop(self) -> list[Event]:
-        state: JsonObject = {"signature": self._signature}
+        state: dict[str, Json] = {"signature": self._signature}
+        if self.place:
+            state |= {"length": self.length, **self.place}
         return [ReasoningEnd(with_provider_state(PROVIDER, state))] if self._signature else []
 
 
 class RedactedThinkingBlock:
-    """Reasoning that only its provider can read."""
+    """Reasoning that only its provider can read. `place` as in ThinkingBlock."""
 
     grows_by: frozenset[str] = frozenset()
 
     def __init__(self, index: int, opened: JsonObject) -> None:
+        self.place: JsonObject = EMPTY
         self._data = text_of(opened, "data")
 
     def start(self) -> list[Event]:
@@ -108,7 +119,7 @@ class RedactedThinkingBlock:
         return []
 
     def stop(self) -> list[Event]:
-        return [ReasoningEnd(with_provider_state(PROVIDER, {"data": self._data}))]
+        return [ReasoningEnd(with_provider_state(PROVIDER, {"data": self._data, **self.place}))]
 
 
 class CallBlock:
@@ -124,6 +135,11 @@ class CallBlock:
         self.grown = False
         self._index = index
         self._opened = opened
+
+    @property
+    def has_input(self) -> bool:
+        """Whether any of the input has come."""
+        return self.grown or bool(self._opened.get("input"))
 
     def start(self) -> list[Event]:
         name = text_of(self._opened, "name")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
-from adapters.anthropic_messages.thinking import thinking_fields, without_sampling
+from adapters.anthropic_messages.request_fields import without_sampling
+from adapters.anthropic_messages.thinking import thinking_fields
 from adapters.anthropic_messages.turns import EncodedTurns
 from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
@@ -69,7 +70,8 @@ def canonical_fields(
         "output_config": {**thinking.config, **({} if shape is None else {"format": shape})} or None,
     }
     fields = {name: value for name, value in fields.items() if value is not None}
-    return without_sampling(conversation, fields, notices)
+    notices += without_sampling(fields, conversation)
+    return fields
 
 
 def _tool_field(tool: ToolSpec, name: str) -> Json:

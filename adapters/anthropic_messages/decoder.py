@@ -13,11 +13,11 @@ from gateway.framing.sse import SSEDecoder
 
 
 class MessagesDecoder(StreamOrJson):
-    """Decodes one response. `own_client`: the client speaks the same API, and receives what no other event expresses;
-    `keeps_state`: the gateway keeps the state of each piece of reasoning; `seed` as in CallIds."""
+    """Decodes one response. `own_client`: the client speaks the same API, and gets what no other event expresses;
+    `seed` as in CallIds."""
 
-    def __init__(self, max_event: int, *, seed: int = 0, own_client: bool = False, keeps_state: bool = False) -> None:
-        reader = MessageReader(own_client, seed=seed, keeps_state=keeps_state)
+    def __init__(self, max_event: int, *, seed: int = 0, own_client: bool = False) -> None:
+        reader = MessageReader(own_client, seed=seed)
         self._stream = partial(_Stream, reader, max_event)
         self._document = partial(JsonDocument, reader.message, max_event)
 

@@ -7,15 +7,20 @@ import msgspec
 
 from adapters.anthropic_messages.canonical import canonical_fields
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.request_fields import fit_fields
 from adapters.anthropic_messages.turns import EncodedTurns, encode_turns
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.decode import BETA_FIELD
 
 # A thread would leave the history to the backend, and the next request would refer to it.
 _NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})
+# The beta of `thinking.block_binding`, and the mode of a request that does not say one.
+_BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+_ADAPTIVE: Final[dict[str, Json]] = {"type": "adaptive"}
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]+(?:[ \t]+[\x21-\x7e]+)*")
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -29,24 +34,30 @@ class EncodedRequest(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def encode_request(conversation: Conversation, options: AnthropicMessagesOptions) -> EncodedRequest:
+def encode_request(
+    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules
+) -> EncodedRequest:
     """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. Raises
     InvalidRequest for an image that the API cannot read, and for a conversation of system or blank text alone."""
     notices: list[Notice] = []
-    turns = encode_turns(conversation, notices)
+    turns = encode_turns(conversation, rules, notices)
     source = conversation.source
     own = None if source is None else source.in_dialect(DIALECT)
+    if not turns.messages:
+        raise nothing_to_send(conversation.paths.param("messages"))
     if own is None:
-        if not turns.messages:
-            raise nothing_to_send(conversation.paths.param("messages"))
         fields = canonical_fields(conversation, options, turns, notices)
-        return EncodedRequest(_body(conversation, turns, fields), notices=tuple(notices))
+        notices += fit_fields(fields, rules, conversation)
+        betas = _with_binding(conversation, rules, fields, "", notices)
+        return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
     if own.get("thread") is not None:
         detail = "thread is left out: the gateway and its clients send the whole history"
         notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
     _follow(conversation, fields)
-    return EncodedRequest(_body(conversation, turns, fields), _betas(own.get(BETA_FIELD), notices), tuple(notices))
+    notices += fit_fields(fields, rules, conversation)
+    betas = _with_binding(conversation, rules, fields, _betas(own.get(BETA_FIELD), notices), notices)
+    return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
 
 
 def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Json]) -> bytes:
@@ -64,6 +75,28 @@ def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
         fields["tool_choice"] = {"type": "none"}
     if bool(fields.get("stream")) != conversation.stream:
         fields["stream"] = conversation.stream
+
+
+def _with_binding(
+    conversation: Conversation, rules: MessagesRules, fields: dict[str, Json], betas: str, notices: list[Notice]
+) -> str:
+    """Ask the API to drop the thinking that was made before a summary came, which no request can tell. Return the betas
+    with the one for this.
+
+    Source: Anthropic, "Preserved thinking", `prefix_mismatch_behavior`: models that bind thinking to its prefix think
+    by default, so that the field changes nothing else.
+    """
+    model = rules.of_model(conversation.model)
+    if model is None or model.thinking != "bound" or not any(turn.summary for turn in conversation.turns):
+        return betas
+    thinking = fields.get("thinking", _ADAPTIVE)
+    if not isinstance(thinking, dict) or thinking.get("type") == "disabled":
+        return betas
+    fields["thinking"] = {**thinking, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    detail = "thinking.block_binding asks the API to drop the thinking that was made before the summary came"
+    notices.append(Notice("encode", "added", "BLOCK_BINDING_ADDED", detail))
+    known = [word.strip() for word in betas.split(",") if word.strip()]
+    return betas if _BINDING_BETA in known else ",".join([*known, _BINDING_BETA])
 
 
 def _betas(betas: Json, notices: list[Notice]) -> str:

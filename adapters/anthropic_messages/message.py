@@ -14,6 +14,7 @@ from adapters.anthropic_messages.blocks import (
     Block,
     CallBlock,
     OtherBlock,
+    RedactedThinkingBlock,
     TextBlock,
     ThinkingBlock,
     emptied,
@@ -57,22 +58,22 @@ class MessageReader:
 
     A client of the same API (`own_client`) receives each event as it was written, but for the pieces of content that
     the events of the core hold; for any other client a Notice reports what these do not express. `seed` as in
-    CallIds. With `keeps_state`,
-    the state of each piece of reasoning is reported where that piece ends.
+    CallIds.
     """
 
-    def __init__(self, own_client: bool, *, seed: int = 0, keeps_state: bool = False) -> None:
+    def __init__(self, own_client: bool, *, seed: int = 0) -> None:
         self.empty = True
         self.finished = False
         self._own_client = own_client
-        self._keeps_state = keeps_state
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
         self._begun: set[int] = set()
         # The start of the first block, which waits for its content: until then a failure can still be a status.
         self._opening: list[Event] = []
         self._call_ids = CallIds(seed)
-        self._states: list[ReasoningEnd] = []
+        # What stands before the next block: so many calls, and whether text.
+        self._calls = 0
+        self._spoke = False
         self._reason = ""
         self._sequence: Json = None
         self._noted: set[str] = set()
@@ -85,7 +86,10 @@ class MessageReader:
         if isinstance(delta, TextPiece):
             return TextDelta(delta.text) if isinstance(block, TextBlock) else None
         if isinstance(delta, ThinkingPiece):
-            return ReasoningDelta(delta.thinking) if isinstance(block, ThinkingBlock) else None
+            if not isinstance(block, ThinkingBlock):
+                return None
+            block.length += len(delta.thinking)
+            return ReasoningDelta(delta.thinking)
         if not isinstance(block, CallBlock):
             return None
         block.grown = True
@@ -203,22 +207,34 @@ class MessageReader:
             self._reason, self._sequence = reason, fields.get("stop_sequence")
 
     def _stop(self, event: JsonObject) -> list[Event]:
-        """Return the events at the end of the message. Raises BackendProtocolError for a block without an end, and
-        BackendTruncated for a message without a stop reason."""
-        if self._open:
-            raise invalid_event("the message ends inside a content block")
+        """Return the events at the end of the message. Raises BackendProtocolError for a call without an end that may
+        lack something, and BackendTruncated for a message without a stop reason."""
         if not self._reason:
             raise BackendTruncated("The backend ended its message without a stop reason.")
+        mended = self._mended()
         finish, notice = decode_finish(self._reason, self._sequence)
         usage = self._counts.report(ended=True)
         self.finished = True
         return [
-            *self._kept_state(),
+            *mended,
             *([] if notice is None else [notice]),
             *([] if usage is None else [usage]),
             finish,
             *(self._written(event) if len(event) > 1 else ()),
         ]
+
+    def _mended(self) -> list[Event]:
+        """Return the ends of the blocks whose ends did not come. Raises BackendProtocolError for a call without any
+        input; whether the input of the others is whole, it says itself."""
+        if not self._open:
+            return []
+        if any(isinstance(block, CallBlock) and not block.has_input for block in self._open.values()):
+            raise invalid_event("the message ends inside a call")
+        detail = "the end of a content block was missing in the stream; nothing of it is lost"
+        events = self._note("added", "STREAM_MENDED", detail)
+        for index in [*self._open]:
+            events += self._end(index, {"type": "content_block_stop", "index": index})
+        return events
 
     def _begin(self, index: int, opened: Json, event: JsonObject) -> list[Event]:
         if index in self._begun:
@@ -231,6 +247,10 @@ class MessageReader:
         if isinstance(block, CallBlock):
             block.id, told = self._call_ids.take(opened.get("id"), index)
         if not self._own_client:
+            if isinstance(block, ThinkingBlock | RedactedThinkingBlock) and len(self._begun) > 1:
+                block.place = {"calls": self._calls, "behind_text": self._spoke}
+            self._calls += isinstance(block, CallBlock)
+            self._spoke = self._spoke or isinstance(block, TextBlock)
             return [*self._unknown_content(opened), *told, *block.start()]
         if isinstance(block, CallBlock):
             return [*told, *[_own_call(start, opened, event) for start in block.start()]]
@@ -257,10 +277,7 @@ class MessageReader:
             return self._own_end(block, events, event)
         if isinstance(block, OtherBlock):
             return self._note("dropped", "PART_UNKNOWN", "a content block that only clients of the same API know")
-        if self._keeps_state:
-            return events
-        self._states += [event for event in events if isinstance(event, ReasoningEnd)]
-        return [event for event in events if not isinstance(event, ReasoningEnd)]
+        return events
 
     def _own_end(self, block: Block, events: list[Event], event: JsonObject) -> list[Event]:
         """Return the end of a block: an event of the core for reasoning and calls, else the backend's own."""
@@ -275,14 +292,6 @@ class MessageReader:
         if block is None:
             raise invalid_event("it names a content block that is not open")
         return block
-
-    def _kept_state(self) -> list[Event]:
-        """Return the state of the reasoning for a client of another dialect, which keeps one text and one state of it:
-        that of several pieces would not fit their text."""
-        if len(self._states) < 2:
-            return [*self._states]
-        detail = f"the signatures of {len(self._states)} pieces of reasoning cannot be kept apart"
-        return self._note("dropped", "REASONING_STATE_DROPPED", detail)
 
     def _written(self, event: JsonObject) -> list[Event]:
         """Return an event as the backend wrote it, for a client of the same API."""

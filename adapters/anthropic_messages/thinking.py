@@ -24,8 +24,6 @@ _EFFORTS: Final[Mapping[str, tuple[str, float]]] = {
     "max": ("max", 0.95),
 }
 _LEAST_BUDGET: Final = 1024
-# Thinking allows no other temperature than 1, and no top_k.
-_SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 
 class ThinkingFields(msgspec.Struct, frozen=True):
@@ -58,18 +56,6 @@ def thinking_fields(
     if options.thinking == "effort":
         return ThinkingFields({"type": "adaptive"}, {"effort": word})
     return ThinkingFields({"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, int(limit * share))})
-
-
-def without_sampling(conversation: Conversation, fields: dict[str, Json], notices: list[Notice]) -> dict[str, Json]:
-    """Return the fields without those that the API refuses beside thinking."""
-    thinking = fields.get("thinking")
-    if not isinstance(thinking, dict) or thinking["type"] == "disabled":
-        return fields
-    refused = [name for name in _SAMPLING if name in fields and (name, fields[name]) != ("temperature", 1)]
-    for name in refused:
-        detail = f"the backend accepts no {conversation.paths.param(name)} while the model thinks"
-        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail))
-    return {name: value for name, value in fields.items() if name not in refused}
 
 
 def _obstacle(conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, limit: int) -> str:

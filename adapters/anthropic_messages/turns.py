@@ -5,6 +5,7 @@ extended thinking; the errors that the API returns.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, assert_never
 
 import msgspec
@@ -25,15 +26,20 @@ from gateway.core.conversation import (
     item_of,
 )
 from gateway.core.data_url import is_data_url, read_image
+from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Action, Level, Notice
-from gateway.core.provider_state import provider_state, with_provider_state
+from gateway.core.provider_state import each_state, is_unsigned, provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.dialects.anthropic_messages.messages import MessageMerger, content_blocks, encode_content, encode_message
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
+from gateway.history.thoughts import Thought, with_thoughts
 
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})
+# The types of blocks that a provider may refuse for what they hold; a foreign type may be no text.
+_REFUSABLE: Final = ("text", "thinking", "redacted_thinking")
+_UNSIGNED: Final = "reasoning without the provider's signature is not sent"
 
 
 class EncodedTurns(msgspec.Struct, frozen=True):
@@ -47,22 +53,28 @@ class EncodedTurns(msgspec.Struct, frozen=True):
     thinks: bool
 
 
-def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTurns:
-    """Encode all turns, and add the notices. Neighbouring messages of one role are one, unless a client of this API
-    wrote them apart: results stand before what the user says to them. Raises InvalidRequest for an image that the API
-    cannot read."""
+def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list[Notice]) -> EncodedTurns:
+    """Encode all turns as the provider accepts them, and add the notices. Neighbouring messages of one role are one,
+    unless a client of this API wrote them apart: results stand before what the user says to them. Raises InvalidRequest
+    for an image that the API cannot read."""
     system: list[Json] = []
     merged = MessageMerger()
     thinks = True
-    fitter = _Fitter(conversation, notices)
+    unsigned = rules.thinking == "any"
+    accepts_all = unsigned and rules.blank_text == "keep"
+    fitter = _Fitter(conversation, notices, unsigned)
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None:
+            plain = accepts_all or (type(content := source.get("content")) is str and not content.isspace() and content)
+            accepted = source if plain else _accepted(source, turn, rules, notices)
+            if accepted is None:
+                continue
             # The system prompt is no message of the client: it has no position.
             if is_system(turn) and turn.index is None:
-                system.append(source["content"])
+                system.append(accepted["content"])
             else:
-                merged.add(source, turn.index)
+                merged.add(accepted, turn.index)
             continue
         fitting = fitter.turn(turn)
         if is_system(turn) and not merged.runs:
@@ -77,11 +89,50 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
     return EncodedTurns(whole, merged.messages(), thinks)
 
 
+def _accepted(message: JsonObject, turn: Turn, rules: MessagesRules, notices: list[Notice]) -> JsonObject | None:
+    """Return a message of the API's own client without what the provider refuses; None where nothing is left of it."""
+    content = message.get("content")
+    blank = rules.blank_text == "drop"
+    if isinstance(content, list):
+        signed = rules.thinking != "any"
+        kept = [
+            one
+            for one in content
+            if not (isinstance(one, dict) and one.get("type") in _REFUSABLE and _is_refused(one, signed, blank))
+        ]
+        if len(kept) == len(content):
+            return message
+        notices += _left_out(content, rules, turn)
+        if kept:
+            return {**message, "content": kept}
+    elif not (blank and isinstance(content, str) and not content.strip()):
+        return message
+    notices.append(_notice("dropped", "EMPTY_TURN_NOT_SENT", "a message without content is not sent", turn))
+    return None
+
+
+def _is_refused(block: JsonObject, signed: bool, blank: bool) -> bool:
+    if block.get("type") == "text":
+        return blank and isinstance(text := block.get("text"), str) and not text.strip()
+    return signed and is_unsigned(block)
+
+
+def _left_out(content: list[Json], rules: MessagesRules, turn: Turn) -> Iterator[Notice]:
+    if rules.thinking != "any" and any(isinstance(block, dict) and is_unsigned(block) for block in content):
+        yield _notice("dropped", "REASONING_NOT_SENT", _UNSIGNED, turn)
+    if rules.blank_text == "drop" and any(
+        isinstance(block, dict) and _is_refused(block, False, True) for block in content
+    ):
+        yield _notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn)
+
+
 class _Fitter(msgspec.Struct):
-    """Fits the blocks of turns of another dialect to the API."""
+    """Fits the blocks of turns of another dialect to the API. `unsigned`: the provider accepts thinking that has no
+    signature."""
 
     conversation: Conversation
     notices: list[Notice]
+    unsigned: bool
 
     def turn(self, turn: Turn) -> Turn:
         """Return the turn with blocks that the API accepts, which may be none."""
@@ -127,15 +178,16 @@ class _Fitter(msgspec.Struct):
         return Image(block.url, _kept(block.extra))
 
     def _reasoning(self, block: Reasoning, turn: Turn) -> Iterator[Reasoning]:
-        """Yield the reasoning that the API has signed; it refuses any other."""
+        """Yield the reasoning that the API has signed; most providers refuse any other."""
         state = provider_state(block.extra, PROVIDER)
-        if "data" in state:
+        if state.get("data"):
             yield Reasoning("", extra=with_provider_state(PROVIDER, {"data": state["data"]}))
         if state.get("signature"):
             yield Reasoning(block.text, extra=with_provider_state(PROVIDER, {"signature": state["signature"]}))
+        elif block.text and self.unsigned:
+            yield Reasoning(block.text)
         elif block.text:
-            detail = "reasoning without the provider's signature is not sent"
-            self.notices.append(_notice("dropped", "REASONING_NOT_SENT", detail, turn))
+            self.notices.append(_notice("dropped", "REASONING_NOT_SENT", _UNSIGNED, turn))
 
     def _call(self, block: ToolCall, turn: Turn) -> ToolCall:
         if read_object(block.arguments) is None:
@@ -156,17 +208,34 @@ class _Fitter(msgspec.Struct):
 
 
 def _with_state(turn: Turn) -> Turn:
-    """Return the turn with the state that its client keeps beside the message at the first of its reasoning, which has
-    no text if the API has shown none."""
-    state = provider_state(turn.extra, PROVIDER)
+    """Return the turn with the states that its client keeps beside the message, each in a piece of its reasoning and at
+    the place that the model gave it. The text is empty where the API has shown none or the client has changed it."""
+    states = each_state(provider_state(turn.extra, PROVIDER))
     thoughts = [block for block in turn.blocks if type(block) is Reasoning]
-    if not state or any(provider_state(block.extra, PROVIDER) for block in thoughts):
+    if not states or any(provider_state(block.extra, PROVIDER) for block in thoughts):
         return turn
-    text = thoughts[0].text if thoughts else ""
-    signed = Reasoning(text, extra=with_provider_state(PROVIDER, state))
     # Some clients keep the same reasoning in two fields.
+    text = thoughts[0].text if thoughts else ""
     others = [block for block in turn.blocks if not (type(block) is Reasoning and block.text == text)]
-    return turn.changed(signed, *others)
+    lengths = [size if isinstance(size := state.get("length"), int) and size >= 0 else 0 for state in states]
+    if "length" not in states[0]:
+        # The first one is as long as the others leave of it.
+        lengths[0] = max(0, len(text) - sum(lengths))
+    ends = [0, *accumulate(lengths)]
+    signed = [
+        Thought(
+            text[begin:end] if ends[-1] == len(text) else "", {**with_provider_state(PROVIDER, state)}, *_place(state)
+        )
+        for state, begin, end in zip(states, ends, ends[1:], strict=False)
+    ]
+    unsigned = [block for block in others if type(block) is Reasoning]
+    return turn.changed(*with_thoughts(turn.changed(*others), signed), *unsigned)
+
+
+def _place(state: JsonObject) -> tuple[int, bool]:
+    """Return behind how many calls a piece of reasoning stands, and whether behind text."""
+    calls = state.get("calls")
+    return (calls if isinstance(calls, int) else 0, state.get("behind_text") is True)
 
 
 def _kept(extra: JsonObject) -> JsonObject:

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS, custom_names
 from adapters.openai_responses.decoder import ResponsesDecoder
 from adapters.openai_responses.encode import encode_body
 from adapters.openai_responses.event_fields import EVENT_FIELDS
@@ -57,6 +57,7 @@ class OpenAIResponsesAdapter:
         result_media=True,
         files=frozenset({"application/pdf"}),
         remote_files=True,
+        results="anywhere",
         native=True,
         tool_rules=ToolRules(root="object", nested="complete"),
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
@@ -76,7 +77,8 @@ class OpenAIResponsesAdapter:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
         passthrough = Passthrough(conversation.dialect == DIALECT, conversation.keeps)
-        reader = EventReader(len(conversation.turns), partial(tool_names, conversation), passthrough)
+        names = tool_names if conversation.dialect == DIALECT else custom_names
+        reader = EventReader(len(conversation.turns), partial(names, conversation), passthrough)
         return ResponsesDecoder(reader, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

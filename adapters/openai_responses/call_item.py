@@ -8,20 +8,22 @@ import msgspec
 from adapters.call_ids import CallIds
 from adapters.openai_responses.failure import invalid_call
 from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.malformed_event import invalid_event
-from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS
-from gateway.dialects.openai_responses.custom_input import INPUT
-from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames
+from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, called_tool
+from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.history.call_arguments import INPUT, is_json
 from gateway.response.passthrough import Passthrough
 
 # The type of the only part of a call.
 CALL_INPUT: Final = "input"
+ADDED: Final = "response.output_item.added"
+DONE: Final = "response.output_item.done"
 # The fields that the events of a call and the form of its tool contain.
 _KNOWN: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
-_INCOMPLETE: Final[JsonObject] = {"status": "incomplete"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -40,8 +42,9 @@ class CallItem:
         ids: CallIds,
         passthrough: Passthrough,
     ) -> None:
+        self.type = str(item["type"])
         self._index = index
-        self._kind = CALL_KINDS[str(item["type"])]
+        self._kind = CALL_KINDS[self.type]
         self._form = FORMS[self._kind]
         self._names = names
         self._ids = ids
@@ -49,8 +52,10 @@ class CallItem:
         self._begun: JsonObject = EMPTY
         self._input = Pieces(self._delta)
         self._started = False
+        # The events that end it, for a client of the same API, by their types.
+        self._ends: dict[str, Json] = {}
 
-    def begin(self, item: JsonObject) -> Iterator[Event]:
+    def begin(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         """Yield the events of the item as it begins, or of the whole item if it began without a name."""
         name = item.get("name") if self._kind in ("function", "custom") else self._kind
         if self._started or not isinstance(name, str) or not name:
@@ -58,15 +63,17 @@ class CallItem:
         self._started = True
         call_id, told = self._ids.take(item.get("call_id"), self._index)
         yield from told
-        self._begun = self._unknown(item)
-        extra, notices = self._passthrough.extra(self._begun)
-        yield from notices
+        extra: JsonObject = {DIALECT: {**event}}
+        if not self._passthrough.passes:
+            self._begun = self._unknown(item)
+            extra, notices = self._passthrough.extra(self._begun)
+            yield from notices
         yield ToolCallStart(self._index, call_id, self._name(name, item), extra=extra)
         if self._kind == "custom":
             yield ToolCallDelta(self._index, f'{{"{INPUT}":"')
 
     def pieces(self, place: Place) -> Pieces | None:
-        return self._input if self._started else None
+        return self._input if self._started and place[0] == CALL_INPUT else None
 
     def piece(self, place: Place, text: str) -> Iterator[Event]:
         if not self._started:
@@ -83,20 +90,27 @@ class CallItem:
         elif rest is None and (self._kind == "custom" or not _same_json(text, self._input.joined())):
             raise invalid_call("The backend sent a tool call whose whole arguments differ from their pieces.")
 
-    def end(self, item: JsonObject) -> Iterator[Event]:
-        yield from self.begin(item)
+    def ended_input(self, event: JsonObject) -> None:
+        """Keep the event with the whole input for a client of the same API."""
+        self._ends[str(event["type"])] = dict(event)
+
+    def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
+        self._ends[str(event["type"])] = dict(event)
+        yield from self.begin({**event, "type": ADDED}, item)
         if not self._started:
             raise invalid_call("The backend sent a tool call without the name of a function.")
         written = item.get(self._form.field)
         if written is not None:
             yield from self.whole((CALL_INPUT, 0), written if isinstance(written, str) else _encode(written).decode())
         incomplete = item.get("status") == "incomplete"
-        if not incomplete:
-            if self._kind == "custom":
-                yield ToolCallDelta(self._index, '"}')
-            elif not self._input:
-                yield ToolCallDelta(self._index, "{}")
         yield from self._end(fields_of_end(self._begun, self._unknown(item)), incomplete=incomplete)
+
+    def close(self) -> Iterator[Event]:
+        """Raises BackendProtocolError unless the whole input came, or pieces that are a whole JSON value."""
+        is_whole = bool(self._ends) or (self._kind == "function" and is_json(self._input.joined()))
+        if not self._started or not is_whole:
+            raise invalid_call("The backend ended its response inside a tool call.")
+        yield from self._end(EMPTY, incomplete=False)
 
     def cut(self) -> Iterator[Event]:
         if self._started:
@@ -104,10 +118,17 @@ class CallItem:
 
     def _end(self, fields: JsonObject, *, incomplete: bool) -> Iterator[Event]:
         """Yield the end. To a client of another dialect, the finish reason says that a call is incomplete."""
+        if not incomplete and self._kind == "custom":
+            yield ToolCallDelta(self._index, '"}')
+        elif not incomplete and not self._input:
+            yield ToolCallDelta(self._index, "{}")
+        if self._passthrough.passes:
+            if incomplete and DONE not in self._ends:
+                self._ends[DONE] = {"item": {"status": "incomplete"}}
+            yield ToolCallEnd(self._index, {DIALECT: self._ends})
+            return
         extra, notices = self._passthrough.extra(fields)
         yield from notices
-        if incomplete and self._passthrough.passes:
-            extra = {**extra, **_INCOMPLETE}
         yield ToolCallEnd(self._index, extra)
 
     def _unknown(self, item: JsonObject) -> JsonObject:
@@ -115,10 +136,13 @@ class CallItem:
 
     def _name(self, name: str, item: JsonObject) -> str:
         """Return the name of the function that the call's tool is for any other API."""
-        namespace = item.get("namespace")
-        if self._kind == "function" and not isinstance(namespace, str):
+        tool = called_tool(item)
+        if tool is None or (tool.kind == "function" and tool.namespace is None):
             return name
-        return self._names().name(ClientTool(self._kind, name, namespace if isinstance(namespace, str) else None))
+        if self._passthrough.passes and self._kind == "function" and not self._names().knows(tool):
+            # Its namespace stays beside it.
+            return name
+        return self._names().name(tool)
 
     def _delta(self, text: str) -> Event:
         if self._kind == "custom":

@@ -12,6 +12,8 @@ from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool,
 from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD, provider_state
 from gateway.dialects.openai_responses import PROVIDER
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames
+from gateway.history.call_arguments import is_custom, is_custom_tool
 
 # Sent with the value and under the name that the client gave them.
 _PARAMS: Final = frozenset(
@@ -35,9 +37,9 @@ _VALUES: Final = frozenset(
 )
 SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
-CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict"})
+CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict", "custom"})
 # "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
-_LEAST_LIMIT: Final = 16
+LEAST_LIMIT: Final = 16
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
@@ -58,7 +60,9 @@ def canonical_fields(conversation: Conversation, model: str, notices: list[Notic
     if conversation.tools:
         fields["tools"] = [_tool(tool) for tool in conversation.tools]
         if isinstance(conversation.tool_choice, NamedTool):
-            fields["tool_choice"] = {"type": "function", "name": conversation.tool_choice.name}
+            name = conversation.tool_choice.name
+            custom = any(is_custom_tool(tool) and tool.name == name for tool in conversation.tools)
+            fields["tool_choice"] = {"type": "custom" if custom else "function", "name": name}
         elif conversation.tool_choice != "auto":
             fields["tool_choice"] = conversation.tool_choice
         if not conversation.parallel_tool_calls:
@@ -69,15 +73,15 @@ def canonical_fields(conversation: Conversation, model: str, notices: list[Notic
 def _limit(conversation: Conversation, notices: list[Notice]) -> int | None:
     """Return the limit of tokens, which OpenAI refuses below its least. One below 1 asks for none."""
     limit, path = conversation.sampling.max_tokens, conversation.paths.param("max_tokens")
-    if limit is None or limit >= _LEAST_LIMIT:
+    if limit is None or limit >= LEAST_LIMIT:
         return limit
     if limit < 1:
         detail = f"{path} is not sent: a limit of {limit} is none"
         notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail))
         return None
-    detail = f"{path} {limit} is sent as {_LEAST_LIMIT}, the least that this API accepts"
+    detail = f"{path} {limit} is sent as {LEAST_LIMIT}, the least that this API accepts"
     notices.append(Notice("encode", "changed", "MAX_TOKENS_RAISED", detail))
-    return _LEAST_LIMIT
+    return LEAST_LIMIT
 
 
 def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
@@ -90,6 +94,13 @@ def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
         detail = "reasoning that the backend's provider did not write"
         notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
     return msgspec.structs.replace(turn, blocks=blocks, source=None)
+
+
+def custom_names(conversation: Conversation) -> ToolNames:
+    """Return the names of the tools with free text, also of those that only the history has."""
+    called = [call.name for turn in conversation.turns for call in turn.calls if is_custom(call)]
+    offered = [tool.name for tool in conversation.tools if is_custom_tool(tool)]
+    return ToolNames({name: ClientTool("custom", name) for name in (*called, *offered)})
 
 
 def _is_own(block: Reasoning) -> bool:
@@ -114,9 +125,23 @@ def _text_format(response_format: Json) -> Json:
 
 def _tool(tool: ToolSpec) -> Json:
     """Here a schema is strict unless the request says otherwise, and one that accepts nothing must be written."""
+    if is_custom_tool(tool):
+        return _custom_tool(tool)
     entry: dict[str, Json] = {"type": "function", "name": tool.name}
     if tool.description:
         entry["description"] = tool.description
     entry["parameters"] = dict(tool.parameters or _NO_PARAMETERS)
     entry["strict"] = bool(tool.strict)
+    return entry
+
+
+def _custom_tool(tool: ToolSpec) -> Json:
+    """Return a custom tool of chat completions: here its fields stand beside the type, and so do those of a grammar."""
+    own = tool.extra.get("custom")
+    entry: dict[str, Json] = {"type": "custom", "name": tool.name, **(own if isinstance(own, dict) else {})}
+    match entry.get("format"):
+        case {"type": "grammar", "grammar": dict(grammar)}:
+            entry["format"] = {"type": "grammar", **grammar}
+        case _:
+            pass
     return entry

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.canonical import canonical_fields, canonical_turn
+from adapters.openai_responses.canonical import LEAST_LIMIT, canonical_fields, canonical_turn, custom_names
 from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.profiles import NEUTRAL, PROFILES
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.function_names import ToolNames
@@ -17,6 +18,9 @@ from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, ItemEncod
 
 # Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
 _GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
+
+_LIMIT: Final = "max_output_tokens"
+_OPENAI: Final = (NEUTRAL, PROFILES["openai"])
 
 STATE: Final = "reasoning.encrypted_content"
 _encode: Final = msgspec.json.Encoder().encode
@@ -32,24 +36,39 @@ def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
     for own in _GATEWAY_FIELDS:
-        body.pop(own, None)
-    body["model"], body["input"] = conversation.model, list(_own_items(conversation, body, notices))
+        if body.get(own):
+            del body[own]
+    state = policy.profile.state
+    plain = state is not None and state.reasoning == "plain"
+    items = list(_own_items(conversation, body, notices, plain=plain))
+    body["model"], body["input"] = conversation.model, items
     if conversation.keeps is not None:
         body["include"] = _with_state(body.get("include"))
     if conversation.tool_choice == "none" and body.get("tools"):
         body["tool_choice"] = "none"
     if bool(body.get("stream")) != conversation.stream:
         body["stream"] = conversation.stream
+    _raise_limit(body, conversation, policy, notices)
     return _encode(body)
 
 
 def _canonical_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
-    encoder = ItemEncoder(ToolNames())
+    encoder = ItemEncoder(custom_names(conversation))
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
     fields = canonical_fields(conversation, policy.base_model or conversation.model, notices)
     if conversation.keeps is not None:
         fields["include"] = _with_state(None)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})
+
+
+def _raise_limit(body: dict[str, object], conversation: Conversation, policy: Policy, notices: list[Notice]) -> None:
+    """Raise a limit that OpenAI refuses, where no profile says that the provider is another one."""
+    limit = body.get(_LIMIT)
+    if type(limit) is int and limit < LEAST_LIMIT and policy.profile in _OPENAI:
+        body[_LIMIT] = LEAST_LIMIT
+        param = conversation.paths.param("max_tokens")
+        detail = f"{param} {limit} is sent as {LEAST_LIMIT}, the least that this API accepts"
+        notices.append(Notice("encode", "changed", "MAX_TOKENS_RAISED", detail))
 
 
 def _with_state(include: object) -> list[Json]:
@@ -59,23 +78,26 @@ def _with_state(include: object) -> list[Json]:
     return asked if STATE in asked else [*asked, STATE]
 
 
-def _own_items(conversation: Conversation, body: dict[str, object], notices: list[Notice]) -> Iterator[JsonObject]:
+def _own_items(
+    conversation: Conversation, body: dict[str, object], notices: list[Notice], *, plain: bool
+) -> Iterator[JsonObject]:
     """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
     instructions stands in its own field again.
 
-    Reasoning without its encrypted content is a reference to an item that the backend stored. The backend refuses the
-    whole request for one that it did not store.
+    Reasoning with neither its encrypted content nor its own text is a reference to an item that the backend stored.
+    OpenAI refuses the whole request for one that it did not store. `plain`: the provider reads the text of reasoning,
+    in whatever form.
     """
     changed = any(turn.source is None for turn in conversation.turns)
-    encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames())
+    encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames(), own=True)
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None and INSTRUCTIONS in source:
             body[INSTRUCTIONS] = source[INSTRUCTIONS]
         else:
             for item in encoder.encode(turn):
-                if item.get("type") != "reasoning" or item.get("encrypted_content"):
+                if plain or item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content"):
                     yield item
                 else:
-                    detail = "reasoning without its encrypted content, which the backend does not store"
+                    detail = "reasoning without its encrypted content and its text, which the backend does not store"
                     notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))

@@ -58,7 +58,9 @@ def fields_of_end(begun: JsonObject, ended: JsonObject) -> JsonObject:
 
 
 class OutputItem(Protocol):
-    """One item between its beginning and its end. Every method may raise BackendProtocolError."""
+    """One item between its beginning and its end, of this type. Every method may raise BackendProtocolError."""
+
+    type: str
 
     def pieces(self, place: Place) -> Pieces | None:
         """Return the part that has begun at this place, if there is one."""
@@ -72,8 +74,12 @@ class OutputItem(Protocol):
         """Yield the events of what the pieces lack of a whole text."""
         ...
 
-    def end(self, item: JsonObject) -> Iterator[Event]:
-        """Yield the events of the whole item."""
+    def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
+        """Yield the events of the whole item, which is that of this event."""
+        ...
+
+    def close(self) -> Iterator[Event]:
+        """Yield the events of the end of an item in a complete response, which did not come."""
         ...
 
     def cut(self) -> Iterator[Event]:

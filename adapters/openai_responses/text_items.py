@@ -1,5 +1,10 @@
-"""Converts what the backend says of a message or of its reasoning into events."""
+"""Converts what the backend says of a message or of its reasoning into events.
 
+A client of the same API gets each event as the backend wrote it, and among them the texts as events of the core. Where
+the backend left out the event that begins a part, the client gets one all the same.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -20,21 +25,33 @@ _TEXT_FIELDS: Final[Mapping[str, str]] = {
 }
 _PARAGRAPH: Final = "\n\n"
 _ANNOTATION: Final = "response.output_text.annotation.added"
-_BEGIN: Final = "response.output_item.added"
-_END: Final = "response.output_item.done"
+_SUMMARY: Final = "summary_text"
 # The fields of a message that the events of its text and its end contain.
 _MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
-_TEXTS: Final = frozenset({"type", "summary", "content"})
-_REASONING_FIELDS: Final = _TEXTS | {"id", "status", "encrypted_content"}
+_REASONING_FIELDS: Final = frozenset({"type", "summary", "content", "id", "status", "encrypted_content"})
 
 
 class _TextItem:
     """An item of parts with text."""
 
-    def __init__(self, make: Callable[[str], Event], passthrough: Passthrough) -> None:
+    type: str
+
+    def __init__(self, index: int, make: Callable[[str], Event], passthrough: Passthrough) -> None:
+        self._index = index
         self._make = make
         self._passthrough = passthrough
         self._parts: dict[Place, Pieces] = {}
+        # Where parts have begun, in the client's words.
+        self._begun_parts: set[tuple[bool, int]] = set()
+
+    def began_part(self, event: JsonObject) -> Iterator[Event]:
+        """Yield the event that begins a part, for a client of the same API."""
+        if self._passthrough.passes:
+            summary = event.get("summary_index")
+            position = event.get("content_index") if summary is None else summary
+            if type(position) is int:
+                self._begun_parts.add((summary is not None, position))
+            yield PassthroughFields("event", event, frames=True)
 
     def pieces(self, place: Place) -> Pieces | None:
         return self._parts.get(place)
@@ -55,12 +72,28 @@ class _TextItem:
         elif rest:
             yield from self.piece(place, rest)
 
+    def close(self) -> Iterator[Event]:
+        yield from ()
+
     def cut(self) -> Iterator[Event]:
         yield from ()
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
         """Yield the events before the first piece of a part."""
-        yield from ()
+        text = _TEXT_FIELDS[kind]
+        yield from self._part_event("added", kind, position, {"type": kind, text: ""})
+
+    def _part_event(self, moment: str, kind: str, position: int, part: JsonObject) -> Iterator[Event]:
+        """Yield the event at the beginning or the end of a part, for a client of the same API, which the backend left
+        out."""
+        summary = kind == _SUMMARY
+        if self._passthrough.passes and (moment != "added" or (summary, position) not in self._begun_parts):
+            self._begun_parts.add((summary, position))
+            name = "reasoning_summary_part" if summary else "content_part"
+            at: JsonObject = {"output_index": self._index, "summary_index" if summary else "content_index": position}
+            yield PassthroughFields(
+                "event", {"type": f"response.{name}.{moment}", **at, "part": dict(part)}, frames=True
+            )
 
     def _whole_parts(self, parts: Json) -> Iterator[Event]:
         """Yield the events of a field with whole parts."""
@@ -70,90 +103,101 @@ class _TextItem:
             text = read.get(_TEXT_FIELDS.get(kind, ""))
             if isinstance(text, str):
                 yield from self._whole_part((kind, position), text, read)
+            elif self._passthrough.passes:
+                if (kind == _SUMMARY, position) not in self._begun_parts:
+                    yield from self._part_event("added", kind, position, read)
+                    yield from self._part_event("done", kind, position, read)
             else:
                 detail = "a content part of an unknown type"
                 yield Notice("backend", "dropped", "PART_UNKNOWN", detail, level="warning")
 
     def _whole_part(self, place: Place, text: str, part: JsonObject) -> Iterator[Event]:
+        if not text and place not in self._parts:
+            yield from self._part_event("added", *place, part)
         yield from self.whole(place, text)
 
 
 class MessageItem(_TextItem):
     """A message. Its annotations and log probabilities have no event of the core."""
 
-    def __init__(self, passthrough: Passthrough) -> None:
-        super().__init__(TextDelta, passthrough)
-        self._annotations = 0
+    type = "message"
+
+    def __init__(self, index: int, passthrough: Passthrough) -> None:
+        super().__init__(index, TextDelta, passthrough)
+        # Their number by the position of their part.
+        self._annotations: Counter[int] = Counter()
         self._begun: JsonObject = EMPTY
 
-    def begin(self, item: JsonObject, *, behind: bool) -> Iterator[Event]:
-        """Yield what the pieces of its text do not contain: its own fields, and that it stands `behind` another one."""
-        self._begun = unknown_fields(item, _MESSAGE_FIELDS)
-        if self._begun or behind:
-            yield from self._own_fields(_BEGIN, self._begun)
+    def begin(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
+        """Yield what the pieces of its text do not contain."""
+        if self._passthrough.passes:
+            yield PassthroughFields("event", event, frames=True)
+        elif begun := unknown_fields(item, _MESSAGE_FIELDS):
+            self._begun = begun
+            yield from self._passthrough.fields("event", begun)
 
     def annotation(self, event: JsonObject) -> list[Event]:
         """Return the event of an annotation."""
-        self._annotations += 1
+        position = event.get("content_index")
+        self._annotations[position if isinstance(position, int) else 0] += 1
         return self._passthrough.event(event, "an annotation")
 
-    def end(self, item: JsonObject) -> Iterator[Event]:
+    def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("content"))
-        if fields := fields_of_end(self._begun, unknown_fields(item, _MESSAGE_FIELDS)):
-            yield from self._own_fields(_END, fields)
-
-    def _own_fields(self, kind: str, fields: JsonObject) -> Iterator[Event]:
         if self._passthrough.passes:
-            yield PassthroughFields("event", {"type": kind, "item": {"type": "message", **fields}})
-        elif fields:
+            yield PassthroughFields("event", event, frames=True)
+        elif fields := fields_of_end(self._begun, unknown_fields(item, _MESSAGE_FIELDS)):
             yield from self._passthrough.fields("event", fields)
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
-        if kind == "refusal":
+        yield from super()._begin_part(kind, position)
+        if kind == "refusal" and not self._passthrough.passes:
             detail = "the refusal of the model is sent as its text"
             yield Notice("backend", "changed", "REFUSAL_AS_TEXT", detail)
 
     def _whole_part(self, place: Place, text: str, part: JsonObject) -> Iterator[Event]:
-        if place not in self._parts and (logprobs := part.get("logprobs")):
-            yield from self._passthrough.fields("delta", {"logprobs": logprobs})
-        yield from self.whole(place, text)
+        is_new = place not in self._parts
+        made = [*super()._whole_part(place, text, part)]
+        if is_new and (logprobs := part.get("logprobs")):
+            made[-1:-1] = self._passthrough.fields("delta", {"logprobs": logprobs})
+        yield from made
         annotations = part.get("annotations")
-        for annotation in annotations[self._annotations :] if isinstance(annotations, list) else ():
-            yield from self.annotation({"type": _ANNOTATION, "annotation": annotation})
+        for annotation in annotations[self._annotations[place[1]] :] if isinstance(annotations, list) else ():
+            at: JsonObject = {"output_index": self._index, "content_index": place[1]}
+            yield from self.annotation({"type": _ANNOTATION, **at, "annotation": annotation})
 
 
 class ReasoningItem(_TextItem):
     """Reasoning: its own text, a summary, or encrypted content alone.
 
-    A client of this dialect learns which of them it reads, and the id under which its provider reads it again, and gets
-    every field of the item. For any other client an empty line stands between the parts.
+    For a client of another dialect an empty line stands between the parts.
     """
 
-    def __init__(self, item: JsonObject, passthrough: Passthrough) -> None:
-        super().__init__(ReasoningDelta, passthrough)
-        self._id = item.get("id")
+    type = "reasoning"
 
-    def end(self, item: JsonObject) -> Iterator[Event]:
+    def __init__(self, index: int, passthrough: Passthrough) -> None:
+        super().__init__(index, ReasoningDelta, passthrough)
+
+    def begin(self, event: JsonObject) -> Iterator[Event]:
+        """Yield what the pieces of its text do not contain."""
+        if self._passthrough.passes:
+            yield PassthroughFields("event", event, frames=True)
+
+    def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("summary"))
         yield from self._whole_parts(item.get("content"))
+        content = item.get("encrypted_content")
+        encrypted = bool(content) and isinstance(content, str)
+        state: JsonObject = {"id": item.get("id"), "encrypted_content": content} if encrypted else EMPTY
         if self._passthrough.passes:
-            state = unknown_fields(item, _TEXTS)
+            yield PassthroughFields("event", event, frames=True)
         else:
             _, notices = self._passthrough.extra(unknown_fields(item, _REASONING_FIELDS))
             yield from notices
-            content = item.get("encrypted_content")
-            encrypted = bool(content) and isinstance(content, str)
-            state = {"id": item.get("id"), "encrypted_content": content} if encrypted else EMPTY
-        if state:
-            yield ReasoningEnd(with_provider_state(PROVIDER, state))
+        if state or self._passthrough.passes:
+            yield ReasoningEnd(with_provider_state(PROVIDER, state) if state else EMPTY)
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
-        summary = self._passthrough.passes and kind == "summary_text"
-        if self._parts and not summary:
+        yield from super()._begin_part(kind, position)
+        if self._parts and not self._passthrough.passes:
             yield ReasoningDelta(_PARAGRAPH)
-        if self._passthrough.passes:
-            fields: dict[str, Json] = {} if self._parts else {"item_id": self._id}
-            if summary:
-                fields["summary_index"] = position
-            if fields:
-                yield from self._passthrough.fields("delta", fields)

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from gateway.adapter import Capabilities
-from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool
+from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.request_rules import RequestRules, StopRules
+from gateway.history.call_arguments import is_custom_tool
 
 # Ignoring one of these changes the meaning of the response. The predicate is true for a value that asks for something.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
@@ -21,6 +22,8 @@ REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
     "web_search_options": lambda value: value is not None,
 }
 
+# Of what an adapter carries: the tools whose input is free text.
+CUSTOM: Final = "custom"
 ONE_CALL: Final = "parallel_tool_calls"
 # Applied to the response where the backend has no field for them.
 EMULATED: Final = frozenset({"stop", ONE_CALL})
@@ -40,7 +43,9 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
     for param in conversation.own_fields:
         raise Unsupported(f"{param} is not supported: only a backend of the client's own API has it.", param=param)
     _check_tool_choice(conversation, capabilities)
-    return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
+    custom = [] if CUSTOM in capabilities.carries else [tool for tool in conversation.tools if is_custom_tool(tool)]
+    unsent = map(_tool_unsent, conversation.other_tools)
+    return [*unsent, *map(_as_function, custom), *_unsent(conversation, capabilities)]
 
 
 def refused_fields(conversation: Conversation, rules: RequestRules, model: str) -> Iterator[str]:
@@ -87,6 +92,11 @@ def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[
         else:
             detail = f"the backend has no field for {conversation.paths.param(name)[:40]!r}"
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
+
+
+def _as_function(tool: ToolSpec) -> Notice:
+    detail = f"the custom tool {tool.name[:64]!r} is offered as a function"
+    return Notice("encode", "changed", "TOOL_AS_FUNCTION", detail, level="debug")
 
 
 def _tool_unsent(tool: OtherTool) -> Notice:

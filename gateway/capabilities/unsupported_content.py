@@ -34,6 +34,7 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.history.call_arguments import is_custom_tool
 from gateway.history.classify import is_system
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
@@ -240,8 +241,10 @@ def _blocks(turn: Turn) -> list[Text | Reasoning | Image | ToolCall]:
 
 
 def _own(block: Text | Reasoning | Image | ToolCall) -> list[str]:
-    """The fields beside what the gateway reads itself. The type of a text only says which text it is: a refusal."""
-    return [name for name in _named(block.extra) if name != "type" or not isinstance(block, Text)]
+    """The fields beside what the gateway reads itself. The type of a text only says that it is a refusal, that of a
+    call that it is one of a custom tool."""
+    known = ("type", "custom") if isinstance(block, ToolCall) else ("type",) if isinstance(block, Text) else ()
+    return [name for name in _named(block.extra) if name not in known]
 
 
 def _named(extra: JsonObject) -> Iterator[str]:
@@ -258,7 +261,8 @@ def _tool_fields(tool: ToolSpec, capabilities: Capabilities) -> Iterator[str]:
     names = [*tool.extra, *(function if isinstance(function, dict) else ())]
     if tool.strict is not None:
         names.append("strict")
-    yield from (name for name in names if name != "function" and name not in capabilities.carries)
+    known = ("type", "custom") if is_custom_tool(tool) else ("function",)
+    yield from (name for name in names if name not in known and name not in capabilities.carries)
 
 
 def _notice(where: str, counts: Counter[str]) -> list[Notice]:

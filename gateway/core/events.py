@@ -101,11 +101,13 @@ class PassthroughFields(msgspec.Struct, frozen=True):
 
     `scope` names the object of the chunk that carried them. They belong to the next event of the same list. Those of
     the scope `event` are a whole event of the backend's stream, which no other event expresses or which others express
-    in part. A decoder reports them only to a conversation of its own dialect (`Capabilities.passthrough`).
+    in part; `frames`: it says where content begins or ends that other events hold. A decoder reports them only to a
+    conversation of its own dialect (`Capabilities.passthrough`).
     """
 
     scope: Scope
     fields: JsonObject
+    frames: bool = False
 
 
 # The beginning of the raw reason where the gateway ended an answer at a stop sequence, which follows it.

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core import provider_requests
+from gateway.core.messages_rules import MessagesModel, MessagesRules
 from gateway.core.request_rules import RequestRules
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
@@ -85,6 +86,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `request_rules`: what the provider demands of the other fields of a chat completions request; null: nothing.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
     - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
+    - `messages`: what the provider demands of a request of the Messages API, also of the thinking of earlier turns,
+      which is in blocks there and not in fields; null: as the adapter's wire says.
     - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
 
@@ -115,6 +118,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request_rules: RequestRules | None = None
     missing_signature: str | None = None
     files: tuple[str, ...] | None = None
+    messages: MessagesRules | None = None
     state: StateRule | None = None
     finish_reason: Literal["required", "optional"] = "required"
 
@@ -127,6 +131,48 @@ _WITH_PARAMETERS: Final = ToolRules(parameters="required")
 _NO_STRICT: Final = ToolRules(most_strict=0)
 _PDF: Final = ("application/pdf",)
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
+
+# Servers of the Messages API that check no signature: DeepSeek, Kimi and MiniMax want their thinking back, without one.
+_ANY_THINKING: Final = MessagesRules()
+_NEWEST_CLAUDE: Final = MessagesModel(
+    r"(.*\.)?claude-((fable|mythos)-5-[1-9]|(opus|sonnet)-5-[5-9])(?![0-9]).*",
+    system="anywhere",
+    sampling="default",
+    refused_thinking=("enabled", "disabled"),
+    forced_tools="never",
+)
+# Anthropic: "Preserved thinking" (a block counts while the system prompt, the tools and the messages before it are what
+# they were; the older models have no such check), "Mid-conversation system messages", and the migration guides (of
+# Claude 4.7: "setting temperature, top_p or top_k to any non-default value will return a 400 error", no more budgets;
+# of Fable 5: thinking cannot be disabled; of Fable 5.1: a tool_choice of the type any or tool is a 400).
+_CLAUDE: Final = (
+    _NEWEST_CLAUDE,
+    msgspec.structs.replace(
+        _NEWEST_CLAUDE,
+        models=r"(.*\.)?claude-haiku-5-[5-9](?![0-9]).*",
+        refused_thinking=("enabled",),
+        forced_tools="without_thinking",
+    ),
+    MessagesModel(
+        r"(.*\.)?claude-(fable|mythos)-5(?![0-9]).*",
+        thinking="signed",
+        system="anywhere",
+        sampling="default",
+        refused_thinking=("enabled", "disabled"),
+    ),
+    MessagesModel(
+        r"(.*\.)?claude-(opus-4-[89]|(opus|sonnet|haiku)-5)(?![0-9]).*",
+        thinking="signed",
+        system="anywhere",
+        sampling="default",
+        refused_thinking=("enabled",),
+    ),
+    MessagesModel(
+        r"(.*\.)?claude-opus-4-7(?![0-9]).*", thinking="signed", sampling="default", refused_thinking=("enabled",)
+    ),
+    MessagesModel(r"(.*\.)?claude-(opus|sonnet|haiku)-4-[56](?![0-9]).*", thinking="signed", sampling="one"),
+    MessagesModel(r"(.*\.)?claude-(instant|[123]|(opus|sonnet)-4).*", thinking="signed"),
+)
 
 NEUTRAL: Final = Profile()
 
@@ -156,6 +202,7 @@ PROFILES: Final[dict[str, Profile]] = {
         max_tools=128,
         result_media="placeholder",
         request_rules=provider_requests.DEEPSEEK,
+        messages=_ANY_THINKING,
         choice_fields="drop",
     ),
     # If the history holds a tool call, its reasoning is required in all later turns.
@@ -171,6 +218,7 @@ PROFILES: Final[dict[str, Profile]] = {
         max_tools=128,
         result_media="placeholder",
         request_rules=provider_requests.DEEPSEEK,
+        messages=_ANY_THINKING,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
@@ -189,6 +237,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         tool_rules=ToolRules(root="object", most_strict=0),
         request_rules=provider_requests.KIMI,
+        messages=_ANY_THINKING,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
@@ -200,6 +249,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         tool_rules=_WITH_PARAMETERS,
         request_rules=provider_requests.MINIMAX,
+        messages=_ANY_THINKING,
         choice_fields="drop",
         state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
     ),
@@ -210,6 +260,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         tool_rules=_NO_STRICT,
         request_rules=provider_requests.GLM,
+        messages=_ANY_THINKING,
         choice_fields="drop",
         state=StateRule(reasoning="plain", turns="loop"),
     ),
@@ -219,6 +270,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         files=_PDF,
         request_rules=provider_requests.OPENROUTER,
+        messages=_ANY_THINKING,
         choice_fields="drop",
         state=StateRule(fields=("reasoning_details",), turns="all"),
     ),
@@ -240,6 +292,14 @@ PROFILES: Final[dict[str, Profile]] = {
         request_rules=provider_requests.GEMINI,
         choice_fields="drop",
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
+    ),
+    # The Messages API. "Invalid `signature` in `thinking` block", "text content blocks must be non-empty", "Tool names
+    # must be unique", "temperature: range: 0..1".
+    "anthropic": Profile(
+        tool_rules=ToolRules(root="object", names="unique", most_strict=20),
+        choice_fields="drop",
+        messages=MessagesRules(thinking="bound", blank_text="drop", most_temperature=1, models=_CLAUDE),
+        state=StateRule(provider="anthropic", reasoning="signed", turns="loop", required="thinking"),
     ),
     # "This model does not support assistant message prefill. The conversation must end with a user message."
     # It hoists every system and developer message to the beginning.
@@ -308,6 +368,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         result_media="user",
         request_rules=provider_requests.OLLAMA,
+        messages=_ANY_THINKING,
         choice_fields="drop",
     ),
     # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
@@ -323,6 +384,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         result_media="user",
         request_rules=provider_requests.VLLM,
+        messages=_ANY_THINKING,
         choice_fields="drop",
     ),
     # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
@@ -363,6 +425,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.QWEN,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     # It has no role `developer`, and takes neither `strict` nor a message's `name`.
     "xai": Profile(
@@ -405,6 +468,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.LM_STUDIO,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     "llama-cpp": Profile(
         tool_content="string",
@@ -418,6 +482,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.LLAMA_CPP,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     "sglang": Profile(
         tool_content="string",
@@ -431,6 +496,7 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.SGLANG,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
     # The chat completions of Ollama. A part of a list becomes a message of its own, which has no tool's name. Its
     # templates know no role `developer`.
@@ -443,5 +509,6 @@ PROFILES: Final[dict[str, Profile]] = {
         result_media="user",
         request_rules=provider_requests.OLLAMA,
         choice_fields="drop",
+        messages=_ANY_THINKING,
     ),
 }

@@ -7,11 +7,15 @@ Two backends may be of one provider and not know each other's state. A label bef
 backend made it: set on the way to the client, taken off on the way back. Its form fits every wire: letters and digits,
 24 of them, are base64 in both alphabets (RFC 4648, sections 4 and 5), and since they are whole groups of four, bytes
 that a client decodes and encodes again begin with the same characters (google-genai keeps `thoughtSignature` as bytes).
+
+A message of chat completions keeps all states of its reasoning in one object, so that several pieces of it are a list
+there: `{"anthropic": {"thoughts": [{"signature": "..."}, ...]}}`. A reasoning item of Responses has one text for its
+state, which then says whose it is: the label, `anthropic:signature:`, the state.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -39,6 +43,12 @@ _DIGEST_BYTES: Final = 8
 LABEL: Final = rf"{_MARK}[0-9a-f]{{{2 * _DIGEST_BYTES}}}"
 _match_label: Final = re.compile(LABEL).match
 
+# The list with the states of several pieces of reasoning, below a provider's name.
+_SEVERAL: Final = "thoughts"
+_SIGNED: Final = frozenset({"signature", "data"})
+# No provider's own text has this form: OpenAI's is base64.
+_match_named: Final = re.compile(rf"({LABEL})?([a-z0-9_-]+):({'|'.join(OPAQUE_FIELDS)}):", re.ASCII).match
+
 # Takes a state that is not empty; None: the state is left out.
 Change: TypeAlias = Callable[[str], str | None]
 
@@ -55,6 +65,74 @@ def provider_state(extra: JsonObject, provider: str) -> JsonObject:
 def with_provider_state(provider: str, state: JsonObject) -> JsonObject:
     """Returns the `extra` of a block with this state of this provider."""
     return {STATE_FIELD: {provider: dict(state)}}
+
+
+def without_state(extra: JsonObject, provider: str) -> JsonObject:
+    """Returns `extra` without the provider's state."""
+    content = extra.get(STATE_FIELD)
+    if not isinstance(content, Mapping) or provider not in content:
+        return extra
+    rest = {name: value for name, value in content.items() if name != provider}
+    others = {name: value for name, value in extra.items() if name != STATE_FIELD}
+    return {**others, **({STATE_FIELD: rest} if rest else {})} or EMPTY
+
+
+def several_states(states: Sequence[JsonObject]) -> JsonObject:
+    """Returns the states of several pieces of reasoning, each an `extra` of its own, as the `extra` of one message.
+
+    Signed ones are a list; of any other kind, a message has one."""
+    if len(states) == 1:
+        return states[0]
+    joined: dict[str, list[JsonObject]] = {}
+    for extra in states:
+        found = extra.get(STATE_FIELD)
+        for provider, state in (found if isinstance(found, Mapping) else EMPTY).items():
+            if isinstance(state, Mapping):
+                joined.setdefault(provider, []).append(state)
+    return {STATE_FIELD: {provider: _one_state(found) for provider, found in joined.items()}}
+
+
+def _one_state(states: Sequence[JsonObject]) -> Json:
+    if len(states) > 1 and all(not _SIGNED.isdisjoint(state) for state in states):
+        return {_SEVERAL: [dict(state) for state in states]}
+    return {name: value for state in states for name, value in state.items()}
+
+
+def each_state(state: JsonObject) -> list[JsonObject]:
+    """Returns the states of a provider that a message has for its pieces of reasoning, in their order."""
+    several = state.get(_SEVERAL)
+    if isinstance(several, list):
+        return [one for one in several if isinstance(one, Mapping)]
+    return [state] if state else []
+
+
+def named_state(extra: JsonObject) -> str | None:
+    """Returns the state of a piece of reasoning as one text that says whose it is; None where it has none."""
+    found = extra.get(STATE_FIELD)
+    for provider, state in (found if isinstance(found, Mapping) else EMPTY).items():
+        for name in OPAQUE_FIELDS:
+            if isinstance(state, Mapping) and isinstance(said := state.get(name), str) and said:
+                label = label_of(said)
+                return f"{label}{provider}:{name}:{said[len(label) :]}"
+    return None
+
+
+def read_named_state(text: str) -> JsonObject:
+    """Returns the `extra` of a piece of reasoning whose state says whose it is; empty for any other text."""
+    found = _match_named(text)
+    if found is None:
+        return EMPTY
+    label, provider, name = found.groups()
+    return with_provider_state(provider, {name: (label or "") + text[found.end() :]})
+
+
+def is_unsigned(value: JsonObject) -> bool:
+    """Returns whether an object of the Messages API is thinking without the signature by which its maker knows it."""
+    kind = value.get("type")
+    if kind != "thinking" and kind != "redacted_thinking":
+        return False
+    state = value.get(_FIELD_OF_TYPE[kind])
+    return not (isinstance(state, str) and state.strip())
 
 
 def state_label(adapter: str, host: str, credential: str) -> str:
@@ -93,7 +171,20 @@ def _changed_states(states: JsonObject, change: Change) -> Json:
     kept: dict[str, Json] = {}
     for provider, state in states.items():
         found = state if isinstance(state, Mapping) else EMPTY
-        opaque = {name: change(said) for name in OPAQUE_FIELDS if isinstance(said := found.get(name), str) and said}
-        if None not in opaque.values():
-            kept[provider] = {**found, **opaque} if opaque else state
+        changed = _changed_state(found, change)
+        if changed is not None:
+            kept[provider] = state if changed is found else dict(changed)
     return kept or None
+
+
+def _changed_state(state: JsonObject, change: Change) -> JsonObject | None:
+    """Returns the state of one provider, with all of its pieces changed; None where one of them is left out."""
+    changed: dict[str, Json] = {
+        name: change(said) for name in OPAQUE_FIELDS if isinstance(said := state.get(name), str) and said
+    }
+    if isinstance(several := state.get(_SEVERAL), list):
+        pieces = [_changed_state(one, change) if isinstance(one, Mapping) else one for one in several]
+        changed[_SEVERAL] = None if None in pieces else [dict(p) if isinstance(p, Mapping) else p for p in pieces]
+    if None in changed.values():
+        return None
+    return {**state, **changed} if changed else state

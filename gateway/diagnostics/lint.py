@@ -13,9 +13,10 @@ from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialects.base import Dialect, RequestHead
 from gateway.dialects.document import read_saved
 from gateway.history.rules import violation
-from gateway.history.validate import validate
+from gateway.history.validate import unsigned_thinking, validate
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_MESSAGES: Final = "anthropic_messages"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -64,7 +65,11 @@ def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Vio
     if document.fields.get(history) == []:
         return [violation("MESSAGES_EMPTY", -1, param=history, paths=dialect.paths)]
     conversation = dialect.decode(document, RequestHead("")).conversation
-    return [*validate(conversation, profile), *refused_field_violations(conversation, profile)]
+    found = validate(conversation, profile)
+    # Anthropic's rule for thinking holds where the profile of another provider does not say otherwise.
+    if conversation.dialect == _MESSAGES and (profile.messages is None or profile.messages.thinking != "any"):
+        found = tuple(sorted((*found, *unsigned_thinking(conversation)), key=lambda one: one.index))
+    return [*found, *refused_field_violations(conversation, profile)]
 
 
 def as_text(findings: Sequence[Finding]) -> str:

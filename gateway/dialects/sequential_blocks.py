@@ -5,6 +5,8 @@ closes before the next one opens. `SequentialBlocks` holds back whatever belongs
 """
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
@@ -25,12 +27,6 @@ BlockKind: TypeAlias = Literal["text", "reasoning", "call", "other"]
 _WITHOUT_END: Final = frozenset({"text", "other"})
 
 
-class TextFields(msgspec.Struct, frozen=True):
-    """What a backend of the client's dialect says of the present text beside its pieces."""
-
-    fields: JsonObject
-
-
 class OwnBlock(msgspec.Struct, frozen=True):
     """A block of a backend of the client's dialect begins, also directly behind another of its kind. `fields` are what
     the backend says of it."""
@@ -40,9 +36,11 @@ class OwnBlock(msgspec.Struct, frozen=True):
 
 
 class OwnPiece(msgspec.Struct, frozen=True):
-    """A piece of the present block of a backend of the client's dialect, as the backend wrote it."""
+    """A piece of the present block of a backend of the client's dialect, as the backend wrote it; `call` is the index
+    of the call that it belongs to, None for one of another block."""
 
     fields: JsonObject
+    call: int | None = None
 
 
 class OwnEnd(msgspec.Struct, frozen=True):
@@ -51,7 +49,6 @@ class OwnEnd(msgspec.Struct, frozen=True):
 
 BlockEvent: TypeAlias = (
     TextDelta
-    | TextFields
     | ReasoningDelta
     | ReasoningEnd
     | ToolCallStart
@@ -131,10 +128,6 @@ class SequentialBlocks:
         match event:
             case TextDelta():
                 self._grow("text", event.text, steps)
-            case TextFields():
-                if self.kind != "text":
-                    self._open(_HeldBlock("text"), steps)
-                steps.append(BlockFields(event.fields))
             case ReasoningDelta():
                 self._grow("reasoning", event.text, steps)
             case ReasoningEnd():
@@ -174,7 +167,7 @@ class SequentialBlocks:
         if isinstance(event, OwnBlock):
             self._held.append(_HeldBlock(event.kind, fields=event.fields))
         elif last is not None and isinstance(event, OwnPiece):
-            last.said.append(event.fields)
+            last.pieces.append(event.fields)
         elif last is not None:
             last.ended = last.ended or last.kind in _WITHOUT_END
 
@@ -207,8 +200,6 @@ class SequentialBlocks:
         match event:
             case TextDelta():
                 self._held_open("text").pieces.append(event.text)
-            case TextFields():
-                self._held_open("text").said.append(event.fields)
             case ReasoningDelta():
                 self._held_open("reasoning").pieces.append(event.text)
             case ReasoningEnd():
@@ -246,9 +237,7 @@ class SequentialBlocks:
         while self._held:
             block = self._held.popleft()
             self._open(block, steps)
-            if block.pieces:
-                steps.append(BlockDelta("".join(block.pieces)))
-            steps += [BlockFields(fields) for fields in block.said]
+            steps += block.steps()
             if block.ended:
                 self._close(steps, block.state)
             elif block.call is not None:
@@ -257,18 +246,25 @@ class SequentialBlocks:
 
 
 class _HeldBlock(msgspec.Struct):
-    """A block that has not opened yet, with its pieces so far, and what is said of its text beside them."""
+    """A block that has not opened yet, with its pieces so far, and what is said of it between them."""
 
     kind: BlockKind
     call: ToolCallStart | None = None
     fields: JsonObject = EMPTY
-    pieces: list[str] = []
-    said: list[JsonObject] = []
+    pieces: list[str | JsonObject] = []
     ended: bool = False
     state: JsonObject = EMPTY
+
+    def steps(self) -> Iterator[BlockStep]:
+        """Yields what stands between the beginning and the end of the block, with neighbouring texts as one."""
+        for is_text, run in groupby(self.pieces, lambda piece: isinstance(piece, str)):
+            if is_text:
+                yield BlockDelta("".join([piece for piece in run if isinstance(piece, str)]))
+            else:
+                yield from [BlockFields(piece) for piece in run if not isinstance(piece, str)]
 
 
 def _of_call(event: BlockEvent, index: int) -> bool:
     if type(event) is OwnPiece:
-        return event.fields.get("index") == index
+        return event.call == index
     return (type(event) is ToolCallDelta or type(event) is ToolCallEnd) and event.index == index

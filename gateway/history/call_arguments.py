@@ -2,17 +2,31 @@
 
 from typing import Final
 
-from gateway.core.conversation import Json, ToolCall
+import msgspec
+
+from gateway.core.conversation import Json, ToolCall, ToolSpec
 from gateway.framing.json_text import NotJson, decode_json
 
 # The key that holds arguments which are no object.
 AS_TEXT: Final = "arguments"
+# The only argument of a custom tool, whose input is free text.
+INPUT: Final = "input"
 _ANY_DEPTH: Final = 1 << 20
 
 
 def is_custom(call: ToolCall) -> bool:
-    """Returns whether the call's arguments are free text instead of JSON."""
+    """Returns whether the call is one of a custom tool in the client's own API."""
     return call.extra.get("type") == "custom"
+
+
+def is_custom_tool(tool: ToolSpec) -> bool:
+    """Returns whether the function is a custom tool in the client's own API."""
+    return tool.extra.get("type") == "custom"
+
+
+def custom_arguments(text: str) -> str:
+    """Returns the arguments of a call of a custom tool with this input."""
+    return msgspec.json.encode({INPUT: text}).decode()
 
 
 def as_object(text: str) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Detects a model that repeats one call with one result, and intervenes if the policy says so."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,9 @@ NUDGE: Final = (
     "You have called {name} {times} times with the same arguments and got the same result each time. "
     "Do not call it again in the same way; answer with what you have, or try something else."
 )
+
+# The name, the arguments and the result of each call of a turn.
+_Round: TypeAlias = tuple[tuple[str, str, str], ...]
 
 
 def guard_loop(conversation: Conversation, options: LoopGuard) -> tuple[Conversation, list[Notice]]:
@@ -44,16 +47,20 @@ def guard_loop(conversation: Conversation, options: LoopGuard) -> tuple[Conversa
     return conversation, notices
 
 
+def _round(turn: Turn, results: Mapping[str, str]) -> _Round:
+    return tuple((call.name, call.arguments, results.get(call.id, "")) for call in turn.calls)
+
+
 def _repeats(turns: Sequence[Turn]) -> tuple[str, int]:
     """Returns the tool of the round that ends the conversation, and the number of equal rounds in a row."""
     results: dict[str, str] = {}
-    first: tuple[tuple[str, str, str], ...] | None = None
+    first: _Round | None = None
     times = 0
     for turn in reversed(turns):
         if turn.role == "tool":
             results.update((result.call_id, result.text) for result in turn.results)
         elif turn.calls:
-            round_ = tuple((call.name, call.arguments, results.get(call.id, "")) for call in turn.calls)
+            round_ = _round(turn, results)
             results.clear()
             if first is not None and round_ != first:
                 break
@@ -61,3 +68,23 @@ def _repeats(turns: Sequence[Turn]) -> tuple[str, int]:
         else:
             break
     return (first[0][0], times) if first else ("", 0)
+
+
+def nudged_before(turns: Sequence[Turn], options: LoopGuard) -> Iterator[int]:
+    """Yields the positions of the turns of the assistant at which a request ended that the guard has acted on."""
+    if options.repeats <= 0:
+        return
+    called: Turn | None = None
+    results: dict[str, str] = {}
+    last: _Round | None = None
+    times = 0
+    for position, turn in enumerate(turns):
+        if turn.role == "tool":
+            for result in turn.results:
+                results.setdefault(result.call_id, result.text)
+            continue
+        round_ = None if called is None else _round(called, results)
+        times = 0 if round_ is None else times + 1 if round_ == last else 1
+        if turn.role == "assistant" and times >= options.repeats:
+            yield position
+        called, results, last = turn if turn.calls else None, {}, round_

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn, Violation
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.history.bound_state import Passes
 from gateway.history.classify import classify
 from gateway.history.first_turn import wrong_first_turn
 from gateway.history.loop_guard import guard_loop
@@ -16,7 +17,7 @@ from gateway.history.recent_results import add_recent_results
 from gateway.history.repair import repair
 from gateway.history.rules import RULES, violation
 from gateway.history.transcript.escape import token
-from gateway.history.trim.apply import trim
+from gateway.history.trim.apply import LIMITED, trim
 from gateway.history.validate import validate
 from gateway.history.violation_error import violation_error
 
@@ -25,12 +26,14 @@ class Prepared(msgspec.Struct, frozen=True):
     """A conversation that an adapter may encode, and the notices of all changes.
 
     `violations` are those of the client's own messages; `repaired` is the conversation before any limit was applied.
+    `passes` are the turns between the passes; None: no pass had any work.
     """
 
     conversation: Conversation
     notices: tuple[Notice, ...]
     violations: tuple[Violation, ...]
     repaired: Conversation
+    passes: Passes | None = None
 
 
 class Substitution(Protocol):
@@ -56,6 +59,7 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
     """
     if summary is None and _is_plain(conversation, policy):
         return Prepared(conversation, (), (), conversation)
+    received = conversation.turns
     violations = validate(conversation, policy.profile)
     notices: list[Notice] = []
     if violations:
@@ -67,13 +71,16 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
         guarded = msgspec.structs.replace(guarded, turns=conversation.turns)
     recalled, recall_notices = add_recent_results(guarded, policy.recent_tool_results)
     notices += [*loop_notices, *recall_notices]
+    unsummarised = recalled.turns
     if summary is not None:
         recalled, summary_notices = summary.substitute(recalled)
         notices += summary_notices
     trimmed, trim_notices = trim(recalled, policy)
     notices += trim_notices
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
-    return Prepared(prepared, tuple(notices), violations, conversation)
+    limited = any(notice.rule in LIMITED for notice in trim_notices)
+    passes = Passes(received, unsummarised, recalled.turns, limited, policy.recent_tool_results.enabled)
+    return Prepared(prepared, tuple(notices), violations, conversation, passes)
 
 
 def repaired(conversation: Conversation, policy: Policy) -> Conversation:

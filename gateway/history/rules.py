@@ -36,6 +36,7 @@ RuleCode: TypeAlias = Literal[
     "CALLS_UNANSWERED",
     "FIRST_TURN_ROLE",
     "FOREIGN_FORM",
+    "THINKING_UNSIGNED",
 ]
 
 
@@ -170,6 +171,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "FOREIGN_FORM": Rule(
         "has the form of another API.",
         "Write it in the form of chat completions, or send the request to the route of the other API.",
+    ),
+    "THINKING_UNSIGNED": Rule(
+        "is thinking without a signature, which Anthropic refuses.",
+        "Leave the block out when the conversation goes on at another provider than the one that wrote it.",
+        repair="seen",
     ),
 }
 

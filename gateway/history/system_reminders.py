@@ -5,7 +5,7 @@ provider and the validity of signed thinking, and would be read before what it f
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -16,22 +16,58 @@ from gateway.history.classify import is_system
 
 OPEN: Final = "<system_message>\n"
 CLOSE: Final = "\n</system_message>"
+_ASKING: Final = frozenset({"user", "tool"})
 # The brackets that a model may read as those of the mark.
 _MARK: Final = re.compile("[<\uff1c\ufe64](?=[ \t]*[/\uff0f]?[ \t]*system_message)", re.IGNORECASE)
 _ESCAPED: Final = "&lt;"
 
 
-def keep_in_place(conversation: Conversation) -> tuple[Conversation, list[Notice]]:
+def keep_in_place(conversation: Conversation, *, native: bool = False) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation with every system turn behind another turn as a marked turn of the user, and the
     notices. A mark that stands in other words is escaped in every request, with or without such a turn, so that the
-    text of a message never depends on what follows it."""
+    text of a message never depends on what follows it.
+
+    `native`: the model takes a system message where Anthropic permits one, which then stays as it is.
+    """
     turns = conversation.turns
     leading = next((at for at, turn in enumerate(turns) if not is_system(turn)), len(turns))
     notices: list[Notice] = []
-    kept = [one for turn in turns[leading:] for one in _kept(turn, notices)]
+    permitted = _permitted(turns, leading) if native else frozenset()
+    kept = [
+        one
+        for at, turn in enumerate(turns[leading:], leading)
+        for one in ((turn,) if at in permitted else _kept(turn, notices))
+    ]
     if not notices:
         return conversation, notices
     return msgspec.structs.replace(conversation, turns=(*turns[:leading], *kept)), notices
+
+
+def behind_others(turns: Sequence[Turn]) -> bool:
+    """Returns whether a system turn stands behind another turn."""
+    roles = [is_system(turn) for turn in turns]
+    return True in roles[roles.index(False) :] if False in roles else False
+
+
+def _permitted(turns: Sequence[Turn], leading: int) -> frozenset[int]:
+    """Returns the positions of the system turns at which Anthropic accepts one: of text alone, behind the user's words
+    or results, and at the end or before an answer. Neighbouring ones are sent as one.
+
+    Source: Anthropic, "Mid-conversation system messages", placement.
+    """
+    found: list[int] = []
+    run: list[int] = []
+    before = ""
+    for at, turn in enumerate(turns[leading:], leading):
+        if is_system(turn):
+            run.append(at)
+            continue
+        if turn.role == "assistant" and before in _ASKING:
+            found += run
+        run, before = [], turn.role
+    if before in _ASKING:
+        found += run
+    return frozenset([at for at in found if turns[at].blocks and all(type(one) is Text for one in turns[at].blocks)])
 
 
 def _kept(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:

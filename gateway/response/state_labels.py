@@ -25,7 +25,7 @@ def with_label(event: Event, label: str) -> Event:
             for name in _HOLDERS:
                 if isinstance(held := fields.get(name), dict):
                     fields = {**fields, name: dict(_labelled(held, label))}
-            return PassthroughFields(event.scope, fields)
+            return PassthroughFields(event.scope, fields, event.frames)
         case _:
             return event
 

@@ -41,7 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.context_length core.conversation core.field_paths core.events core.notices core.errors core.policy"
-    " core.provider_state core.request_rules core.state_rule core.tool_rules"
+    " core.messages_rules core.provider_state core.request_rules core.state_rule core.tool_rules"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -51,6 +51,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway", gateway=None),
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
+    ImportRule("gateway.core.messages_rules"),
     ImportRule("gateway.core.request_rules"),
     ImportRule("gateway.core.state_rule"),
     ImportRule("gateway.core.tool_rules"),
@@ -60,7 +61,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.provider_requests", _ours("core.request_rules")),
     ImportRule(
         "gateway.core.profiles",
-        _ours("core.conversation core.provider_requests core.request_rules core.state_rule core.tool_rules"),
+        _ours(
+            "core.conversation core.messages_rules core.provider_requests core.request_rules core.state_rule"
+            " core.tool_rules"
+        ),
     ),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),

@@ -89,8 +89,9 @@ def messages_whole(ids: Ids, number: int) -> bytes:
 
 
 def gemini_stream(ids: Ids, number: int) -> bytes:
-    chunks = [gemini_wire.chunk(gemini_wire.call("f", _arguments(number, at), id)) for at, id in enumerate(ids)]
-    return gemini_wire.sse(*chunks, gemini_wire.chunk(finish="STOP", **gemini_wire.usage()))
+    *calls, last = [gemini_wire.call("f", _arguments(number, at), id) for at, id in enumerate(ids)]
+    chunks = [gemini_wire.chunk(call) for call in calls]
+    return gemini_wire.sse(*chunks, gemini_wire.chunk(last, finish="STOP", **gemini_wire.usage()))
 
 
 def gemini_whole(ids: Ids, number: int) -> bytes:

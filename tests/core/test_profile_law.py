@@ -47,9 +47,9 @@ def sent_under(request: dict[str, Json], policy: Policy) -> dict[str, Json] | No
 
 
 def test_each_field_of_a_profile_has_its_demand() -> None:
-    # A client of the wire itself may write any file; what the keeper puts back shows in no single request,
-    # and how an answer ends in none.
-    assert (*DEMANDS, "files", "state", "finish_reason") == Profile.__struct_fields__
+    # A client of the wire itself may write any file; what the keeper puts back shows in no single request, how an
+    # answer ends in none, and the wire of the Messages API is another one.
+    assert (*DEMANDS, "files", "messages", "state", "finish_reason") == Profile.__struct_fields__
 
 
 @given(requests(), POLICIES)

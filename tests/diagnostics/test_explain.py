@@ -235,3 +235,22 @@ def test_opaque_state_is_explained_as_it_would_be_sent() -> None:
         state = None if sent is None else {"google": {"thought_signature": sent}}
         assert message["tool_calls"][0].get("extra_content") == state
         assert ("STATE_FOREIGN" in rules(told)) == (sent is None)
+
+
+def test_a_system_message_that_is_sent_as_text_of_the_user_shows_the_role_it_had() -> None:
+    settings: dict[str, Json] = {
+        "backends": {"a": {"adapter": "anthropic_messages", "base_url": "http://host"}},
+        "models": {
+            "old": {"backend": "a", "name": "claude-opus-4-1"},
+            "new": {"backend": "a", "name": "claude-opus-5"},
+        },
+    }
+    notice: dict[str, Any] = {"role": "developer", "content": "Be quick."}
+    messages = [*LOOP[:2], notice, {"role": "assistant", "content": "Hm."}, LOOP[1]]
+    told = plan(messages, settings, model="old")
+    assert told.trimmed[2] == notice
+    assert [(one.index, "developer" in one.detail) for one in told.diagnostics if one.rule == "SYSTEM_AS_USER"] == [
+        (2, True)
+    ]
+    assert "developer: Be quick." in explain_text(told, messages)
+    assert "SYSTEM_AS_USER" not in rules(plan(messages, settings, model="new"))

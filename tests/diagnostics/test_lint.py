@@ -145,3 +145,22 @@ def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ORPHAN)))
     assert run("lint", "--format", "json", "-") == 1
     assert json.loads(capsys.readouterr().out)[0]["file"] == "-"
+
+
+def test_thinking_without_a_signature_is_found_unless_the_provider_keeps_it() -> None:
+    """Claude Code sends it back after a switch from a model of another provider to one of Anthropic."""
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": ""}
+    call = {"type": "tool_use", "id": "a", "name": "a", "input": {}}
+    said = {"role": "assistant", "content": [thought, call, {"type": "redacted_thinking", "data": ""}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "7"}]}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}, said, result]}
+    data = json.dumps(body).encode()
+    found = lint("request.json", data, dialect="anthropic_messages")
+    assert [(one.violation.rule, one.violation.param) for one in found] == [
+        ("THINKING_UNSIGNED", "messages[1].content[0]"),
+        ("THINKING_UNSIGNED", "messages[1].content[2]"),
+    ]
+    assert lint("request.json", data, PROFILES["anthropic"], "anthropic_messages") == found
+    assert lint("request.json", data, PROFILES["deepseek"], "anthropic_messages") == []
+    thought["signature"] = "S"
+    assert len(lint("request.json", json.dumps(body).encode(), dialect="anthropic_messages")) == 1

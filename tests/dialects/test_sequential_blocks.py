@@ -31,7 +31,6 @@ from gateway.dialects.sequential_blocks import (
     OwnEnd,
     OwnPiece,
     SequentialBlocks,
-    TextFields,
 )
 from gateway.testing.events import fold
 from gateway.testing.strategies import answers
@@ -107,15 +106,14 @@ def told(steps: Iterable[BlockStep]) -> str:
         ([TextDelta("a"), PassthroughFields("choice", {"x": 1})], "0:text( a ) 1:other( )"),
         ([ONE, PassthroughFields("choice", {}), TextDelta("a"), ToolCallEnd(7)], "0:f( ) 1:other( ) 2:text( a )"),
         ([TextDelta("a"), OwnBlock("text", {"x": 1}), TextDelta("b")], "0:text( a ) 1:text( b )"),
-        ([TextDelta("a"), TextFields({"x": 1}), TextDelta("b")], "0:text( a [x] b )"),
-        ([ReasoningDelta("a"), TextFields({"x": 1})], "0:reasoning( a ) 1:text( [x] )"),
+        ([TextDelta("a"), OwnPiece({"x": 1}), TextDelta("b")], "0:text( a [x] b )"),
         (
             [
                 ONE,
                 TextDelta("a"),
                 OwnBlock("text", {}),
                 TextDelta("b"),
-                TextFields({"x": 1}),
+                OwnPiece({"x": 1}),
                 ToolCallEnd(7),
                 TextDelta("c"),
             ],
@@ -129,7 +127,7 @@ def told(steps: Iterable[BlockStep]) -> str:
             [OwnBlock("text", {}), OwnEnd(), OwnBlock("reasoning", {}), OwnEnd(), OwnPiece({"x": 1})],
             "0:text( ) 1:reasoning( [x] )",
         ),
-        ([ONE, OwnPiece({"index": 7, "x": 1}), OwnEnd(), ToolCallEnd(7)], "0:f( [index x] )"),
+        ([ONE, OwnPiece({"index": 7, "x": 1}, 7), OwnEnd(), ToolCallEnd(7)], "0:f( [index x] )"),
         (
             [
                 ONE,

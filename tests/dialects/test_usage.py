@@ -87,7 +87,8 @@ def test_cached_tokens_count_wherever_a_server_of_chat_completions_reports_them(
     usage = UsageReport(100, 7, 107, extra=reported)
     made = messages.usage_object(usage)
     assert (made["input_tokens"], made["cache_read_input_tokens"]) == (20, 80)
-    assert responses.usage_object(usage)["input_tokens_details"] == {"cached_tokens": 80}
+    details = {"cached_tokens": 80, "cache_write_tokens": 0}
+    assert responses.usage_object(usage)["input_tokens_details"] == details
     assert gemini.usage_object(usage)["cachedContentTokenCount"] == 80
     assert usage_object(usage) == {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **reported}
 

@@ -4,7 +4,9 @@ import json
 import re
 from typing import Any, Final
 
+import openai
 import pytest
+from openai.types.responses import ResponseCompletedEvent
 
 from gateway.core.provider_state import LABEL
 from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_backend
@@ -17,6 +19,10 @@ from tests.same_api.test_gemini_request import BODY as GEMINI_BODY
 from tests.same_api.test_gemini_request import HELLO as GEMINI_HELLO
 from tests.same_api.test_messages_answer import CONTENT, KINDS, message_with, stream_of
 from tests.same_api.test_messages_request import BODY, HELLO, messages_with
+from tests.same_api.test_responses_answer import HOSTED, TEXT_ITEM, item_of, response_with, texts, theirs
+from tests.same_api.test_responses_answer import stream_of as stream_of_items
+from tests.same_api.test_responses_request import BODY as RESPONSES_BODY
+from tests.same_api.test_responses_request import RESULT
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields
 
 STATEFUL: Final = ("compaction", "thinking", "redacted_thinking", "x_block")
@@ -125,3 +131,48 @@ async def test_chunks_of_gemini_and_the_history_with_them_arrive(streamed: bool)
     assert first == GEMINI_BODY
     written = [one["candidates"][0]["content"] for one in chunks]
     assert second["contents"] == [GEMINI_HELLO, *written, result]
+
+
+SENT_BACK: Final = ("message", "reasoning", "compaction", "tool_search_call", "shell_call", "function_call", "x_item")
+
+
+@pytest.mark.parametrize("kind", SENT_BACK)
+async def test_a_response_and_the_history_with_it_arrive(kind: str) -> None:
+    item = texts(item_of(kind)) | HOSTED.get(kind, {})
+    written = response_with(item)
+
+    async def say(connection: Connection) -> None:
+        await connection.send(answer("200 OK", json.dumps(written).encode(), b"content-type: application/json"))
+
+    output = [RESULT | {"call_id": item["call_id"]}] if kind == "function_call" else []
+    async with (
+        faulty_backend(say) as backend,
+        running_gateway(settings(backend.base_url, "openai_responses")) as gateway,
+    ):
+        got = await gateway.client.post("/v1/responses", json=RESPONSES_BODY | NEW_FIELDS)
+        assert theirs(json.loads(unlabelled(got.text))) == theirs(written)
+        said = [HELLO, *got.json()["output"], *output, HELLO]
+        await gateway.client.post("/v1/responses", json=RESPONSES_BODY | {"input": said})
+    first, second = [json.loads(seen) for _, seen in backend.seen]
+    assert first == RESPONSES_BODY | NEW_FIELDS
+    assert second["input"] == [HELLO, item, *output, HELLO]
+
+
+async def test_the_official_client_reads_every_event_of_a_stream() -> None:
+    events = stream_of_items(*[texts(item_of(kind)) | {"call_id": kind} for kind in SENT_BACK[3:6]], TEXT_ITEM)
+
+    async def say(connection: Connection) -> None:
+        written = [b"data: %b\n\n" % json.dumps(event).encode() for event in events]
+        await connection.send(HEAD, *[chunk(event) for event in written], END)
+
+    async with (
+        faulty_backend(say) as backend,
+        running_gateway(settings(backend.base_url, "openai_responses")) as gateway,
+        openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused", max_retries=0) as client,
+    ):
+        stream = await client.responses.create(model="m", input="Hello", store=False, stream=True)
+        read = [event async for event in stream]
+    assert [event.type for event in read] == [event["type"] for event in events]
+    last = read[-1]
+    assert isinstance(last, ResponseCompletedEvent) and last.response.output_text == "ab"
+    assert [item.type for item in last.response.output] == [*SENT_BACK[3:6], "message"]

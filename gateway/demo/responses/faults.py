@@ -166,7 +166,7 @@ FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
     "content_filter": DemoFault("an incomplete response: content_filter", _content_filter, finish="content_filter"),
     "bad_shape": DemoFault("an event of JSON with the wrong shape: after=6", _bad_shape, "malformed"),
     "bad_utf8": DemoFault("text with a broken UTF-8 byte", _bad_utf8, "utf8"),
-    "unended_item": DemoFault("a finish without the end of an item", _unended_item, "malformed"),
+    "unended_item": DemoFault("a finish without the end of an item", _unended_item),
     "lost_call": DemoFault("a finish without the end of a call", _lost_call, "lost_call"),
     "wrong_done": DemoFault("a whole text that differs from its pieces", _wrong_done),
     "done_only": DemoFault("whole texts and arguments without their pieces", _done_only),

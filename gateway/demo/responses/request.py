@@ -134,11 +134,13 @@ def _check_calls(items: Sequence[JsonObject]) -> None:
 
 
 def _check_reasoning(items: Sequence[JsonObject]) -> None:
-    """Raises Refused for reasoning that this backend did not write: it stores none, and reads only its own."""
+    """Raises Refused for reasoning without its text that this backend did not write: it stores none."""
     for item in items:
         if item["type"] != "reasoning":
             continue
         content, item_id = item.get("encrypted_content"), item.get("id")
+        if content is None and item.get("content"):
+            continue
         if content is None:
             message = f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false."
             raise Refused(message, "input", status=404)

@@ -78,8 +78,8 @@ def _passed(event: PassthroughFields) -> BlockEvent | None:
     match event.fields:
         case {"type": "content_block_start", "content_block": {"type": kind}}:
             return OwnBlock(_KINDS.get(kind, "other"), event.fields)
-        case {"type": "content_block_delta"}:
-            return OwnPiece(event.fields)
+        case {"type": "content_block_delta", "index": int(index)}:
+            return OwnPiece(event.fields, index)
         case {"type": "content_block_stop"}:
             return OwnEnd()
         case _:

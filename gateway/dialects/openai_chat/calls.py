@@ -8,6 +8,7 @@ from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
+from gateway.history.call_arguments import custom_arguments
 
 # The fields for the name and arguments of each type of call. The published API has no other types.
 BODIES: Final = {"function": "arguments", "custom": "input"}
@@ -62,10 +63,11 @@ def _read_call(entry: dict[str, Json], index: int, place: str, faults: Faults) -
         # Frameworks that store calls flat: {"id", "name", "arguments"}.
         flat = {key: value for key, value in entry.items() if key in _FLAT}
         body = {**flat, "name": body} if _is_word(body, index, f"{place}.{kind}", faults) else flat
+    arguments = read_arguments(body.get(BODIES[kind]), index, f"{place}.{kind}.{BODIES[kind]}", identity, faults)
     return ToolCall(
         identity,
         _name(body.get("name"), index, f"{place}.{kind}.name", identity, faults),
-        read_arguments(body.get(BODIES[kind]), index, f"{place}.{kind}.{BODIES[kind]}", identity, faults),
+        custom_arguments(arguments) if kind == "custom" else arguments,
         _rest(entry, kind, body),
     )
 

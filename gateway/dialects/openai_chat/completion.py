@@ -23,6 +23,8 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.core.provider_state import several_states
+from gateway.dialects.custom_input import custom_input
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.openai_chat.unknown_fields import call_object, merged
 from gateway.dialects.openai_usage import usage_object
@@ -31,9 +33,17 @@ from gateway.dialects.usage import merge_usage
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_completion(events: Iterable[Event], id: str, created: int, model: str, diagnostics: bool = False) -> bytes:
-    """Returns one JSON response from the events of a complete response. `diagnostics` adds the notices among them."""
-    fold = _Fold()
+def encode_completion(
+    events: Iterable[Event],
+    id: str,
+    created: int,
+    model: str,
+    diagnostics: bool = False,
+    custom: frozenset[str] = frozenset(),
+) -> bytes:
+    """Returns one JSON response from the events of a complete response. `diagnostics` adds the notices among them;
+    `custom` are the names of the client's custom tools."""
+    fold = _Fold(custom)
     fold.sort(events)
     answer: dict[str, Json] = {
         "id": id,
@@ -54,6 +64,7 @@ def encode_completion(events: Iterable[Event], id: str, created: int, model: str
 class _Fold(msgspec.Struct):
     """The response, its pieces sorted by kind."""
 
+    custom: frozenset[str]
     text: list[str] = []
     reasoning: dict[ReasoningField, list[str]] = {}
     starts: dict[int, ToolCallStart] = {}
@@ -62,6 +73,7 @@ class _Fold(msgspec.Struct):
     usage: UsageReport | None = None
     notices: list[Notice] = []
     unknown: dict[Scope, list[JsonObject]] = {}
+    states: list[JsonObject] = []
 
     def sort(self, events: Iterable[Event]) -> None:
         # Compares classes: a match statement on an event of another class takes several times as long.
@@ -75,7 +87,7 @@ class _Fold(msgspec.Struct):
             elif type(event) is PassthroughFields:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
             elif type(event) is ReasoningEnd:
-                self.unknown.setdefault("delta", []).append(event.extra)
+                self.states += [event.extra] if event.extra else ()
             elif type(event) is Finish:
                 self.reason = event.reason
             elif type(event) is UsageReport:
@@ -91,6 +103,8 @@ class _Fold(msgspec.Struct):
     def choice(self) -> dict[str, Json]:
         """Returns the one choice, with the backend's unknown fields."""
         unknown = self.unknown
+        if self.states:
+            unknown.setdefault("delta", []).append(several_states(self.states))
         fields = merged(unknown["delta"], "delta") if "delta" in unknown else EMPTY
         silent = not self.text and (self.starts or self.reasoning or fields)
         content = None if silent else "".join(self.text)
@@ -107,6 +121,8 @@ class _Fold(msgspec.Struct):
 
     def _call(self, start: ToolCallStart) -> dict[str, Json]:
         arguments = "".join(self.arguments[start.index])
-        if not arguments and start.extra.get("type") != "custom":
-            arguments = "{}"
+        if start.extra.get("type") != "custom":
+            if start.name in self.custom:
+                return call_object(start.id, start.name, custom_input(arguments), {"type": "custom"})
+            arguments = arguments or "{}"
         return call_object(start.id, start.name, arguments, start.extra)

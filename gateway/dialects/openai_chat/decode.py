@@ -64,6 +64,6 @@ def decode_document(document: Document) -> Conversation:
         tuple(faults.found),
         params,
         DIALECT,
-        () if request.tools is None else read_other_tools(request.tools),
+        () if request.tools is None else read_other_tools(request.tools, params["tools"]),
         notices=read_not_allowed(request, tools) if type(request.tool_choice) is ForcedTool else (),
     )

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from gateway.core.conversation import JsonObject, Turn
+from gateway.core.conversation import EMPTY, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
@@ -31,6 +31,7 @@ from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openai_errors import ErrorBody, encode_error
 from gateway.dialects.openai_models import Model, ModelList, encode_model, encode_models
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+from gateway.history.call_arguments import is_custom_tool
 
 _GENERATE: Final = Operation(
     name="create_chat_completion",
@@ -60,6 +61,8 @@ _MODEL: Final = Operation(
 )
 # The beginning of an answer's id.
 _ID: Final = "chatcmpl-"
+# Where the echo keeps the names of the custom tools.
+_CUSTOM: Final = "custom"
 
 
 class OpenAIChatDialect:
@@ -85,13 +88,16 @@ class OpenAIChatDialect:
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainRequest
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
-        return ClientRequest(decode_document(document))
+        conversation = decode_document(document)
+        custom: list[Json] = [tool.name for tool in conversation.tools if is_custom_tool(tool)]
+        return ClientRequest(conversation, {_CUSTOM: custom} if custom else EMPTY)
 
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_completion(events, _ID + head.unique, head.created, head.model, head.diagnostics)
+        custom = _custom_tools(request)
+        return encode_completion(events, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(
@@ -100,6 +106,7 @@ class OpenAIChatDialect:
             head.model,
             include_usage=request.conversation.include_usage,
             diagnostics=head.diagnostics,
+            custom=_custom_tools(request),
         )
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
@@ -113,3 +120,8 @@ class OpenAIChatDialect:
 
     def example(self, model: str) -> JsonObject:
         return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def _custom_tools(request: ClientRequest) -> frozenset[str]:
+    names = request.echo.get(_CUSTOM)
+    return frozenset([name for name in names if isinstance(name, str)]) if isinstance(names, list) else frozenset()

@@ -5,6 +5,7 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.profiles import Profile
+from gateway.dialects.custom_input import custom_input
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.unknown_fields import call_object
 from gateway.history.call_arguments import as_object, is_custom
@@ -92,5 +93,9 @@ def _parts(parts: Iterable[Part]) -> Iterable[Json]:
 
 
 def _call(call: ToolCall, profile: Profile) -> Json:
-    as_text = profile.arguments == "string" or is_custom(call)
-    return call_object(call.id, call.name, call.arguments if as_text else as_object(call.arguments), call.extra)
+    arguments: Json = call.arguments
+    if is_custom(call):
+        arguments = custom_input(call.arguments)
+    elif profile.arguments != "string":
+        arguments = as_object(call.arguments)
+    return call_object(call.id, call.name, arguments, call.extra)

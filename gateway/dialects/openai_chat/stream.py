@@ -27,6 +27,8 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
+from gateway.core.provider_state import several_states
+from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
 from gateway.dialects.openai_chat.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
@@ -39,6 +41,7 @@ _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
 _ROLE_NULL: Final = b'"role":"assistant","content":null'
 _SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
+_CUSTOM: Final[JsonObject] = {"type": "custom"}
 # Not equal to any event.
 _NOTHING: Final = (PassthroughFields("response", EMPTY),)
 
@@ -48,13 +51,21 @@ class ChatStreamEncoder:
 
     `feed` returns the bytes to send now, `close` the last ones; `fail` ends the stream instead, and `quiet` keeps it
     alive. `id`, `created` and `model` stand in every chunk. `include_usage` adds the token counts in a last chunk
-    without choices; `diagnostics` adds the notices in the last chunk's `dragoman` field.
+    without choices; `diagnostics` adds the notices in the last chunk's `dragoman` field. `custom` are the names of the
+    client's custom tools.
     """
 
     headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = EVENT_STREAM_HEADERS
 
     def __init__(
-        self, id: str, created: int, model: str, *, include_usage: bool = False, diagnostics: bool = False
+        self,
+        id: str,
+        created: int,
+        model: str,
+        *,
+        include_usage: bool = False,
+        diagnostics: bool = False,
+        custom: frozenset[str] = frozenset(),
     ) -> None:
         head = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._head = b"data: " + _encode(head)[:-1] + b","
@@ -64,6 +75,8 @@ class ChatStreamEncoder:
         self._pending: list[PassthroughFields] = []
         self._frame(())
         self._calls: dict[int, _OpenCall] = {}
+        self._custom = custom
+        self._states: list[JsonObject] = []
         self._state = NEW
         self._usage: UsageReport | None = None
         self._usage_fields: dict[str, Json] = {}
@@ -85,7 +98,10 @@ class ChatStreamEncoder:
             elif due is None and type(event) is ToolCallDelta:
                 call = self._calls[event.index]
                 call.empty = False
-                out += (self._start, call.head, _encode(event.arguments), b"}}]", self._close)
+                if call.input is None:
+                    out += (self._start, call.head, _encode(event.arguments), b"}}]", self._close)
+                else:
+                    self._input(call, call.input.add(event.arguments), out)
                 met = 0
             else:
                 self._pending += self._framed[:met]
@@ -131,19 +147,17 @@ class ChatStreamEncoder:
         elif type(event) is ResponseStart:
             pass
         elif type(event) is Finish:
-            self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
-            self._state = STREAM_TRANSITIONS[self._state]["finish"]
+            self._finish(event, out)
         elif type(event) is ReasoningDelta:
             self._chunk(out, b'"' + event.field.encode() + b'":' + _encode(event.text))
         elif type(event) is ReasoningEnd:
-            # A message keeps a provider's state of its reasoning among its own fields.
-            self._pending.append(PassthroughFields("delta", event.extra))
+            self._states += [event.extra] if event.extra else ()
         elif type(event) is ToolCallStart or type(event) is ToolCallEnd:
             self._call(event, out)
         elif type(event) is ToolCallDelta:
             call = self._calls[event.index]
             call.empty = False
-            self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
+            self._input(call, event.arguments if call.input is None else call.input.add(event.arguments), out)
         elif type(event) is UsageReport:
             self._usage = merge_usage(self._usage, event)
             self._usage_fields.update(self._pop_pending("response"))
@@ -153,15 +167,34 @@ class ChatStreamEncoder:
         else:
             assert_never(event)
 
+    def _finish(self, event: Finish, out: list[bytes]) -> None:
+        if self._states:
+            # A message keeps the states of its reasoning in one field, which clients would join piece by piece.
+            self._pending.append(PassthroughFields("delta", several_states(self._states)))
+        self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
+        self._state = STREAM_TRANSITIONS[self._state]["finish"]
+
     def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
         if type(event) is ToolCallStart:
-            call = self._calls[event.index] = _OpenCall(len(self._calls), event.extra.get("type") == "custom")
-            self._chunk(out, b'"tool_calls":[' + call.start(event) + b"]")
+            is_custom = event.extra.get("type") == "custom"
+            as_custom = event.name in self._custom and not is_custom
+            call = self._calls[event.index] = _OpenCall(
+                len(self._calls), is_custom or as_custom, CustomInput() if as_custom else None
+            )
+            start = msgspec.structs.replace(event, extra=_CUSTOM) if as_custom else event
+            self._chunk(out, b'"tool_calls":[' + call.start(start) + b"]")
             return
         call = self._calls[event.index]
+        if call.input is not None:
+            self._input(call, call.input.close(), out)
         # Clients parse the arguments: a call without any has the empty object, never empty text.
         if call.empty and not call.custom:
             self._chunk(out, call.head + b'"{}"}}]')
+
+    def _input(self, call: "_OpenCall", text: str, out: list[bytes]) -> None:
+        """Writes a piece of the arguments of a call, or of the input of a custom tool."""
+        if text or call.input is None:
+            self._chunk(out, call.head + _encode(text) + b"}}]")
 
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """Writes one chunk. Before the first one the role is sent in a chunk of its own, as OpenAI does."""
@@ -210,10 +243,12 @@ class ChatStreamEncoder:
 
 
 class _OpenCall:
-    """An open tool call: its dense index, and the constant head of its argument deltas."""
+    """An open tool call: its dense index, and the constant head of its argument deltas. `input` reads that of a custom
+    tool in the arguments of a function."""
 
-    def __init__(self, index: int, custom: bool) -> None:
+    def __init__(self, index: int, custom: bool, input: CustomInput | None) -> None:
         self.index = index
+        self.input = input
         self.custom = custom
         self.empty = True
         kind = b'"custom":{"input":' if custom else b'"function":{"arguments":'

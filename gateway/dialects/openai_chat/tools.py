@@ -7,6 +7,7 @@ from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherT
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.dialects.allowed_tools import not_allowed
+from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_chat.request_models import (
@@ -20,11 +21,14 @@ from gateway.dialects.openai_chat.request_models import (
 from gateway.dialects.tool_names import check_tools
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
+_CUSTOM_FIELDS: Final = frozenset({"type", "custom"})
+_NAME: Final = frozenset({"name"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
 
 
 def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
-    """Returns every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
+    """Returns every function and custom tool of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT,
+    TOOLS_NAME.
 
     A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it.
     Raises InvalidRequest for an entry of type function without a function.
@@ -43,6 +47,9 @@ def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> 
         assert isinstance(sources, list)  # msgspec has read it as one
         specs, names = [], []
         for position, (tool, source) in enumerate(zip(request.tools, sources, strict=True)):
+            if (custom := read_custom(source)) is not None:
+                specs.append(custom)
+                names.append(f"tools[{position}].custom.name")
             if tool.type != "function":
                 continue
             if tool.function is None:
@@ -60,9 +67,33 @@ def read_not_allowed(request: RequestFields, offered: Sequence[ToolSpec]) -> tup
     return not_allowed(declared, offered, "tool_choice.allowed_tools.tools")
 
 
-def read_other_tools(tools: Sequence[Tool]) -> tuple[OtherTool, ...]:
-    """Returns the tools of other types than function: only a backend that receives the request unchanged has them."""
-    return tuple([OtherTool(tool.type) for tool in tools if tool.type != "function"])
+def read_custom(source: Json) -> ToolSpec | None:
+    """Returns a custom tool as a function, with the client's own fields in `extra`; None for any other tool, and for a
+    custom tool without a name."""
+    if not isinstance(source, dict) or source.get("type") != "custom":
+        return None
+    custom = source.get("custom")
+    if not isinstance(custom, dict) or not isinstance(name := custom.get("name"), str):
+        return None
+    said = custom.get("description")
+    extra: JsonObject = {"type": "custom", "custom": _rest(custom, _NAME), **_rest(source, _CUSTOM_FIELDS)}
+    return custom_spec(name, said if isinstance(said, str) else None, _grammar(custom.get("format")), extra)
+
+
+def _grammar(form: Json) -> Grammar | None:
+    match form:
+        case {"type": "grammar", "grammar": {"syntax": str(syntax), "definition": str(definition)}}:
+            return Grammar(syntax, definition)
+        case _:
+            return None
+
+
+def read_other_tools(tools: Sequence[Tool], sources: Json) -> tuple[OtherTool, ...]:
+    """Returns the tools that are neither functions nor custom tools: only a backend that receives the request unchanged
+    has them."""
+    assert isinstance(sources, list)  # msgspec has read it as one
+    read = zip(tools, sources, strict=True)
+    return tuple([OtherTool(tool.type) for tool, source in read if tool.type != "function" and not read_custom(source)])
 
 
 def _allowed(choice: Json) -> set[str] | None:
@@ -73,6 +104,8 @@ def _allowed(choice: Json) -> set[str] | None:
             for tool in tools:
                 match tool:
                     case {"type": "function", "function": {"name": str(name)}}:
+                        names.add(name)
+                    case {"type": "custom", "custom": {"name": str(name)}}:
                         names.add(name)
                     case _:
                         pass

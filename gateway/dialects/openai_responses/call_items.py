@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.dialects.openai_responses.custom_input import INPUT, custom_input
-from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind
-from gateway.history.call_arguments import as_object
+from gateway.dialects.custom_input import custom_input
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
+from gateway.history.call_arguments import INPUT, as_object
 
 
 class CallForm(msgspec.Struct, frozen=True):
@@ -39,6 +39,40 @@ FORMS: Final[Mapping[ToolKind, CallForm]] = {
 }
 CALL_KINDS: Final[Mapping[str, ToolKind]] = {form.call: kind for kind, form in FORMS.items()}
 OUTPUT_KINDS: Final[Mapping[str, ToolKind]] = {form.output: kind for kind, form in FORMS.items()}
+
+
+def is_hosted(item: JsonObject, names: Callable[[], ToolNames]) -> bool:
+    """Returns whether the backend runs a call of a type in `CALL_KINDS`, or ran the one with this output. `names`
+    returns those of the tools that the request offers.
+
+    Source: OpenAI, API reference of Responses: `execution` of the items of `tool_search`, and `environment` of a
+    `shell_call`, which is optional. xAI writes the calls of its own search as those of a custom tool.
+    """
+    match item.get("type"):
+        case "tool_search_call" | "tool_search_output":
+            return item.get("execution") == "server"
+        case "shell_call":
+            environment = item.get("environment")
+            if isinstance(environment, dict):
+                return environment.get("type") != "local"
+            return "shell" in names().hosted
+        case "custom_tool_call":
+            tool = called_tool(item)
+            return tool is not None and not names().knows(tool)
+        case _:
+            return False
+
+
+def called_tool(item: JsonObject) -> ClientTool | None:
+    """Returns the tool that an item is a call of; None where it is no call of a client's tool, or has no name."""
+    said, namespace = item.get("type"), item.get("namespace")
+    kind = CALL_KINDS.get(said) if isinstance(said, str) else None
+    if kind is None:
+        return None
+    name = item.get("name") if kind in ("function", "custom") else kind
+    if not isinstance(name, str) or not name:
+        return None
+    return ClientTool(kind, name, namespace if isinstance(namespace, str) else None)
 
 
 def call_item(tool: ClientTool, call_id: str, arguments: str) -> dict[str, Json]:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.dialects.base import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
@@ -62,11 +62,8 @@ def decode_document(document: Document) -> ClientRequest:
     tools = read_tools(_tool_places(request.tools, items, faults.earlier))
     choice = read_tool_choice(request.tool_choice, tools)
     specs = tools.specs(choice.allowed, faults)
-    if choice.choice == "required" and tools.others and not specs:
-        raise Unsupported(
-            "tool_choice is not supported: it forces a call, and only OpenAI itself runs the tools of the request.",
-            param="tool_choice",
-        )
+    # Only OpenAI itself runs the tools of which a call is forced.
+    own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
     notices = [*reported_fields(request, fields), *tools.notices]
     turns = read_items(items, tools.names, faults, notices, faults.earlier)
     if request.instructions:
@@ -74,7 +71,7 @@ def decode_document(document: Document) -> ClientRequest:
     conversation = Conversation(
         turns,
         specs,
-        choice.choice,
+        "auto" if own_choice else choice.choice,
         request.parallel_tool_calls is not False,
         request.model,
         Sampling(request.temperature, request.top_p, request.max_output_tokens),
@@ -89,6 +86,7 @@ def decode_document(document: Document) -> ClientRequest:
         tuple(notices),
         Source(DIALECT, fields),
         object_arguments=_with_objects(tools.names),
+        own_fields=("tool_choice",) if own_choice else (),
     )
     echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))

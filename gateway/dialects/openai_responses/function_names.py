@@ -34,17 +34,20 @@ class ToolNames:
     """The names of one request, in both directions.
 
     `tools` holds what a backend calls by another name than the client, or what is no function; it may be stored and
-    given to the constructor again.
+    given to the constructor again. `hosted` are the kinds of tools that the request leaves to OpenAI.
     """
 
     def __init__(self, tools: Mapping[str, ClientTool] = {}) -> None:
         self.tools = dict(tools)
+        self.hosted: set[ToolKind] = set()
+        self._plain: set[str] = set()
         self._names = {tool: name for name, tool in self.tools.items()}
 
     def add(self, tools: Iterable[ClientTool]) -> None:
         """Names these tools. A plain function keeps its name; any other tool with that name gets a longer one."""
         known = list(tools)
-        taken = {tool.name for tool in known if _is_plain(tool)}
+        taken = self._plain
+        taken |= {tool.name for tool in known if _is_plain(tool)}
         for tool in known:
             if not _is_plain(tool) and tool not in self._names:
                 name = _joined(tool)
@@ -54,10 +57,18 @@ class ToolNames:
                 self._names[tool] = name
 
     def name(self, tool: ClientTool) -> str:
-        """Returns the name of a tool as a function, also of one that the request does not offer."""
+        """Returns the name of a tool as a function, also of one that the request does not offer. OpenAI calls a plain
+        function that its search has found with its name as the namespace."""
         if _is_plain(tool):
             return tool.name
-        return self._names.get(tool) or _joined(tool)
+        known = self._names.get(tool)
+        if known is None and tool.namespace is not None and tool.name in self._plain:
+            return tool.name
+        return known or _joined(tool)
+
+    def knows(self, tool: ClientTool) -> bool:
+        """Returns whether the request offers this tool, which is no plain function."""
+        return tool in self._names
 
     def tool(self, name: str) -> ClientTool:
         """Returns the tool with this name as a function."""

@@ -26,15 +26,22 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.notices import Action, Level, Notice
-from gateway.core.provider_state import with_provider_state
+from gateway.core.provider_state import read_named_state, with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
-from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, OUTPUT_KINDS, output_failed, output_text
+from gateway.dialects.openai_responses.call_items import (
+    CALL_KINDS,
+    FORMS,
+    OUTPUT_KINDS,
+    is_hosted,
+    output_failed,
+    output_text,
+)
 from gateway.dialects.openai_responses.content import read_content
-from gateway.dialects.openai_responses.custom_input import custom_arguments
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
+from gateway.history.call_arguments import custom_arguments
 
 UNNAMED: Final = "unknown"
 _ROLES: Final[Mapping[str, Role]] = {
@@ -52,6 +59,9 @@ _TRIGGER: Final = "compaction_trigger"
 # Their tools have joined those of the request.
 _READ: Final = frozenset({"message", "reasoning", *CALL_KINDS, *OUTPUT_KINDS, *_COMPACTIONS})
 _TOOL_LISTS: Final = frozenset({"additional_tools"})
+# Items of tools that OpenAI or the client runs.
+_CUSTOM: Final = "custom_tool_call"
+_HOSTED: Final = frozenset({"tool_search_call", "tool_search_output", "shell_call", "shell_call_output", _CUSTOM})
 
 
 def own_items(value: Json) -> list[Json]:
@@ -73,7 +83,14 @@ def read_items(
 
     A reference to an item names one of the earlier ones. Raises InvalidRequest for an item that only OpenAI has.
     """
-    reader = _Reader(names, faults, notices, earlier)
+    answered = {
+        call_id
+        for item in items
+        if isinstance(item, dict)
+        and item.get("type") == FORMS["custom"].output
+        and isinstance(call_id := item.get("call_id"), str)
+    }
+    reader = _Reader(names, faults, notices, earlier, answered)
     odd: list[int] = []
     for position, item in enumerate(items):
         if isinstance(item, dict):
@@ -102,8 +119,12 @@ class _Reader:
     `position` is the place of an item among all, which `Faults` takes; the client knows the item by its `_index`.
     """
 
-    def __init__(self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int) -> None:
+    def __init__(
+        self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int, answered: set[str]
+    ) -> None:
         self._names = names
+        # The ids of the calls of custom tools that the client ran.
+        self._answered = answered
         self._faults = faults
         self._notices = notices
         self._earlier = earlier
@@ -114,10 +135,14 @@ class _Reader:
         self._first = 0
         # The items since the last turn.
         self._items: list[Item] = []
+        # The ids of calls that OpenAI ran, whose outputs may not say so.
+        self._hosted: set[str] = set()
 
     def read(self, item: Item, position: int) -> None:
         kind = type_of(item)
-        if kind in CALL_KINDS:
+        if self._is_hosted(kind, item):
+            self._unsent(item, kind, position)
+        elif kind in CALL_KINDS:
             self._say((self._call(CALL_KINDS[kind], item, position),), item, position)
         elif kind in OUTPUT_KINDS:
             self._turn("tool", (self._result(OUTPUT_KINDS[kind], item, position),), item, position)
@@ -135,10 +160,26 @@ class _Reader:
             detail = "the item is part of the history of previous_response_id already"
             self._note("dropped", "ITEM_REPEATED", detail, position, "info")
         else:
-            self._items.append(item)
-            if kind not in _TOOL_LISTS:
-                detail = f"no other API has an item of type {kind[:40]!r}"
-                self._note("dropped", "ITEM_NOT_SENT", detail, position, "warning")
+            self._unsent(item, kind, position)
+
+    def _is_hosted(self, kind: str, item: Item) -> bool:
+        """Returns whether the item is a call that OpenAI ran, or the output of one."""
+        if kind not in _HOSTED:
+            return False
+        call_id = item.get("call_id")
+        if kind == _CUSTOM and call_id in self._answered:
+            return False
+        if is_hosted(item, lambda: self._names):
+            self._hosted |= {call_id} if isinstance(call_id, str) else set()
+            return True
+        return kind in OUTPUT_KINDS and isinstance(call_id, str) and call_id in self._hosted
+
+    def _unsent(self, item: Item, kind: str, position: int) -> None:
+        """Keeps an item for a backend of the same API."""
+        self._items.append(item)
+        if kind not in _TOOL_LISTS:
+            detail = f"no other API has an item of type {kind[:40]!r}"
+            self._note("dropped", "ITEM_NOT_SENT", detail, position, "warning")
 
     def finish(self) -> tuple[Turn, ...]:
         """Returns all turns."""
@@ -270,6 +311,8 @@ def _reasoning(item: Item) -> tuple[Reasoning, ...]:
     encrypted = item.get("encrypted_content")
     if not isinstance(encrypted, str) or not encrypted:
         return (Reasoning(text),) if text else ()
+    if named := read_named_state(encrypted):
+        return (Reasoning(text, extra=named),)
     state: dict[str, Json] = {"encrypted_content": encrypted}
     if isinstance(identity := item.get("id"), str) and identity:
         state["id"] = identity

@@ -13,14 +13,19 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from gateway.core.conversation import Json, JsonObject
-from gateway.core.provider_state import provider_state
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.provider_state import named_state, provider_state
+from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
-from gateway.dialects.openai_responses.custom_input import INPUT, CustomInput
 from gateway.dialects.openai_responses.function_names import ClientTool
-from gateway.history.call_arguments import is_truncated
+from gateway.dialects.openai_responses.own_fields import parts_with_own, with_own
+from gateway.history.call_arguments import INPUT, is_truncated
 
+_PREFIX: Final = "response."
+_ADDED: Final = "output_item.added"
+_DONE: Final = "output_item.done"
+_PART_ADDED: Final = ("content_part.added", "reasoning_summary_part.added")
 _LONGEST_ID: Final = 64
 _DIGEST: Final = 32
 
@@ -48,44 +53,102 @@ class OutputItem(Protocol):
         """Returns the event of a piece without the piece, None where a piece is not shown as it is."""
         ...
 
+    def grow(self, piece: str) -> Iterable[ItemEvent]:
+        """Returns the events of a piece where `delta` returns None."""
+        ...
+
+    def said(self, event: JsonObject) -> Iterable[ItemEvent]:
+        """Returns the events of what a backend of the same API says of the item beside its pieces."""
+        ...
+
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
-        """Returns the events behind the last piece. `state` is that of a piece of reasoning, or the fields that only
-        the end of a call has."""
+        """Returns the events behind the last piece. `state` is that of a piece of reasoning, or the events with which a
+        backend of the same API ended a call, by their types."""
         ...
 
 
 def added(item: Fields, index: int) -> ItemEvent:
-    return ItemEvent("output_item.added", {"output_index": index, "item": item})
+    return ItemEvent(_ADDED, {"output_index": index, "item": item})
 
 
-def done(item: Fields, index: int) -> ItemEvent:
-    return ItemEvent("output_item.done", {"output_index": index, "item": item})
+def event_kind(event: JsonObject) -> str:
+    """Returns the type of an event behind `response.`."""
+    return str(event.get("type", "")).removeprefix(_PREFIX)
 
 
-class OutputMessage:
-    """A message with one text. Only a backend of the same dialect sends annotations, logprobs and further `fields`."""
+class PartForm(NamedTuple):
+    """How one type of part is written: in which field of its item, at which position, by which events, and which of its
+    fields holds the text."""
 
-    def __init__(self, index: int, unique: str, fields: JsonObject) -> None:
+    type: str
+    field: str
+    position: str
+    framed: str
+    grown: str
+    text: str = "text"
+
+
+OUTPUT_TEXT: Final = PartForm("output_text", "content", "content_index", "content_part", "output_text")
+REFUSAL: Final = PartForm("refusal", "content", "content_index", "content_part", "refusal", "refusal")
+REASONING_TEXT: Final = PartForm("reasoning_text", "content", "content_index", "content_part", "reasoning_text")
+SUMMARY: Final = PartForm(
+    "summary_text", "summary", "summary_index", "reasoning_summary_part", "reasoning_summary_text"
+)
+_FORMS: Final = {form.type: form for form in (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY)}
+
+
+def item_state(extra: JsonObject) -> JsonObject:
+    """Returns the fields of a reasoning item with its state: that of OpenAI as it is, any other with the name of its
+    provider."""
+    own = provider_state(extra, PROVIDER)
+    if own or (named := named_state(extra)) is None:
+        return own
+    return {"encrypted_content": named}
+
+
+class OutputText:
+    """A message, or reasoning: parts with text, of which one grows at a time.
+
+    `own` is the event with which a backend of the same API began it: its further events give the parts, and keep the
+    fields that the backend wrote; `source` is the index that it has there.
+    """
+
+    def __init__(self, index: int, item: Fields, default: PartForm, own: JsonObject = EMPTY) -> None:
         self._index = index
+        # As the gateway makes it, and as it was written.
+        self._item = self._begun = item
+        self._default = default
+        self._own = {_ADDED: own} if own else {}
+        self._of_backend = bool(own)
+        self.source = own.get("output_index")
+        self._parts: dict[str, dict[int, Fields]] = {"summary": {}, "content": {}}
+        self._part: PartForm | None = None
+        self._position = 0
+        self._ended = False
         self.pieces: list[str] = []
         self._annotations: list[Json] = []
         self._logprobs: list[Json] = []
-        self._item: Fields = {
-            **fields,
-            "id": _id("msg", unique, index),
-            "type": "message",
-            "status": "in_progress",
-            "role": "assistant",
-            "content": [],
-        }
-        self._place: Fields = {"item_id": self._item["id"], "output_index": index, "content_index": 0}
 
     def opening(self) -> Iterable[ItemEvent]:
-        yield added(self._item, self._index)
-        yield ItemEvent("content_part.added", {**self._place, "part": self._part("")})
+        event = self._event(_ADDED, {"output_index": self._index, "item": self._item})
+        if isinstance(begun := event.fields["item"], dict):
+            self._begun = begun
+        yield event
+        if self._default is OUTPUT_TEXT and not self._of_backend:
+            yield from self.grow("")
 
     def delta(self) -> ItemEvent | None:
-        return ItemEvent("output_text.delta", {**self._place, "logprobs": []})
+        if self._part is None:
+            return None
+        logprobs: Fields = {"logprobs": []} if self._part is OUTPUT_TEXT else {}
+        return ItemEvent(f"{self._part.grown}.delta", {**self._place(), **logprobs})
+
+    def grow(self, piece: str) -> Iterable[ItemEvent]:
+        """Returns the events before a piece that stands in no open part."""
+        self.pieces = [piece] if piece else []
+        yield from self._begin_part(self._default, len(self._parts[self._default.field]))
+        if piece and (event := self.delta()) is not None:
+            yield ItemEvent(event.kind, {**event.fields, "delta": piece})
 
     def add_logprobs(self, logprobs: Json) -> None:
         """Keeps the log probabilities of a piece for the end of the text."""
@@ -93,160 +156,210 @@ class OutputMessage:
             self._logprobs += logprobs
 
     def said(self, event: JsonObject) -> Iterable[ItemEvent]:
-        """Adds what a backend's event says of this message: fields of its end, or an annotation, which has an event of
-        its own."""
-        item = event.get("item")
-        if isinstance(item, dict):
-            self._item = {**self._item, **item}
+        """Returns the events of what a backend of the same API says of this item, beside the pieces of its text. What
+        it says of an item that has ended is not of this one."""
+        if event.get("output_index", self.source) != self.source:
             return
-        fields = {"annotation_index": len(self._annotations), "annotation": event.get("annotation")}
-        self._annotations.append(fields["annotation"])
-        yield ItemEvent("output_text.annotation.added", {**self._place, **fields})
+        kind = event_kind(event)
+        part = self._part
+        if kind == _DONE:
+            self._own[kind] = event
+        elif kind in _PART_ADDED and (form := _form_of(event)) is not None:
+            yield from self._end_part()
+            self._own[kind] = event
+            position = event.get(form.position)
+            yield from self._begin_part(form, position if isinstance(position, int) else len(self._parts[form.field]))
+        elif part is not None and kind == f"{part.grown}.done":
+            self._own[kind] = event
+            yield from self._end_text()
+        elif part is not None and kind == f"{part.framed}.done":
+            self._own[kind] = event
+            yield from self._end_part()
+        elif kind == "output_text.annotation.added":
+            place = {**self._place(), "annotation_index": len(self._annotations)}
+            self._annotations.append(event.get("annotation"))
+            yield ItemEvent(kind, with_own(place, event))
+        else:
+            yield from self._end_part() if kind in _PART_ADDED else ()
+            named: Fields = {"item_id": self._item["id"]} if "item_id" in event else {}
+            yield ItemEvent(kind, with_own({"output_index": self._index, **named}, event))
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
-        part = self._part("".join(self.pieces))
-        yield ItemEvent("output_text.done", {**self._place, "text": part["text"], "logprobs": self._logprobs})
-        yield ItemEvent("content_part.done", {**self._place, "part": part})
-        self._item = {**self._item, "status": status, "content": [part]}
-        yield done(self._item, self._index)
-
-    def _part(self, text: str) -> Fields:
-        return {"type": "output_text", "text": text, "annotations": self._annotations, "logprobs": self._logprobs}
-
-
-class ReasoningPart(NamedTuple):
-    """How one kind of part of a reasoning item is written: in which field of the item, by which events."""
-
-    field: str
-    type: str
-    position: str
-    opened: str
-    text: str
-    closed: str
-
-
-CONTENT: Final = ReasoningPart(
-    "content", "reasoning_text", "content_index", "content_part.added", "reasoning_text", "content_part.done"
-)
-SUMMARY: Final = ReasoningPart(
-    "summary",
-    "summary_text",
-    "summary_index",
-    "reasoning_summary_part.added",
-    "reasoning_summary_text",
-    "reasoning_summary_part.done",
-)
-
-
-class OutputReasoning:
-    """Reasoning: its own text, or the summaries that a backend of the same dialect sent instead.
-
-    `identity` is the id that its maker gave it: encrypted reasoning is read again only under that id.
-    """
-
-    def __init__(self, index: int, unique: str, identity: str | None = None) -> None:
-        self._index = index
-        self.pieces: list[str] = []
-        self._item: Fields = {
-            "id": identity or _id("rs", unique, index),
-            "type": "reasoning",
-            "summary": [],
-            "content": [],
+        yield from self._end_part()
+        ended = self._own.get(_DONE, EMPTY).get("item")
+        own = ended if isinstance(ended, dict) else EMPTY
+        item: Fields = {
+            **(self._item if own else self._begun),
+            **item_state(state),
+            "id": self._item["id"],
         }
-        self._parts: dict[str, list[Json]] = {CONTENT.field: [], SUMMARY.field: []}
-        self._part: ReasoningPart | None = None
+        if "status" in item:
+            item["status"] = status
+        for field, parts in self._parts.items():
+            if not parts and field in own and own[field] is None:
+                item[field] = None
+            elif parts or field in own or field in self._item:
+                item[field] = parts_with_own(parts, own.get(field))
+        yield self._event(_DONE, {"output_index": self._index, "item": item})
 
-    def opening(self) -> Iterable[ItemEvent]:
-        yield added(self._item, self._index)
+    def _begin_part(self, form: PartForm, position: int) -> Iterable[ItemEvent]:
+        self._part, self._position, self._ended = form, position, False
+        yield self._event(f"{form.framed}.added", {**self._place(), "part": self._made_part("")})
 
-    def switch(self, part: ReasoningPart, position: int) -> Iterable[ItemEvent]:
-        """Returns the events before a piece of the part at this position of its field: none within the open part."""
-        if self._part is part and len(self._parts[part.field]) == position:
+    def _end_text(self) -> Iterable[ItemEvent]:
+        part = self._part
+        if part is None or self._ended:
             return
-        yield from self._end_part()
-        self._part = part
-        yield ItemEvent(part.opened, {**self._place(part), "part": {"type": part.type, "text": ""}})
-
-    def delta(self) -> ItemEvent | None:
-        return None if self._part is None else ItemEvent(f"{self._part.text}.delta", self._place(self._part))
-
-    def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
-        yield from self._end_part()
-        own = {name: value for name, value in provider_state(state, PROVIDER).items() if name not in self._item}
-        self._item = {**self._item, **self._parts, **own}
-        yield done(self._item, self._index)
+        self._ended = True
+        logprobs: Fields = {"logprobs": self._logprobs} if part is OUTPUT_TEXT else {}
+        yield self._event(f"{part.grown}.done", {**self._place(), part.text: "".join(self.pieces), **logprobs})
 
     def _end_part(self) -> Iterable[ItemEvent]:
         part = self._part
         if part is None:
             return
-        text: Fields = {"type": part.type, "text": "".join(self.pieces)}
-        place = self._place(part)
-        yield ItemEvent(f"{part.text}.done", {**place, "text": text["text"]})
-        yield ItemEvent(part.closed, {**place, "part": text})
-        self._parts[part.field].append(text)
-        self.pieces, self._part = [], None
+        yield from self._end_text()
+        made = self._made_part("".join(self.pieces))
+        self._parts[part.field][self._position] = made
+        yield self._event(f"{part.framed}.done", {**self._place(), "part": made})
+        self.pieces, self._annotations, self._logprobs, self._part = [], [], [], None
 
-    def _place(self, part: ReasoningPart) -> Fields:
-        position = len(self._parts[part.field])
-        return {"item_id": self._item["id"], "output_index": self._index, part.position: position}
+    def _made_part(self, text: str) -> Fields:
+        assert self._part is not None  # only an open part is written
+        more: Fields = {}
+        if self._part is OUTPUT_TEXT:
+            more = {"annotations": self._annotations}
+            if self._logprobs or not self._of_backend:
+                more["logprobs"] = self._logprobs
+        return {"type": self._part.type, self._part.text: text, **more}
+
+    def _place(self) -> Fields:
+        position: Fields = {} if self._part is None else {self._part.position: self._position}
+        return {"item_id": self._item["id"], "output_index": self._index, **position}
+
+    def _event(self, kind: str, made: Fields) -> ItemEvent:
+        own = self._own.pop(kind, None)
+        return ItemEvent(kind, made if own is None else with_own(made, own))
+
+
+def message(index: int, identity: str, own: JsonObject = EMPTY) -> OutputText:
+    """Returns a message that begins."""
+    item: Fields = {"id": identity, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+    return OutputText(index, item, OUTPUT_TEXT, own)
+
+
+def reasoning(index: int, identity: str, own: JsonObject = EMPTY) -> OutputText:
+    """Returns a piece of reasoning that begins."""
+    item: Fields = {"id": identity, "type": "reasoning", "summary": []}
+    if not own:
+        item["content"] = []
+    return OutputText(index, item, REASONING_TEXT, own)
+
+
+def _form_of(event: JsonObject) -> PartForm | None:
+    part = event.get("part")
+    kind = part.get("type") if isinstance(part, dict) else None
+    return _FORMS.get(kind) if isinstance(kind, str) else None
 
 
 class OutputCall:
-    """A call of a tool that the client runs. Only a backend of the same dialect sends further `fields`."""
+    """A call of a tool that the client runs. `own` is the event with which a backend of the same API began it."""
 
-    def __init__(self, index: int, unique: str, tool: ClientTool, call_id: str, fields: JsonObject) -> None:
+    def __init__(self, index: int, identity: str, tool: ClientTool, call_id: str, own: JsonObject = EMPTY) -> None:
         self.pieces: list[str] = []
         self._index = index
-        self._fields = fields
         self._input = CustomInput()
         self._tool = tool
         self._form = FORMS[tool.kind]
-        self._id = _id(self._form.prefix, unique, index)
-        self._call_id = _call_id(call_id) or self._id
-        self._place: Fields = {"item_id": self._id, "output_index": index}
+        self._id = identity
+        self._call_id = _call_id(call_id) or identity
+        self._place: Fields = {"item_id": identity, "output_index": index}
+        self._own = {_ADDED: own} if own else {}
+        self._of_backend = bool(own)
+        begun = own.get("item")
+        self._keeps_id = isinstance(begun, dict) and begun.get("call_id") == self._call_id
 
     def opening(self) -> Iterable[ItemEvent]:
         if not self._form.is_object:
-            yield added({**self._fields, **self._made("", "in_progress"), self._form.field: ""}, self._index)
+            yield self._event(_ADDED, self._item({**self._made("", "in_progress"), self._form.field: ""}))
+        elif self._of_backend:
+            made = self._made("", "in_progress")
+            del made[self._form.field]
+            yield self._event(_ADDED, self._item(made))
 
     def delta(self) -> ItemEvent | None:
         return ItemEvent("function_call_arguments.delta", self._place) if self._tool.kind == "function" else None
 
     def grow(self, piece: str) -> Iterable[ItemEvent]:
         """Returns the events of a piece that is not shown as it is."""
+        self.pieces.append(piece)
         if self._tool.kind == "custom":
             yield from self._input_delta(self._input.add(piece))
 
+    def said(self, event: JsonObject) -> Iterable[ItemEvent]:
+        """Returns the event of what a backend of the same API says of this call, beside its arguments."""
+        made: Fields = {"output_index": self._index}
+        if "item_id" in event:
+            made["item_id"] = self._id
+        yield ItemEvent(event_kind(event), with_own(made, event))
+
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
+        ends = {kind.removeprefix(_PREFIX): event for kind, event in state.items() if isinstance(event, dict)}
+        if self._of_backend:
+            self._own |= ends
         arguments = "".join(self.pieces)
-        incomplete = state.get("status") == "incomplete"
+        incomplete = is_incomplete(ends.get(_DONE, EMPTY))
         if self._tool.kind == "function" and not arguments and not incomplete:
             # Clients parse the arguments: a call without any has the empty object, never empty text.
             arguments = "{}"
             yield ItemEvent("function_call_arguments.delta", {**self._place, "delta": arguments})
         incomplete = incomplete or is_truncated(arguments)
-        item = {**self._fields, **state, **self._made(arguments, "incomplete" if incomplete else "completed")}
+        made = self._made(arguments, "incomplete" if incomplete else "completed")
         match self._tool.kind:
             case "function":
                 fields = {**self._place, "name": self._tool.name, "arguments": arguments}
-                yield ItemEvent("function_call_arguments.done", fields)
+                yield self._event("function_call_arguments.done", fields)
             case "custom":
                 yield from self._input_delta(self._input.close())
-                yield ItemEvent("custom_tool_call_input.done", {**self._place, INPUT: item[INPUT]})
+                yield self._event("custom_tool_call_input.done", {**self._place, INPUT: made[INPUT]})
+            case _ if not self._of_backend:
+                yield ItemEvent(_ADDED, self._item({**made, "status": "in_progress"}))
             case _:
-                yield added({**item, "status": "in_progress"}, self._index)
-        yield done(item, self._index)
+                pass
+        yield self._event(_DONE, self._item(made))
+
+    def _item(self, made: Fields) -> Fields:
+        return {"output_index": self._index, "item": made}
 
     def _input_delta(self, text: str) -> Iterable[ItemEvent]:
         if text:
             yield ItemEvent("custom_tool_call_input.delta", {**self._place, "delta": text})
 
     def _made(self, arguments: str, status: ItemStatus) -> Fields:
-        return {"id": self._id, **call_item(self._tool, self._call_id, arguments), "status": status}
+        made = {"id": self._id, **call_item(self._tool, self._call_id, arguments)}
+        # The published type of a custom call has no status.
+        return made if self._of_backend and status != "incomplete" else {**made, "status": status}
+
+    def _event(self, kind: str, made: Fields) -> ItemEvent:
+        own = self._own.pop(kind, None)
+        if own is None:
+            return ItemEvent(kind, made)
+        merged = with_own(made, own)
+        said, item = own.get("item"), merged.get("item")
+        if kind == _DONE and self._keeps_id and isinstance(said, dict) and isinstance(item, dict):
+            # OpenAI ends some calls under another id than it began them; clients send the last one back.
+            item["call_id"] = said.get("call_id", self._call_id)
+        return ItemEvent(kind, merged)
 
 
-def _id(prefix: str, unique: str, index: int) -> str:
+def is_incomplete(event: JsonObject) -> bool:
+    """Returns whether a backend's event says that its item is incomplete."""
+    item = event.get("item")
+    return isinstance(item, dict) and item.get("status") == "incomplete"
+
+
+def item_id(prefix: str, unique: str, index: int) -> str:
+    """Returns an id that the gateway gives an item."""
     return f"{prefix}_{unique}{index:02d}"
 
 

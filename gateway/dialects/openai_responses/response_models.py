@@ -14,9 +14,10 @@ from gateway.dialects.usage import UsageNote
 
 
 class InputTokenDetails(Struct, frozen=True):
-    """What part of the input tokens was cached."""
+    """What part of the input tokens was read from a cache or written to one."""
 
     cached_tokens: int
+    cache_write_tokens: int
 
 
 class OutputTokenDetails(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import Reason, UsageReport
 from gateway.core.notices import Notice
@@ -59,15 +59,16 @@ _ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
 class GrowingResponse:
     """The response object as far as it is known: `begun` when the answer begins, `complete` or `failed` when it ends.
 
-    `asked` are the fields of the request. `output` holds the items that are done, by their index, `fields` what a
-    backend of the same dialect says of its response, `notices` those for a client that asks for them.
+    `asked` are the fields of the request. `output` holds the items that are done, by their index, `notices` those for a
+    client that asks for them.
     """
 
     def __init__(self, head: AnswerHead, asked: JsonObject) -> None:
         self._base = _base(head, asked)
         self._clock = head.clock
         self.output: dict[int, Json] = {}
-        self.fields: dict[str, Json] = {}
+        self._fields: dict[str, Json] = {}
+        self._own_usage: JsonObject = EMPTY
         self.notices: list[Notice] = []
         self._diagnostics = head.diagnostics
         self._reason: Reason = "stop"
@@ -77,7 +78,15 @@ class GrowingResponse:
     @property
     def begun(self) -> dict[str, Json]:
         """Returns the object of an answer that has no end yet."""
-        return {**self._base, **self.fields}
+        return {**self._base, **self._fields}
+
+    def add_fields(self, fields: JsonObject) -> None:
+        """Adds what a backend of the same dialect says of its response. Its null stands for no value of the request."""
+        for name, value in fields.items():
+            if name == "usage":
+                self._own_usage = value if isinstance(value, dict) else EMPTY
+            elif value is not None or name not in self._base:
+                self._fields[name] = value
 
     @property
     def status(self) -> ItemStatus:
@@ -105,9 +114,9 @@ class GrowingResponse:
         if why is None:
             said["completed_at"] = self._completed_at
         else:
-            said["incomplete_details"] = {"reason": why}
+            said["incomplete_details"] = self._fields.get("incomplete_details") or {"reason": why}
         if self._usage is not None:
-            said["usage"] = usage_object(self._usage)
+            said["usage"] = usage_object(self._usage, self._own_usage)
         if noted := dragoman_field(self._usage, self.notices if self._diagnostics else None):
             said["dragoman"] = noted
         return {**self.begun, **said}

@@ -3,23 +3,27 @@
 Items follow one another (`gateway.dialects.sequential_blocks`): clients keep track of one at a time. A delta is a
 constant head, its sequence number and its text; only these two are encoded for each delta.
 
-A backend of the same dialect may send what no other event expresses, as PassthroughFields:
+A backend of the same dialect sends what no other event expresses as PassthroughFields:
 
-- of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
-  an item that has no other event, the start or the end of a message with fields of its own, or an annotation of the
-  present text. Its `sequence_number` and `output_index` are replaced. An item that only ever was done (in an answer
-  that was not streamed) is `response.output_item.done` alone;
-- of the scope `delta`, before a delta: its own fields, such as `logprobs`. Before the first delta of a part of
-  reasoning, `summary_index` says that it is a summary, and `item_id` under which id its maker reads the item again;
+- of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`), except the
+  deltas of texts and all of calls. Of a message and of reasoning, they say where its parts begin and end; the events
+  that the core knows put the texts into them. `sequence_number` and `output_index` are replaced. Of an item without
+  events of its own that only ever was done (in an answer that was not streamed), there is `response.output_item.done`
+  alone;
+- of the scope `delta`, before a delta: its own fields, such as `logprobs`;
 - of the scope `response`, fields of the response object.
+
+The start of a call has the event that began it in `extra`, below the name of the dialect, and its end those that ended
+it, by their types.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, assert_never
+from typing import ClassVar, Final, assert_never
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
     Event,
@@ -30,27 +34,31 @@ from gateway.core.events import (
     ResponseStart,
     TextDelta,
     ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, PING, one_line_each
-from gateway.dialects.openai_responses import PROVIDER
+from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.backend_items import BackendItems
+from gateway.dialects.openai_responses.call_items import FORMS, called_tool
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
 from gateway.dialects.openai_responses.errors import error_event
-from gateway.dialects.openai_responses.function_names import ToolNames, stored_names
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames, stored_names
 from gateway.dialects.openai_responses.output_items import (
-    CONTENT,
-    SUMMARY,
     ItemEvent,
     ItemStatus,
     OutputCall,
     OutputItem,
-    OutputMessage,
-    OutputReasoning,
+    OutputText,
+    item_id,
+    item_state,
+    message,
+    reasoning,
 )
+from gateway.dialects.openai_responses.own_fields import with_own
 from gateway.dialects.openai_responses.response_object import GrowingResponse
 from gateway.dialects.openai_responses.stored_answer import StoredInput, record
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
@@ -59,13 +67,25 @@ from gateway.dialects.sequential_blocks import (
     BlockEnd,
     BlockEvent,
     BlockFields,
+    BlockKind,
     BlockStart,
     BlockStep,
     OwnBlock,
+    OwnEnd,
+    OwnPiece,
     SequentialBlocks,
-    TextFields,
 )
 from gateway.dialects.stateful import AnswerRecord
+
+# The items whose parts the gateway writes, and the events around all items.
+_TEXTS: Final[Mapping[str, BlockKind]] = {"message": "text", "reasoning": "reasoning"}
+# A type that is one line.
+_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
+_REASONING: Final = "rs"
+# A prefix and an id: of OpenAI's form, and of any. Longer ids are refused.
+_PUBLISHED_ID: Final = re.compile(r"(\w+) \1_[\w-]{1,60}", re.ASCII)
+_OWN_ID: Final = re.compile(r"\w+ .+", re.DOTALL)
+_FRAMES: Final = frozenset({"response.created", "response.in_progress", "response.completed", "response.incomplete"})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -96,6 +116,10 @@ class ResponsesStreamEncoder:
         self._delta: bytes | None = None
         self._items = 0
         self._backend_items = BackendItems()
+        # What a backend of the same dialect says of the answer as a whole, and its open items by its own indexes.
+        self._frames: dict[str, JsonObject] = {}
+        self._own: dict[int, BlockKind] = {}
+        self._ids: set[str] = set()
         # Fields of the next delta, from a backend of the same dialect.
         self._pending: dict[str, Json] = {}
 
@@ -179,21 +203,50 @@ class ResponsesStreamEncoder:
         elif type(event) is PassthroughFields:
             self._pass(event, out)
         elif type(event) is not ResponseStart:
+            if type(event) is ToolCallEnd:
+                self._own.pop(event.index, None)
             self._feed_blocks(event, out)
 
     def _pass(self, event: PassthroughFields, out: list[bytes]) -> None:
         match event.scope:
             case "response":
-                self._response.fields.update(event.fields)
+                self._response.add_fields(event.fields)
             case "delta":
                 self._pending.update(event.fields)
             case "event":
-                self._feed_blocks(_block_event(event), out)
+                self._pass_event(event, out)
             case "choice":
                 # An object of another dialect.
                 pass
             case _:
                 assert_never(event.scope)
+
+    def _pass_event(self, passed: PassthroughFields, out: list[bytes]) -> None:
+        """Takes or writes an event of the backend's stream: of the answer, of an open item, or of any other one."""
+        event = passed.fields
+        kind, index = str(event.get("type")), event.get("output_index")
+        if kind in _FRAMES:
+            self._frames[kind] = event
+            return
+        item = event.get("item")
+        text = _TEXTS.get(str(item.get("type"))) if isinstance(item, dict) else None
+        if kind == "response.output_item.added" and text is not None and type(index) is int:
+            self._own[index] = text
+            self._feed_blocks(OwnBlock(text, event), out)
+        elif type(index) is int and index in self._own:
+            is_call = self._own[index] == "call"
+            self._feed_blocks(OwnPiece(event, index if is_call else None), out)
+            if kind == "response.output_item.done" and self._own.pop(index) == "text" and self._is_next(index):
+                self._feed_blocks(OwnEnd(), out)
+        elif isinstance(item, dict) and not self._backend_items.has(event):
+            self._feed_blocks(passed, out)
+        else:
+            self._open(out)
+            self._write_items(self._backend_items.events(event, self._items), out)
+
+    def _is_next(self, index: int) -> bool:
+        """Returns whether the item of the backend's with this index is open or held back, not closed."""
+        return self._blocks.call is not None or (isinstance(self._item, OutputText) and self._item.source == index)
 
     def _feed_blocks(self, event: BlockEvent, out: list[bytes]) -> None:
         for step in self._blocks.feed(event):
@@ -213,11 +266,12 @@ class ResponsesStreamEncoder:
             case BlockDelta():
                 self._write_delta(step.text, out)
             case BlockFields():
-                assert isinstance(self._item, OutputMessage)  # only an open text has fields
-                self._write_items(self._item.said(step.fields), out)
+                if self._item is not None:
+                    self._write_items(self._item.said(step.fields), out)
+                    self._set_delta(self._item)
             case BlockEnd():
                 if self._item is not None:
-                    self._write_items(self._item.closing(status, step.state), out)
+                    self._write_items(self._item.closing(status, _said_at_end(step.state)), out)
                     self._item = self._delta = None
             case _:
                 assert_never(step)
@@ -235,46 +289,75 @@ class ResponsesStreamEncoder:
     def _new_item(self, block: BlockStart) -> OutputItem | None:
         """Returns the item of a block; None for reasoning of which the client may read nothing, not even its state."""
         if block.call is not None:
-            tool = self._names.tool(block.call.name)
-            return OutputCall(self._items, self._unique, tool, block.call.id, block.call.extra)
+            return self._new_call(block.call)
+        own = block.fields if "item" in block.fields else EMPTY
         if block.kind == "text":
-            return OutputMessage(self._items, self._unique, block.fields)
-        state = provider_state(block.fields, PROVIDER)
-        if block.fields and not state:
+            return message(self._items, self._identity("msg", own), own)
+        state = item_state(block.fields)
+        if block.fields and not own and not state:
             return None
-        identity = self._pending.pop("item_id", state.get("id"))
-        return OutputReasoning(self._items, self._unique, identity if isinstance(identity, str) else None)
+        return reasoning(self._items, self._identity(_REASONING, own or {"item": {**state}}), own)
+
+    def _new_call(self, call: ToolCallStart) -> OutputCall:
+        tool = self._names.tool(call.name)
+        said = call.extra.get(DIALECT)
+        own = said if isinstance(said, dict) else EMPTY
+        if own:
+            self._own[call.index] = "call"
+            self._backend_items.place(own, self._items)
+            tool, own = self._own_tool(tool, call.name, own)
+        return OutputCall(self._items, self._identity(FORMS[tool.kind].prefix, own), tool, call.id, own)
+
+    def _own_tool(self, tool: ClientTool, name: str, own: JsonObject) -> tuple[ClientTool, JsonObject]:
+        """Returns the tool that a backend of the same dialect called, also one that the request does not offer, and the
+        event that began its call. A call that was unwrapped is one of `tool`, and its item was that of another."""
+        item = own.get("item")
+        called = called_tool(item) if isinstance(item, dict) else None
+        if called is not None and name in (called.name, self._names.name(called)):
+            return called, own
+        if not isinstance(item, dict) or tool.kind != "function":
+            return tool, EMPTY
+        return tool, {**own, "item": {field: value for field, value in item.items() if field != "namespace"}}
+
+    def _identity(self, prefix: str, own: JsonObject) -> str:
+        """Returns the id of a new item: the one that its backend gave it, unless OpenAI would refuse it, or another
+        item of the answer has it. Encrypted reasoning is read again only under the id that its maker gave it."""
+        self._backend_items.place(own, self._items)
+        item = own.get("item")
+        identity = item.get("id") if isinstance(item, dict) else None
+        known = _OWN_ID if prefix == _REASONING else _PUBLISHED_ID
+        if not isinstance(identity, str) or known.fullmatch(f"{prefix} {identity}") is None or identity in self._ids:
+            identity = item_id(prefix, self._unique, self._items)
+        self._ids.add(identity)
+        return identity
 
     def _write_delta(self, text: str, out: list[bytes]) -> None:
         """Writes a piece that may open a part of its item, or that has fields of its own."""
         item = self._item
         pending, self._pending = self._pending, {}
-        if isinstance(item, OutputReasoning):
-            self._switch_part(item, pending.pop("summary_index", None), out)
-        elif isinstance(item, OutputMessage):
+        if isinstance(item, OutputText):
+            if item.delta() is None:
+                self._write_items(item.grow(""), out)
+                self._set_delta(item)
             item.add_logprobs(pending.get("logprobs"))
         event = None if item is None else item.delta()
-        if item is None or event is None or not pending:
+        if item is None or not pending:
             self._grow(text, out)
-            return
-        item.pieces.append(text)
-        self._write_item(ItemEvent(event.kind, {**event.fields, **pending, "delta": text}), out)
-
-    def _switch_part(self, item: OutputReasoning, summary: Json, out: list[bytes]) -> None:
-        if isinstance(summary, int):
-            self._write_items(item.switch(SUMMARY, summary), out)
-        elif item.delta() is None:
-            self._write_items(item.switch(CONTENT, 0), out)
-        self._set_delta(item)
+        elif event is None:
+            self._write_items([ItemEvent(grown.kind, {**grown.fields, **pending}) for grown in item.grow(text)], out)
+        else:
+            item.pieces.append(text)
+            self._write_item(ItemEvent(event.kind, {**event.fields, **pending, "delta": text}), out)
 
     def _grow(self, text: str, out: list[bytes]) -> None:
         """Adds a piece to the open item."""
-        self._pieces.append(text)
         if self._delta is not None:
+            self._pieces.append(text)
             out.append(self._delta % (self._sequence, _encode(text)))
             self._sequence += 1
-        elif isinstance(self._item, OutputCall):
+        elif self._item is not None:
             self._write_items(self._item.grow(text), out)
+            self._set_delta(self._item)
 
     def _set_delta(self, item: OutputItem) -> None:
         """Encodes the constant part of the deltas of the open item."""
@@ -299,10 +382,14 @@ class ResponsesStreamEncoder:
             self._items += 1
         elif kind == "output_item.done" and isinstance(index := fields["output_index"], int):
             self._response.output[index] = fields["item"]
-        self._write(out, f"response.{kind}", fields)
+        said = fields.get("type")
+        name = f"response.{kind}" if said is None else str(said)
+        self._write(out, name if _NAME.fullmatch(name) else "message", fields)
 
     def _write(self, out: list[bytes], kind: str, fields: Mapping[str, Json]) -> None:
         data = {"type": kind, "sequence_number": self._sequence, **fields}
+        if kind in self._frames:
+            data = {**with_own(fields, self._frames[kind]), **data}
         out.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode(data)))
         self._sequence += 1
 
@@ -310,17 +397,10 @@ class ResponsesStreamEncoder:
         self._state = STREAM_TRANSITIONS[self._state][move]
 
 
-def _block_event(event: PassthroughFields) -> BlockEvent:
-    """Returns an event of the backend's stream as what it is for the order of the items."""
-    match event.fields:
-        case {"type": "response.output_text.annotation.added"}:
-            return TextFields(event.fields)
-        case {"type": "response.output_item.added", "item": dict(item)} if item.get("type") == "message":
-            return OwnBlock("text", item)
-        case {"type": "response.output_item.done", "item": dict(item)} if item.get("type") == "message":
-            return TextFields(event.fields)
-        case _:
-            return event
+def _said_at_end(state: JsonObject) -> JsonObject:
+    """Returns what the end of a block says: the events of a backend of the same dialect, or the state of reasoning."""
+    said = state.get(DIALECT)
+    return said if isinstance(said, dict) else state
 
 
 def _template(event: ItemEvent) -> bytes:

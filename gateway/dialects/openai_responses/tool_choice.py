@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from gateway.core.conversation import Json, JsonObject, NamedTool, ToolChoice
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import kind_of
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_responses.call_items import FORMS
@@ -18,19 +18,24 @@ _KINDS: Final[Mapping[str, ToolKind]] = {kind: kind for kind in FORMS}
 
 
 class Choice(NamedTuple):
-    """The choice among the functions, and the tools that it allows; None: all of them."""
+    """The choice among the functions, and the tools that it allows; None: all of them. `own`: only a backend of the
+    same API knows what it says."""
 
     choice: ToolChoice
     allowed: frozenset[ClientTool] | None = None
+    own: bool = False
+
+
+_OWN: Final = Choice("auto", own=True)
 
 
 def read_tool_choice(value: str | JsonObject | None, tools: Tools) -> Choice:
-    """Returns the choice. Raises InvalidRequest for an unknown word, and Unsupported for a choice that forces a tool
-    which OpenAI itself runs."""
+    """Returns the choice: one of `_OWN` for a new word, and where it forces a tool which OpenAI itself runs. Raises
+    InvalidRequest for a value of another shape."""
     if value is None:
         return Choice("auto")
     if isinstance(value, str):
-        return Choice(_word(value, _PLACE))
+        return _word(value)
     kind = value.get("type")
     if not isinstance(kind, str):
         param = f"{_PLACE}.type"
@@ -38,17 +43,12 @@ def read_tool_choice(value: str | JsonObject | None, tools: Tools) -> Choice:
     if kind == "allowed_tools":
         return _allowed(value, tools)
     tool = _named(value, tools)
-    if tool is None:
-        raise _hosted(kind)
-    return Choice(NamedTool(tools.names.name(tool)))
+    return _OWN if tool is None else Choice(NamedTool(tools.names.name(tool)))
 
 
-def _word(value: str, place: str) -> ToolChoice:
+def _word(value: str) -> Choice:
     known = TOOL_CHOICES.get(value)
-    if known is None:
-        words = ", ".join(TOOL_CHOICES)
-        raise InvalidRequest(f"{place} must be one of {words} or name a tool; it is {value[:40]!r}.", param=place)
-    return known
+    return _OWN if known is None else Choice(known)
 
 
 def _allowed(value: JsonObject, tools: Tools) -> Choice:
@@ -57,11 +57,11 @@ def _allowed(value: JsonObject, tools: Tools) -> Choice:
         raise _wrong(f"{_PLACE}.tools", "an array", listed)
     if not isinstance(mode, str):
         raise _wrong(f"{_PLACE}.mode", "text", mode)
-    choice = _word(mode, f"{_PLACE}.mode")
+    word = _word(mode)
     allowed = frozenset(_listed(listed, tools))
-    if choice == "required" and listed and not allowed:
-        raise _hosted("allowed_tools")
-    return Choice(choice, allowed)
+    if word.own or (word.choice == "required" and listed and not allowed):
+        return _OWN
+    return Choice(word.choice, allowed)
 
 
 def _listed(listed: Iterable[Json], tools: Tools) -> Iterable[ClientTool]:
@@ -92,11 +92,6 @@ def _named(entry: JsonObject, tools: Tools) -> ClientTool | None:
         param = f"{_PLACE}.name"
         raise missing_field(param) if name is None else _wrong(param, "text", name)
     return ClientTool(kind, name, namespace if isinstance(namespace, str) else None)
-
-
-def _hosted(kind: str) -> Unsupported:
-    message = f"{_PLACE} is not supported: it forces a tool of type {kind[:40]!r}, which only OpenAI itself runs."
-    return Unsupported(message, param=_PLACE)
 
 
 def _wrong(param: str, wanted: str, found: Json) -> InvalidRequest:

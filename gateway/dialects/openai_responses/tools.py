@@ -11,12 +11,12 @@ import msgspec
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest
-from gateway.core.notices import Notice
+from gateway.core.notices import Level, Notice
+from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
-from gateway.dialects.openai_responses.custom_input import INPUT
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.tool_names import check_tools
 
@@ -126,6 +126,9 @@ def _read_tool(tools: Tools, entry: Json, place: str) -> None:
 
 
 def _offer(tools: Tools, tool: ClientTool, spec: ToolSpec, place: str) -> None:
+    known = tools.offered.get(tool)
+    if known is not None and (known.spec != spec or place.startswith("tools[")):
+        tools.notices.append(_repeated(tool, known.place, place, same=known.spec == spec))
     tools.offered[tool] = OfferedTool(tool, spec, place)
 
 
@@ -137,25 +140,14 @@ def _function(tools: Tools, entry: _Free, place: str, namespace: str | None = No
 
 def _custom(tools: Tools, entry: _Free, place: str, namespace: str | None = None) -> None:
     read = read_fields(entry, CustomTool, place)
-    described = [text for text in (read.description, _grammar(read.format)) if text]
-    spec = ToolSpec("", "\n\n".join(described), _INPUT_SCHEMA, extra=_rest(entry, CustomTool))
+    spec = custom_spec("", read.description, _grammar(read.format), _rest(entry, CustomTool))
     _offer(tools, ClientTool("custom", read.name, namespace), spec, place)
     if namespace is None:
         tools.notices.append(_as_function(place, "custom", "a function"))
 
 
-def _grammar(form: CustomFormat | None) -> str | None:
-    if form is None or form.definition is None:
-        return None
-    return f"The input must follow this grammar ({form.syntax or form.type}):\n{form.definition}"
-
-
-_INPUT_SCHEMA: Final[JsonObject] = {
-    "type": "object",
-    "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as plain text."}},
-    "required": [INPUT],
-    "additionalProperties": False,
-}
+def _grammar(form: CustomFormat | None) -> Grammar | None:
+    return None if form is None or form.definition is None else Grammar(form.syntax or form.type, form.definition)
 
 
 def _namespace(tools: Tools, entry: _Free, place: str) -> None:
@@ -184,6 +176,7 @@ def _built_in(kind: ToolKind) -> Callable[[Tools, _Free, str], None]:
         if isinstance(environment, dict) and environment.get("type") != "local":
             # A shell in a container runs at OpenAI.
             tools.others.append(OtherTool(kind))
+            tools.names.hosted.add(kind)
             return
         _offer(tools, ClientTool(kind, kind), BUILT_IN[kind], place)
         tools.notices.append(_as_function(place, kind, "a function"))
@@ -204,6 +197,13 @@ def _rest(entry: Mapping[str, Json], kind: type[msgspec.Struct]) -> JsonObject:
     """Returns the fields of a tool that its function has no place for."""
     read = {"type", *kind.__struct_fields__}
     return {name: value for name, value in entry.items() if name not in read and value is not None} or EMPTY
+
+
+def _repeated(tool: ClientTool, earlier: str, place: str, *, same: bool) -> Notice:
+    level: Level = "info" if same else "warning"
+    differs = "" if same else ", which is another one,"
+    detail = f"{tool.name[:64]!r} stands at {earlier[:80]} and at {place[:80]}: only the last one{differs} is sent"
+    return Notice("decode", "dropped", "TOOL_REPEATED", detail, level=level)
 
 
 def _as_function(place: str, kind: str, what: str) -> Notice:

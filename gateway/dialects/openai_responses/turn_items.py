@@ -41,11 +41,13 @@ def encode_turn(turn: Turn) -> list[JsonObject]:
 class ItemEncoder:
     """Encodes the turns of one conversation, in their order: an output has the form of the call that it answers.
 
-    `names` gives the calls the client's kinds and names; without it every call is one of a function.
+    `names` gives the calls the client's kinds and names; without it every call is one of a function. `own`: the client
+    spoke this dialect, so that what the gateway does not know of a message, a part or a call is a field of this API.
     """
 
-    def __init__(self, names: ToolNames) -> None:
+    def __init__(self, names: ToolNames, *, own: bool = False) -> None:
         self._names = names
+        self._own = own
         self._kinds: dict[str, ToolKind] = {}
 
     def encode(self, turn: Turn) -> list[JsonObject]:
@@ -63,70 +65,75 @@ class ItemEncoder:
                 case Text() | Image() | File():
                     parts.append(block)
                 case Reasoning() | ToolCall() | ToolResult():
-                    yield from _message(turn, parts)
+                    yield from self._message(turn, parts)
                     parts = []
                     yield self._item(block)
                 case _:
                     assert_never(block)
-        yield from _message(turn, parts)
+        yield from self._message(turn, parts)
 
     def _item(self, block: Reasoning | ToolCall | ToolResult) -> JsonObject:
         match block:
             case Reasoning():
                 return _reasoning(block)
             case ToolCall():
-                return call_item(self._names.tool(block.name), block.id, block.arguments)
+                made = call_item(self._names.tool(block.name), block.id, block.arguments)
+                return {**block.extra, **made} if self._own else made
             case ToolResult():
                 kind = self._kinds.get(block.call_id, "function")
                 plain = kind not in ("function", "custom")
-                output = block.text if plain else _content(block.content, "input_text")
+                output = block.text if plain else self._content(block.content, "input_text")
                 return output_item(kind, block.call_id, output, failed=block.is_error)
             case _:
                 assert_never(block)
 
-
-def _message(turn: Turn, parts: list[Part]) -> Iterator[JsonObject]:
-    if not parts:
-        return
-    if turn.role == "assistant":
-        content: Json = list(_parts(parts, "output_text"))
-        yield {"type": "message", "role": "assistant", "content": content, **_phase(turn)}
-    else:
+    def _message(self, turn: Turn, parts: list[Part]) -> Iterator[JsonObject]:
+        if not parts:
+            return
         role = "user" if turn.role == "tool" else turn.role
-        yield {"type": "message", "role": role, "content": _content(parts, "input_text")}
+        content: Json
+        if turn.role == "assistant":
+            content = list(self._parts(parts, "output_text"))
+        else:
+            content = self._content(parts, "input_text")
+        fields = turn.extra if self._own else _phase(turn)
+        yield {"type": "message", "role": role, "content": content, **fields}
+
+    def _content(self, parts: Iterable[Part], text_type: str) -> Json:
+        """Returns a string for a single text, else an array of parts."""
+        match tuple(parts):
+            case ():
+                return ""
+            case (Text(text=text, extra=extra),) if not (self._own and extra):
+                return text
+            case several:
+                return list(self._parts(several, text_type))
+
+    def _parts(self, parts: Iterable[Part], text_type: str) -> Iterator[Json]:
+        for part in parts:
+            more = part.extra if self._own and not isinstance(part, File) else EMPTY
+            yield {**more, **_part(part, text_type)}
 
 
 def _phase(turn: Turn) -> JsonObject:
     """Returns the field by which the maker of an assistant's message distinguishes a comment from the answer."""
-    return {PHASE: turn.extra[PHASE]} if PHASE in turn.extra else EMPTY
+    return {PHASE: turn.extra[PHASE]} if PHASE in turn.extra and turn.role == "assistant" else EMPTY
 
 
-def _content(parts: Iterable[Part], text_type: str) -> Json:
-    """Returns a string for a single text, else an array of parts."""
-    match tuple(parts):
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case several:
-            return list(_parts(several, text_type))
-
-
-def _parts(parts: Iterable[Part], text_type: str) -> Iterator[Json]:
-    for part in parts:
-        match part:
-            case Text() if part.extra.get("type") == "refusal" and text_type == "output_text":
-                yield {"type": "refusal", "refusal": part.text}
-            case Text() if text_type == "output_text":
-                yield {"type": "output_text", "text": part.text, "annotations": []}
-            case Text():
-                yield {"type": text_type, "text": part.text}
-            case Image():
-                yield {"type": "input_image", "image_url": part.url, "detail": part.extra.get("detail") or "auto"}
-            case File():
-                yield dict(part.part) or _file(part)
-            case _:
-                assert_never(part)
+def _part(part: Part, text_type: str) -> Item:
+    match part:
+        case Text() if part.extra.get("type") == "refusal" and text_type == "output_text":
+            return {"type": "refusal", "refusal": part.text}
+        case Text() if text_type == "output_text":
+            return {"type": "output_text", "text": part.text, "annotations": []}
+        case Text():
+            return {"type": text_type, "text": part.text}
+        case Image():
+            return {"type": "input_image", "image_url": part.url, "detail": part.extra.get("detail") or "auto"}
+        case File():
+            return dict(part.part) or _file(part)
+        case _:
+            assert_never(part)
 
 
 def _file(block: File) -> Item:

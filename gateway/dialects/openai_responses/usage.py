@@ -1,20 +1,33 @@
 """Encodes token counts as the usage object of the dialect."""
 
-from gateway.core.conversation import Json
+from typing import Final
+
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import UsageReport
-from gateway.dialects.usage import token_counts, usage_part
+from gateway.dialects.usage import UsagePart, token_counts, usage_part
+
+# What the published type requires of each count.
+_INPUT: Final[tuple[UsagePart, ...]] = ("cached_tokens", "cache_write_tokens")
+_OUTPUT: Final[tuple[UsagePart, ...]] = ("reasoning_tokens",)
 
 
-def usage_object(usage: UsageReport) -> dict[str, Json]:
-    """Returns the three counts, and what part of them was cached or reasoning.
+def usage_object(usage: UsageReport, own: JsonObject = EMPTY) -> dict[str, Json]:
+    """Returns the three counts, and what part of them was cached or reasoning, in the object that a backend of the same
+    dialect wrote.
 
     Clients cannot read details without their number: a detail that no backend reported is 0.
     """
     prompt, completion, total = token_counts(usage)
     return {
+        **own,
         "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": usage_part(usage, "cached_tokens") or 0},
+        "input_tokens_details": _details(usage, own.get("input_tokens_details"), _INPUT),
         "output_tokens": completion,
-        "output_tokens_details": {"reasoning_tokens": usage_part(usage, "reasoning_tokens") or 0},
+        "output_tokens_details": _details(usage, own.get("output_tokens_details"), _OUTPUT),
         "total_tokens": total,
     }
+
+
+def _details(usage: UsageReport, own: Json, parts: tuple[UsagePart, ...]) -> dict[str, Json]:
+    counted: dict[str, Json] = {part: usage_part(usage, part) or 0 for part in parts}
+    return {**(own if isinstance(own, dict) else {}), **counted}

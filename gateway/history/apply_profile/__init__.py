@@ -49,6 +49,19 @@ STEPS: Final[tuple[Step, ...]] = (
     fit_content,
 )
 
+# What a profile says of the form of a message of chat completions, which one of the Messages API has not.
+_CHAT_FORM: Final = (
+    "arguments",
+    "choice_fields",
+    "content",
+    "developer",
+    "empty_beside_calls",
+    "reasoning",
+    "reasoning_field",
+    "tool_content",
+    "tool_name",
+)
+
 
 class ProfileResult(msgspec.Struct, frozen=True):
     """A conversation that the provider accepts, the notices of the changes, and the map that restores identifiers."""
@@ -59,10 +72,15 @@ class ProfileResult(msgspec.Struct, frozen=True):
 
 
 def apply_profile(
-    conversation: Conversation, profile: Profile, *, result_media: bool = False, call_id: Alphabet = ANY_ID
+    conversation: Conversation,
+    profile: Profile,
+    *,
+    result_media: bool = False,
+    call_id: Alphabet = ANY_ID,
+    messages: bool = False,
 ) -> ProfileResult:
     """Apply a profile. Pure and deterministic. `result_media`: the results of the backend's wire hold images and files.
-    `call_id` are the ids that its wire takes.
+    `call_id` are the ids that its wire takes. `messages`: the wire is that of the Messages API.
 
     Raises InvalidRequest for more tools than the provider takes.
     """
@@ -71,6 +89,8 @@ def apply_profile(
         profile = msgspec.structs.replace(profile, result_media="keep")
     if profile.call_id != ANY_ID or profile.reused_ids == "keep":
         call_id = profile.call_id
+    if messages and profile.messages is not None:
+        profile = msgspec.structs.replace(profile, **{name: getattr(NEUTRAL, name) for name in _CHAT_FORM})
     if profile == NEUTRAL:
         identifiers = IdentifierMap()
         if call_id != ANY_ID:

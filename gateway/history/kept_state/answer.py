@@ -18,7 +18,9 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.state_rule import StateRule
-from gateway.history.kept_state.turn_state import Thought, TurnState, only_state
+from gateway.history.call_arguments import custom_arguments
+from gateway.history.kept_state.turn_state import TurnState, only_state
+from gateway.history.thoughts import Thought
 
 # A part of such a list arrives in pieces: these texts grow, any other field is whole.
 _GROWING: Final = ("text", "summary")
@@ -30,7 +32,10 @@ class _OpenCall(msgspec.Struct):
     extra: JsonObject = {}
 
     def whole(self) -> ToolCall:
-        return ToolCall(self.start.id, self.start.name, "".join(self.pieces))
+        written = "".join(self.pieces)
+        # As the client's dialect reads the call of a custom tool.
+        arguments = custom_arguments(written) if self.start.extra.get("type") == "custom" else written
+        return ToolCall(self.start.id, self.start.name, arguments)
 
 
 class AnswerReader:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gateway.core.conversation import UNREAD, Block, Reasoning, Text, ToolCall, Turn
-from gateway.core.provider_state import provider_state
+from gateway.core.conversation import UNREAD, Block, Reasoning, ToolCall, Turn
+from gateway.core.provider_state import provider_state, without_state
 from gateway.core.state_rule import StateRule
-from gateway.history.kept_state.turn_state import Thought, TurnState, without_state
+from gateway.history.kept_state.turn_state import TurnState
+from gateway.history.thoughts import Thought, with_thoughts
 
 
 def turns_in_reach(turns: Sequence[Turn], rule: StateRule) -> tuple[int, ...]:
@@ -77,7 +78,7 @@ def restore(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
         return turn
     restored = turn
     if state.thoughts and _lacks_reasoning(turn, rule, field) and _same_text(turn, state.thoughts):
-        restored = restored.changed(*_with_thoughts(restored, state.thoughts, field))
+        restored = restored.changed(*with_thoughts(restored, state.thoughts, field))
     if _lacks_calls(turn, rule) and len(state.calls) == len(turn.calls):
         extras = iter(state.calls)
         restored = restored.changed(*[_with_extra(block, extras) for block in restored.blocks])
@@ -91,32 +92,6 @@ def _same_text(turn: Turn, thoughts: Sequence[Thought]) -> bool:
     """Returns whether the client's own reasoning, if it sent any, is what the state belongs to."""
     said = "".join(block.text for block in _thoughts(turn))
     return not said or "".join(said.split()) == "".join("".join(thought.text for thought in thoughts).split())
-
-
-def _with_thoughts(turn: Turn, thoughts: Sequence[Thought], field: str) -> Iterator[Block]:
-    """Yields the blocks with each piece of reasoning at its place among the text and the calls."""
-    waiting = list(thoughts)
-    calls = 0
-
-    def due(*, behind_text: bool) -> Iterator[Reasoning]:
-        while waiting and (waiting[0].calls < calls or _is_next(waiting[0], calls, behind_text)):
-            thought = waiting.pop(0)
-            yield Reasoning(thought.text, field, thought.extra)
-
-    yield from due(behind_text=False)
-    for block in turn.blocks:
-        if isinstance(block, Reasoning):
-            continue
-        if not isinstance(block, Text):
-            yield from due(behind_text=True)
-        yield block
-        calls += isinstance(block, ToolCall)
-    for thought in waiting:
-        yield Reasoning(thought.text, field, thought.extra)
-
-
-def _is_next(thought: Thought, calls: int, behind_text: bool) -> bool:
-    return thought.calls == calls and (behind_text or not thought.behind_text)
 
 
 def _with_extra(block: Block, extras: Iterator[dict[str, object]]) -> Block:

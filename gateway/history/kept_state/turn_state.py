@@ -1,26 +1,17 @@
 """Defines the state of one answer as a value, and its bytes in a store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json, JsonObject, Reasoning, Turn
-from gateway.core.provider_state import OPAQUE_FIELDS, STATE_FIELD, label_of, provider_state, with_provider_state
+from gateway.core.conversation import Json, JsonObject, Reasoning, Turn
+from gateway.core.provider_state import OPAQUE_FIELDS, label_of, provider_state, with_provider_state
 from gateway.core.state_rule import StateRule
+from gateway.history.thoughts import Thought
 
 # The version of the bytes; another one is read as absent. Before 2, a state had no label of its backend.
 VERSION: Final = 2
-
-
-class Thought(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A piece of reasoning: its text, its state, and its place: behind `calls` calls of the answer, and behind its text
-    or before it."""
-
-    text: str
-    extra: dict[str, Any] = {}
-    calls: int = 0
-    behind_text: bool = False
 
 
 class TurnState(msgspec.Struct, frozen=True, array_like=True):
@@ -85,13 +76,3 @@ def only_state(extra: JsonObject, provider: str | None) -> dict[str, Any]:
         return {}
     state = provider_state(extra, provider)
     return {**with_provider_state(provider, state)} if state else {}
-
-
-def without_state(extra: JsonObject, provider: str) -> JsonObject:
-    """Returns `extra` without the provider's state."""
-    content = extra.get(STATE_FIELD)
-    if not isinstance(content, Mapping) or provider not in content:
-        return extra
-    rest = {name: value for name, value in content.items() if name != provider}
-    others = {name: value for name, value in extra.items() if name != STATE_FIELD}
-    return {**others, **({STATE_FIELD: rest} if rest else {})} or EMPTY

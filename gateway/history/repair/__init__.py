@@ -14,11 +14,11 @@ from gateway.core.policy import Policy
 from gateway.history.classify import is_system
 from gateway.history.pairing import pair
 from gateway.history.repair.call_ids import repair_call_ids
-from gateway.history.repair.reorder_results import begin, reorder_results
+from gateway.history.repair.reorder_results import begin, in_client_order, reorder_results
 from gateway.history.repair.report_fixes import report_fixes
 from gateway.history.validate import validate
 
-__all__ = ["repair"]
+__all__ = ["in_client_order", "repair"]
 
 
 def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from gateway.core.conversation import Text, ToolResult, Turn
+import msgspec
+
+from gateway.core.conversation import Conversation, Text, ToolResult, Turn
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.first_turn import opened, wrong_first_turn
-from gateway.history.pairing import CallAt, Pairing, ResultAt
+from gateway.history.pairing import CallAt, Pairing, ResultAt, is_calling
 from gateway.history.repair.orphaned_results import note
 from gateway.history.validate import called, index_of, result_fault
 
@@ -36,6 +38,31 @@ def reorder_results(
         else:
             settled.append(turn)
     return tuple(settled), notices
+
+
+def in_client_order(conversation: Conversation, notices: Sequence[Notice]) -> tuple[Conversation, tuple[Notice, ...]]:
+    """Returns the conversation with each result that was moved at the client's place again, if that is behind its call,
+    and the notices of the others."""
+    turns = conversation.turns
+    moved = {notice.index for notice in notices if notice.stage == "repair" and notice.action == "moved"}
+    if not moved:
+        return conversation, tuple(notices)
+    places: list[int] = []
+    last = called_at = min(turn.index for turn in turns if turn.index is not None)
+    for turn in turns:
+        at = last if turn.index is None else turn.index
+        if turn.role == "tool" and at < called_at:
+            # It stands before its call.
+            moved.discard(at)
+            at = called_at
+        called_at = at if is_calling(turn) else called_at
+        last = max(last, at)
+        places.append(at)
+    order = sorted(range(len(turns)), key=places.__getitem__)
+    kept = tuple(
+        [one for one in notices if not (one.stage == "repair" and one.action == "moved" and one.index in moved)]
+    )
+    return msgspec.structs.replace(conversation, turns=tuple([turns[at] for at in order])), kept
 
 
 def begin(turns: tuple[Turn, ...], profile: Profile) -> tuple[tuple[Turn, ...], list[Notice]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,9 @@ from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
 from gateway.history.trim.plan import Fate, Plan, plan
 from gateway.history.trim.truncate import elision, is_elided, shorten, shorten_pinned, with_text
+
+# The rules of the notices by which limits say that they have removed or shortened old turns.
+LIMITED: Final = frozenset({"TOOL_RESULTS_LIMITED", "HISTORY_LIMITED"})
 
 
 def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:

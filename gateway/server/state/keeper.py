@@ -68,7 +68,7 @@ class Keeper:
         if rule is None or not route.keeper.enabled or (key is not None and not key.keeper):
             return None
         field = route.policy.profile.reasoning_field or DEFAULT_FIELD
-        shown = OwnStateFilter(conversation, rule, passes=conversation.dialect == capabilities.passthrough)
+        shown = OwnStateFilter(conversation, passes=conversation.dialect == capabilities.passthrough)
         valid_for = (backend.name, backend.settings.base_url, *backend.account)
         if rule.scope == "model":
             valid_for = (*valid_for, conversation.model)

@@ -209,7 +209,7 @@ def meanings(wire: bytes) -> list[Event]:
 def test_redacted_thinking_is_a_state_without_text() -> None:
     wire = sse(start(), *block(0, {"type": "redacted_thinking", "data": "d"}), *HELLO_AT_1, *end())
     assert meanings(wire) == [ReasoningEnd(state(data="d")), TextDelta("Hello")]
-    assert content(wire) == [TextDelta("Hello"), ReasoningEnd(state(data="d"))]
+    assert content(wire) == [ReasoningEnd(state(data="d")), TextDelta("Hello")]
 
 
 HELLO_AT_1: Final = block(1, TEXT, *text("Hello"))
@@ -229,11 +229,10 @@ def test_a_client_of_the_same_api_gets_the_state_of_each_piece_of_reasoning() ->
     ]
 
 
-def test_any_other_client_gets_no_state_that_would_not_fit_its_text() -> None:
-    events = content(TWO_THOUGHTS)
-    assert rules(events) == ["REASONING_STATE_DROPPED"]
-    assert [event for event in events if not isinstance(event, Notice)] == [
-        *(ReasoningDelta("a"), TextDelta("Hello"), ReasoningDelta("b")),
+def test_any_other_client_gets_each_state_with_its_place_behind_other_blocks() -> None:
+    assert content(TWO_THOUGHTS) == [
+        *(ReasoningDelta("a"), ReasoningEnd(state(signature="s")), TextDelta("Hello"), ReasoningDelta("b")),
+        ReasoningEnd(state(signature="t", length=1, calls=0, behind_text=True)),
     ]
 
 
@@ -291,7 +290,7 @@ MALFORMED: Final[dict[str, list[wires.Event]]] = {
     "text in a call": [start(), *block(0, call("a", "f"), *text("a"))],
     "text in redacted thinking": [start(), *block(0, {"type": "redacted_thinking", "data": "d"}, *text("a"))],
     "a stop of no block": [start(), {"type": "content_block_stop", "index": 0}],
-    "the end inside a block": [start(), *HELLO[:-1], *end()],
+    "the end inside a call without input": [start(), *block(0, call("a", "f"))[:-1], *end("tool_use")],
     "a stop reason that is no text": [start(), {"type": "message_delta", "delta": {"stop_reason": 7}}],
     "a message delta without a delta": [start(), {"type": "message_delta"}],
 }
@@ -304,6 +303,34 @@ def test_events_out_of_order_are_an_error(name: str, own_client: bool) -> None:
         read(sse(*MALFORMED[name], *end()), own_client=own_client)
     assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_event")
     assert [notice.rule for notice in caught.value.notices] == ["MALFORMED_EVENT"]
+
+
+UNENDED: Final[dict[str, tuple[list[wires.Event], list[object]]]] = {
+    "text": (HELLO[:-1], [TextDelta("Hello")]),
+    "thinking": (block(0, THINKING, *thinking("Hm."))[:-1], [ReasoningDelta("Hm.")]),
+    "a call": (
+        block(0, call("a", "f"), *arguments("{}"))[:-1],
+        [ToolCallStart(0, "a", "f", extra=EMPTY), ToolCallDelta(0, "{}"), ToolCallEnd(0)],
+    ),
+    "a search of the backend": (block(0, {"type": "server_tool_use", "id": "a", "name": "f", "input": {}})[:-1], []),
+    "all": ([*HELLO[:-1], *block(1, call("a", "f"), *arguments("{}"))[:-1]], []),
+}
+
+
+@pytest.mark.parametrize("name", UNENDED)
+@pytest.mark.parametrize("own_client", [True, False])
+def test_a_block_without_an_end_gets_one_where_nothing_is_lost(name: str, own_client: bool) -> None:
+    events, expected = UNENDED[name]
+    found = read(sse(start(), *events, *end("tool_use")), own_client=own_client)
+    assert [event.rule for event in found if isinstance(event, Notice)].count("STREAM_MENDED") == 1
+    assert isinstance(found[-1], Finish)
+    assert all(event in found for event in expected)
+
+
+@pytest.mark.parametrize("name", UNENDED)
+def test_a_stream_that_is_cut_inside_a_block_is_an_error(name: str) -> None:
+    with pytest.raises(BackendTruncated):
+        read(sse(start(), *UNENDED[name][0]))
 
 
 @pytest.mark.parametrize("data", [b"{", b"[1]", b"7", b'"x"', b"{'a': 1}", b"\xff{no event"])

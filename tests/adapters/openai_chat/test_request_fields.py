@@ -84,6 +84,7 @@ PROVIDERS: Final[Mapping[str, tuple[dict[str, str], set[str]]]] = {
     "kimi-thinking": ({}, set()),
     "minimax": ({}, set()),
     "openrouter": ({}, set()),
+    "anthropic": ({}, set()),
     "anthropic-compat": ({}, set()),
     "azure": (_NEWER, {"metadata"}),
     "fireworks": (_OLDER, set()),

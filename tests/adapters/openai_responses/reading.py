@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from gateway.core.conversation import Conversation, Text, Turn
+from gateway.core.conversation import Conversation, JsonObject, Source, Text, ToolSpec, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, ResponseStart
 from gateway.core.notices import Notice
@@ -13,6 +13,9 @@ from gateway.testing.replay import replay
 ADAPTER = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 OWN = "openai_responses"
 OTHER = "openai_chat"
+# The custom tool of each request.
+RUN: Final[JsonObject] = {"type": "custom", "name": "run"}
+TOOL: Final = ToolSpec("run", extra={"type": "custom", "custom": {}})
 # The events with which every answer of the tests begins, and a complete one ends.
 START: Final = ResponseStart("r1", "m")
 STOP: Final = Finish("stop", "completed")
@@ -39,5 +42,7 @@ def failure(wire: bytes, dialect: str = OTHER) -> BackendError | None:
 
 def played(wire: bytes, dialect: str) -> list[Event]:
     """All events of an answer to a client of this dialect. Raises BackendError."""
-    conversation = Conversation((Turn("user", (Text("x"),)),), dialect=dialect)
+    conversation = Conversation(
+        (Turn("user", (Text("x"),)),), (TOOL,), dialect=dialect, source=Source(OWN, {"tools": [{**RUN}]})
+    )
     return replay(ADAPTER.decoder(conversation), [wire])

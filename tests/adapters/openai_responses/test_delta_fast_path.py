@@ -10,6 +10,7 @@ from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, ReasoningDelta, TextDelta, ToolCallDelta
+from gateway.core.notices import Notice
 from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.response.passthrough import Passthrough
 from tests.adapters.openai_responses.reading import played
@@ -115,11 +116,16 @@ def test_a_piece_means_the_same_on_both_paths(events: Sequence[WireEvent]) -> No
     assert outcome(wire, fast=True) == outcome(wire, fast=False)
 
 
-def outcome(wire: bytes, *, fast: bool) -> tuple[Sequence[Event], str]:
+def outcome(wire: bytes, *, fast: bool) -> tuple[Sequence[Event], Sequence[str], str]:
+    """The events, the rules of the notices, and the error. That a half of a character was left out is told with the
+    next event that is read in full."""
     with pytest.MonkeyPatch.context() as patched:
         if not fast:
             patched.setattr(DeltaFastPath, "read", lambda self, chunks, events: next(chunks, None))
+        message = ""
         try:
-            return played(wire, "openai_responses"), ""
+            events: Sequence[Event] = played(wire, "openai_responses")
         except BackendError as error:
-            return error.events, error.message
+            events, message = error.events, error.message
+    told = sorted([event.rule for event in events if isinstance(event, Notice)])
+    return [event for event in events if not isinstance(event, Notice)], told, message

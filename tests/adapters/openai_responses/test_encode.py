@@ -23,6 +23,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
+from gateway.core.profiles import NEUTRAL, PROFILES
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
@@ -311,3 +312,20 @@ def test_reasoning_is_sent_only_where_the_backend_can_read_it(
     items = [item.get("type") for item in json.loads(made.request.body)["input"]]
     assert ("reasoning" in items) is kept
     assert ("REASONING_NOT_SENT" in [notice.rule for notice in made.notices]) is not kept
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 16), (15, 16), (16, 16), (4096, 4096)])
+@pytest.mark.parametrize("named", ["none", "openai"])
+def test_a_limit_that_openai_refuses_is_raised_and_told(limit: int, expected: int, named: str) -> None:
+    policy = Policy(profile=PROFILES.get(named, NEUTRAL))
+    for conversation in (asked(sampling=Sampling(max_tokens=limit)), own({"input": "x", "max_output_tokens": limit})):
+        opened = exchange(conversation, policy)
+        assert json.loads(opened.request.body)["max_output_tokens"] == expected
+        told = [notice for notice in opened.notices if notice.rule == "MAX_TOKENS_RAISED"]
+        assert len(told) == (limit < expected)
+        assert all(conversation.paths.param("max_tokens") in notice.detail for notice in told)
+
+
+def test_another_provider_gets_a_low_limit_as_it_is() -> None:
+    conversation = own({"input": "x", "max_output_tokens": 3})
+    assert sent(conversation, Policy(profile=PROFILES["deepseek"]))["max_output_tokens"] == 3

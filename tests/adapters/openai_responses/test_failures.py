@@ -68,11 +68,9 @@ def test_a_failure_of_a_whole_response(body: bytes, status: int, code: str) -> N
 @pytest.mark.parametrize(
     "events",
     [
-        [added(0, message())],
         [added(0, message()), added(0, message())],
         [*text_events(0, "a"), done(0, message("a"))],
         [*text_events(0, "a"), delta("output_text", 0, "b", content_index=0)],
-        [delta("function_call_arguments", 0, "{")],
         [added(0, call(name=None)), delta("function_call_arguments", 0, "{")],
         [added(0, message()), {"type": "response.output_text.delta", "delta": "x", "content_index": 0}],
         [added(0, message()), delta("output_text", 0, "x", content_index=-1)],

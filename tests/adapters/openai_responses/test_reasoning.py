@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.core.events import PassthroughFields, ReasoningDelta, ReasoningEnd
+from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ReasoningEnd
 from gateway.core.provider_state import with_provider_state
 from tests.adapters.openai_responses.reading import OWN, START, STOP, decoded
 from tests.adapters.openai_responses.wires import added, delta, done, reasoning, streamed, whole
@@ -21,20 +21,29 @@ def test_parts_of_reasoning_are_told_apart() -> None:
 
 
 def test_a_client_of_the_dialect_learns_which_reasoning_it_reads() -> None:
-    assert decoded(streamed(*TWO_PARTS), OWN) == [
-        START,
-        PassthroughFields("delta", {"item_id": "rs_1", "summary_index": 0}),
+    summaries = [
+        ("response.output_item.added", None),
+        ("response.reasoning_summary_part.added", 0),
         ReasoningDelta("a"),
-        PassthroughFields("delta", {"summary_index": 1}),
+        ("response.reasoning_summary_part.added", 1),
         ReasoningDelta("b"),
+        ("response.output_item.done", None),
         STATE,
-        STOP,
     ]
-    assert decoded(whole(reasoning(["a", "b"], encrypted_content="e")), OWN) == decoded(streamed(*TWO_PARTS), OWN)
-    assert decoded(whole(reasoning((), ["c"])), OWN)[1:3] == [
-        PassthroughFields("delta", {"item_id": "rs_1"}),
+    for wire in (streamed(*TWO_PARTS), whole(reasoning(["a", "b"], encrypted_content="e"))):
+        assert list(map(named, decoded(wire, OWN))) == [START, *summaries, STOP]
+    assert list(map(named, decoded(whole(reasoning((), ["c"])), OWN)))[1:4] == [
+        ("response.output_item.added", None),
+        ("response.content_part.added", None),
         ReasoningDelta("c"),
     ]
+
+
+def named(event: Event) -> object:
+    """An event, of one of the backend's own its type and the summary that it is about."""
+    if not isinstance(event, PassthroughFields):
+        return event
+    return event.fields["type"], event.fields.get("summary_index")
 
 
 def test_encrypted_reasoning_needs_no_text() -> None:

@@ -17,6 +17,7 @@ from tests.adapters.openai_responses.wires import (
     done,
     ended,
     message,
+    reasoning,
     streamed,
     text_events,
     whole,
@@ -96,13 +97,15 @@ def test_a_part_of_an_unknown_type_is_reported() -> None:
 def test_messages_stay_apart_for_a_client_of_the_dialect(streams: bool) -> None:
     one, two = {**message("a"), "phase": "commentary"}, message("b")
     wire = streamed(added(0, {**one, "content": []}), done(0, one), done(1, two)) if streams else whole(one, two)
-    began = [event.fields["item"] for event in decoded(wire, OWN) if isinstance(event, PassthroughFields)]
-    assert began == [{"type": "message", "phase": "commentary"}, {"type": "message"}]
+    passed = [event.fields for event in decoded(wire, OWN) if isinstance(event, PassthroughFields)]
+    items = [fields["item"] for fields in passed if fields["type"] == "response.output_item.added"]
+    assert [isinstance(item, dict) and item.get("phase") for item in items] == ["commentary", None]
     assert decoded(wire) == [START, TextDelta("ab"), STOP]
 
 
 @pytest.mark.parametrize("name", ["output_text", "refusal", "reasoning_text", "reasoning_summary_text"])
-def test_a_text_belongs_to_an_open_item(name: str) -> None:
+def test_a_text_belongs_to_an_item_that_has_not_ended(name: str) -> None:
     place = {"summary_index" if "summary" in name else "content_index": 0}
-    error = failure(streamed(delta(name, 0, "a", **place)))
+    item = message() if name in ("output_text", "refusal") else reasoning()
+    error = failure(streamed(added(0, item), done(0, item), delta(name, 0, "a", **place)))
     assert isinstance(error, BackendProtocolError) and error.take_events() == [START]

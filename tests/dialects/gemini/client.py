@@ -200,8 +200,9 @@ def answer(chunks: list[dict[str, Any]], error: str | None) -> ClientAnswer:
             assert part.keys() in PARTS
             if "functionCall" in part:
                 call = part["functionCall"]
-                assert call.keys() == {"id", "name", "args"} and isinstance(call["args"], dict)
-                calls.append(ToolCall(call["id"], call["name"], json.dumps(call["args"])))
+                # Of a backend of the same API a call may have no id.
+                assert {"name", "args"} <= call.keys() <= {"id", "name", "args"} and isinstance(call["args"], dict)
+                calls.append(ToolCall(call.get("id", ""), call["name"], json.dumps(call["args"])))
             elif part.get("thought"):
                 reasoning += part["text"]
             else:

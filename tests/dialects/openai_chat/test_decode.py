@@ -115,10 +115,10 @@ TOOL: dict[str, Json] = {"type": "function", "function": FUNCTION, "cache_contro
 def test_tools_keep_their_unknown_fields_and_other_types_stay_in_the_request() -> None:
     tools: Json = [TOOL, {"type": "web_search", "deep": True}, {"type": "custom", "custom": {"name": "c"}}]
     conversation = decode(request(tools=tools))
-    assert conversation.tools == (
-        ToolSpec("f", "Finds.", {"type": "object"}, True, {"cache_control": {"type": "ephemeral"}}),
-    )
-    assert conversation.other_tools == (OtherTool("web_search"), OtherTool("custom"))
+    function, custom = conversation.tools
+    assert function == ToolSpec("f", "Finds.", {"type": "object"}, True, {"cache_control": {"type": "ephemeral"}})
+    assert (custom.name, custom.extra) == ("c", {"type": "custom", "custom": {}})
+    assert conversation.other_tools == (OtherTool("web_search"),)
     assert conversation.params == {"model": "m", "tools": tools}
 
 

@@ -308,9 +308,16 @@ def test_how_events_come_together_changes_nothing(events: list[Event], places: l
     assert whole.feed(events) + whole.close() == b"".join(map(cut.feed, pieces)) + cut.close()
 
 
-def test_the_state_of_reasoning_is_a_field_of_the_next_delta() -> None:
-    state: dict[str, Json] = {"extra_content": {"maker": {"signature": "s"}}}
-    assert deltas([ReasoningDelta("hm"), ReasoningEnd(state), TextDelta("ok")])[1:] == [
-        {"reasoning_content": "hm"},
-        {"content": "ok", **state},
-    ]
+def test_the_states_of_reasoning_are_one_field_of_the_last_delta() -> None:
+    one: dict[str, Json] = {"extra_content": {"maker": {"signature": "s"}}}
+    other: dict[str, Json] = {"extra_content": {"maker": {"signature": "t"}}}
+    reasons: list[Event] = [ReasoningDelta("hm"), ReasoningEnd(one), TextDelta("ok")]
+    assert deltas(reasons)[1:] == [{"reasoning_content": "hm"}, {"content": "ok"}]
+    assert last_delta(*reasons) == one
+    several = {"extra_content": {"maker": {"thoughts": [{"signature": "s"}, {"signature": "t"}]}}}
+    assert last_delta(*reasons, ReasoningEnd(other)) == several
+
+
+def last_delta(*events: Event) -> Json:
+    last: Json = streamed([START, *events, STOP])[-1]["choices"][0]["delta"]
+    return last

@@ -76,7 +76,7 @@ WELL_FORMED: dict[str, tuple[dict[str, Json], tuple[Block, ...]]] = {
     ),
     "a custom call": (
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}]},
-        (ToolCall("a", "c", "i", {"type": "custom"}),),
+        (ToolCall("a", "c", '{"input":"i"}', {"type": "custom"}),),
     ),
     "broken arguments": (
         {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": "{"})]},

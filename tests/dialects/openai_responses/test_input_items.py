@@ -19,9 +19,9 @@ USER: Final[dict[str, Any]] = {"role": "user", "content": "Hi"}
 ROME: Final = '{"city":"Rome"}'
 
 
-def blocks(*items: Any) -> list[Any]:
+def blocks(*items: Any, **fields: Any) -> list[Any]:
     """The blocks of the turn that these items are."""
-    (turn,) = read([*items]).turns
+    (turn,) = read([*items], **fields).turns
     return [*turn.blocks]
 
 
@@ -64,10 +64,23 @@ CALLS: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
 }
 
 
+def test_a_custom_call_that_the_backend_ran_is_no_call() -> None:
+    """xAI writes the calls of its own search as those of a custom tool, and runs them."""
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "x_keyword_search", "input": "{}"}
+    output = {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"}
+    user = {"role": "user", "content": "x"}
+    conversation = read([call, user], tools=[{"type": "x_search"}])
+    assert [turn.role for turn in conversation.turns] == ["user"]
+    assert [notice.rule for notice in conversation.notices] == ["ITEM_NOT_SENT"]
+    # A client that has run it no longer needs to offer it.
+    assert [turn.role for turn in read([call, output, user]).turns] == ["assistant", "tool", "user"]
+
+
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_call_becomes_a_call_of_a_function(kind: str) -> None:
     item, name, arguments = CALLS[kind]
-    assert blocks(item) == [ToolCall("c", name, arguments, item=0)]
+    # A custom tool is the backend's own unless the request offers it.
+    assert blocks(item, tools=[{"type": "custom", "name": "patch"}]) == [ToolCall("c", name, arguments, item=0)]
 
 
 OUTPUTS: Final[dict[str, tuple[dict[str, Any], str, bool]]] = {

@@ -37,9 +37,10 @@ CALLS: Final[tuple[Event, ...]] = (
     ToolCallEnd(1),
     Finish("tool_calls"),
 )
+REASONING: Final[Json] = {"type": "reasoning", "id": "rs_theirs", "summary": []}
 REASONED: Final[tuple[Event, ...]] = (
     ResponseStart(),
-    PassthroughFields("delta", {"item_id": "rs_theirs"}),
+    PassthroughFields("event", {"type": "response.output_item.added", "output_index": 0, "item": REASONING}),
     ReasoningDelta("Hm."),
     ReasoningEnd(with_provider_state("openai", {"id": "rs_theirs", "encrypted_content": "gAAA"})),
     TextDelta("Hello."),

@@ -62,7 +62,8 @@ def sent(events: Sequence[Event], request: ClientRequest | None = None, head: An
 
 def answered(events: Sequence[Event], request: ClientRequest | None = None, head: AnswerHead = HEAD) -> Stream:
     """The answer that a strict client reads; a whole answer has the same items."""
-    read = streamed(sent(events, request, head))
+    own = any(isinstance(event, PassthroughFields) and event.scope == "event" for event in events)
+    read = streamed(sent(events, request, head), own=own)
     assert read.last is not None
     whole = json.loads(DIALECT.encode_answer(request or decoded(), head, events))
     check_response(whole)
@@ -96,6 +97,21 @@ CALLED: Final = (
 )
 CALL: Final[tuple[Event, ...]] = (ToolCallStart(0, "c", "f"), ToolCallDelta(0, "{}"), ToolCallEnd(0))
 
+
+def own(kind: str, **fields: Json) -> PassthroughFields:
+    """An event of a backend of the same dialect, about its first item."""
+    return PassthroughFields("event", {"type": f"response.{kind}", "output_index": 0, **fields})
+
+
+def began(kind: str, **fields: Json) -> PassthroughFields:
+    return own("output_item.added", item={"type": kind, **fields})
+
+
+def summary(index: int) -> PassthroughFields:
+    part: Json = {"type": "summary_text", "text": ""}
+    return own("reasoning_summary_part.added", summary_index=index, part=part)
+
+
 ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
     "nothing": ([], ()),
     "text": ([TextDelta("a")], TEXT),
@@ -104,7 +120,7 @@ ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
     "reasoning that ends twice": ([ReasoningDelta("a"), ReasoningEnd({}), ReasoningDelta("b")], (*THOUGHT, *THOUGHT)),
     "reasoning with state": (
         [
-            PassthroughFields("delta", {"item_id": "rs_theirs"}),
+            began("reasoning", id="rs_theirs", summary=[]),
             ReasoningDelta("a"),
             ReasoningEnd(with_provider_state("openai", STATE)),
         ],
@@ -114,13 +130,17 @@ ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
         [THEIRS],
         ("output_item.added", "output_item.done"),
     ),
-    "state of another maker": ([ReasoningEnd(with_provider_state("anthropic", {"data": "x"}))], ()),
+    "state of another maker": (
+        [ReasoningEnd(with_provider_state("anthropic", {"data": "x"}))],
+        ("output_item.added", "output_item.done"),
+    ),
     "summaries": (
         [
-            PassthroughFields("delta", {"summary_index": 0}),
+            began("reasoning", summary=[]),
+            summary(0),
             ReasoningDelta("a"),
             ReasoningDelta("b"),
-            PassthroughFields("delta", {"summary_index": 1}),
+            summary(1),
             ReasoningDelta("c"),
         ],
         ("output_item.added", *SUMMARIZED[:2], *SUMMARIZED[1:], *SUMMARIZED, "output_item.done"),
@@ -143,8 +163,9 @@ ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
     ),
     "an annotation": (
         [
+            began("message"),
             TextDelta("a"),
-            PassthroughFields("event", {"type": "response.output_text.annotation.added", "annotation": CITATION}),
+            own("output_text.annotation.added", annotation=CITATION),
         ],
         (*TEXT[:3], "output_text.annotation.added", *TEXT[3:]),
     ),
@@ -216,7 +237,8 @@ def test_reasoning_keeps_the_id_and_the_state_of_its_maker() -> None:
 
 
 def test_a_text_with_annotations_and_logprobs_has_them_at_its_end() -> None:
-    events = [*ITEMS["logprobs"][0], TextDelta("b"), *ITEMS["an annotation"][0]]
+    begun, *annotated = ITEMS["an annotation"][0]
+    events = [begun, *ITEMS["logprobs"][0], TextDelta("b"), *annotated]
     (item,) = answered([ResponseStart(), *events, Finish("stop")]).done.values()
     (part,) = item["content"]
     assert (part["text"], part["logprobs"], part["annotations"]) == (
@@ -276,10 +298,13 @@ def test_the_response_repeats_the_request() -> None:
 
 
 def test_a_message_has_the_fields_that_a_backend_of_the_same_dialect_gave_it() -> None:
-    def began(**fields: Json) -> PassthroughFields:
-        return PassthroughFields("event", {"type": "response.output_item.added", "item": {"type": "message", **fields}})
-
-    events: list[Event] = [began(phase="commentary"), TextDelta("a"), began(), TextDelta("b"), Finish("stop")]
+    events: list[Event] = [
+        began("message", phase="commentary"),
+        TextDelta("a"),
+        began("message"),
+        TextDelta("b"),
+        Finish("stop"),
+    ]
     messages = answered([ResponseStart(), *events]).done
     assert [item.get("phase") for item in messages.values()] == ["commentary", None]
     assert [item["content"][0]["text"] for item in messages.values()] == ["a", "b"]
@@ -301,7 +326,7 @@ USAGE: Final[dict[str, tuple[list[UsageReport], dict[str, Any] | None, str | Non
         ],
         {
             "input_tokens": 9,
-            "input_tokens_details": {"cached_tokens": 5},
+            "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 0},
             "output_tokens": 4,
             "output_tokens_details": {"reasoning_tokens": 3},
             "total_tokens": 13,
@@ -312,7 +337,7 @@ USAGE: Final[dict[str, tuple[list[UsageReport], dict[str, Any] | None, str | Non
         [UsageReport(9), UsageReport(None, 4, extra={"prompt_tokens_details": {"cached_tokens": None}})],
         {
             "input_tokens": 9,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": 4,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": 13,
@@ -323,7 +348,7 @@ USAGE: Final[dict[str, tuple[list[UsageReport], dict[str, Any] | None, str | Non
         [UsageReport(9, 4, estimated=True)],
         {
             "input_tokens": 9,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": 4,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": 13,

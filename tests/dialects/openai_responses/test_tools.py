@@ -4,7 +4,10 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
 from gateway.core.conversation import NamedTool, OtherTool, ToolChoice
+from gateway.core.errors import Unsupported
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.dialects.openai_responses.function_names import LONGEST, ClientTool, ToolNames, stored_names
 from gateway.testing.dialect_case import HEAD
@@ -161,17 +164,9 @@ def test_a_choice_is_read(name: str) -> None:
 
 
 REFUSED: Final[dict[str, tuple[Any, str, str]]] = {
-    "an unknown word": ("any", "invalid_value", "tool_choice"),
     "a number": (7, "invalid_type", "tool_choice"),
     "no type": ({"name": "f"}, "missing_required_parameter", "tool_choice.type"),
     "no name": ({"type": "function"}, "missing_required_parameter", "tool_choice.name"),
-    "a hosted tool": ({"type": "web_search"}, "unsupported_parameter", "tool_choice"),
-    "a built-in tool that is not offered": ({"type": "apply_patch"}, "unsupported_parameter", "tool_choice"),
-    "only hosted tools allowed": (
-        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]},
-        "unsupported_parameter",
-        "tool_choice",
-    ),
     "an allowed list that is no list": (
         {"type": "allowed_tools", "mode": "auto", "tools": {}},
         "invalid_type",
@@ -182,7 +177,6 @@ REFUSED: Final[dict[str, tuple[Any, str, str]]] = {
         "invalid_type",
         "tool_choice.tools[0]",
     ),
-    "an unknown mode": ({"type": "allowed_tools", "mode": "any", "tools": []}, "invalid_value", "tool_choice.mode"),
     "a mode that is a number": ({"type": "allowed_tools", "mode": 7, "tools": []}, "invalid_type", "tool_choice.mode"),
 }
 
@@ -194,9 +188,43 @@ def test_a_choice_that_cannot_be_met_is_refused(name: str) -> None:
     assert (error.status, error.code, error.param) == (400, code, param)
 
 
-def test_a_forced_call_is_refused_where_all_tools_are_hosted() -> None:
-    error = refused(tools=[{"type": "web_search"}], tool_choice="required")
-    assert (error.code, error.param) == ("unsupported_parameter", "tool_choice")
+def test_of_two_functions_of_one_name_the_last_one_is_sent_and_told() -> None:
+    other = {**FUNCTION, "description": "Two."}
+    found = {"type": "additional_tools", "role": "developer", "tools": [FUNCTION]}
+    cases: list[tuple[dict[str, Any], str, list[str]]] = [
+        ({"tools": [FUNCTION, other]}, "Two.", ["warning"]),
+        ({"tools": [SPACE, {**SPACE, "tools": [other]}]}, "Two.", ["warning"]),
+        ({"tools": [FUNCTION, FUNCTION]}, "One.", ["info"]),
+        # What a search has found may be found again.
+        ({"tools": [FUNCTION], "input": [found, {"role": "user", "content": "x"}]}, "One.", []),
+        ({"tools": [other], "input": [found, {"role": "user", "content": "x"}]}, "One.", ["warning"]),
+    ]
+    for fields, description, levels in cases:
+        conversation = read(**fields)
+        assert conversation.tools[0].description == description
+        told = [notice for notice in conversation.notices if notice.rule == "TOOL_REPEATED"]
+        assert [notice.level for notice in told] == levels
+
+
+OWN: Final[dict[str, dict[str, Any]]] = {
+    "a new word": {"tool_choice": "any"},
+    "a hosted tool": {"tool_choice": {"type": "web_search"}},
+    "a built-in tool that is not offered": {"tool_choice": {"type": "apply_patch"}},
+    "only hosted tools allowed": {
+        "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
+    },
+    "a new mode": {"tool_choice": {"type": "allowed_tools", "mode": "any", "tools": []}},
+    "a forced call of hosted tools": {"tools": [{"type": "web_search"}], "tool_choice": "required"},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_choice_that_only_openai_meets_is_refused_by_any_other_backend(name: str) -> None:
+    conversation = decoded(**{"tools": OFFERED, **OWN[name]}).conversation
+    assert check_capabilities(conversation, Capabilities(passthrough="openai_responses")) == []
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(conversation, Capabilities(passthrough="openai_chat"))
+    assert (caught.value.status, caught.value.param) == (400, "tool_choice")
 
 
 BACK: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {

@@ -15,7 +15,8 @@ from gateway.history.kept_state.restore import (
     turns_in_reach,
     without_foreign,
 )
-from gateway.history.kept_state.turn_state import Thought, TurnState, carried_states, kept_states
+from gateway.history.kept_state.turn_state import TurnState, carried_states, kept_states
+from gateway.history.thoughts import Thought
 
 PLAIN = StateRule(reasoning="plain", required="always")
 SIGNED = StateRule(provider="p", reasoning="signed", fields=("phase",))
@@ -176,4 +177,4 @@ def test_state_of_calls_needs_the_name_of_its_provider() -> None:
 
 def test_the_profiles_name_the_providers_that_want_state_back() -> None:
     wanting = {name for name, profile in PROFILES.items() if profile.state is not None}
-    assert wanting == {"deepseek-thinking", "kimi-thinking", "minimax", "glm", "openrouter", "gemini"}
+    assert wanting == {"anthropic", "deepseek-thinking", "kimi-thinking", "minimax", "glm", "openrouter", "gemini"}

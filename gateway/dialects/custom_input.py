@@ -7,9 +7,15 @@ from typing import Final
 
 import msgspec
 
-# The only argument of a custom tool.
-INPUT: Final = "input"
+from gateway.core.conversation import EMPTY, JsonObject, ToolSpec
+from gateway.history.call_arguments import INPUT
 
+_INPUT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as plain text."}},
+    "required": [INPUT],
+    "additionalProperties": False,
+}
 _HEAD: Final = '{"input":"'
 _HEAD_SPACED: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"')
 # Whole characters and whole escapes, also line breaks that should be escaped.
@@ -102,6 +108,14 @@ def custom_input(arguments: str) -> str:
     return read.add(arguments) + read.close()
 
 
-def custom_arguments(text: str) -> str:
-    """Returns the arguments of a custom tool with this free text."""
-    return msgspec.json.encode({INPUT: text}).decode()
+class Grammar(msgspec.Struct, frozen=True):
+    """What the input of a custom tool must follow, in the syntax `lark` or `regex`."""
+
+    syntax: str
+    definition: str
+
+
+def custom_spec(name: str, description: str | None, grammar: Grammar | None, extra: JsonObject = EMPTY) -> ToolSpec:
+    """Returns a custom tool as a function; its grammar is added to the description."""
+    ruled = grammar and f"The input must follow this grammar ({grammar.syntax}):\n{grammar.definition}"
+    return ToolSpec(name, "\n\n".join([text for text in (description, ruled) if text]), _INPUT_SCHEMA, extra=extra)
