@@ -7,7 +7,7 @@ from gateway.core.secrets import is_secret_field
 
 _KEPT: Final = """
 role type model object name tool_name finish_reason stop_reason finishReason native_finish_reason done_reason
-status event kind code format encoding_format mode mime_type mimeType media_type detail service_tier
+status event kind code format encoding_format mode mime_type mimeType media_type detail service_tier serviceTier
 system_fingerprint reasoning_effort effort tool_choice truncation required pattern $ref language created_at
 modelVersion responseId profile level quantization
 """
