@@ -53,8 +53,8 @@ class _Wish:
         self._effort = body.get(EFFORT)
         self._off = self._mode == "disabled" or self._effort == OFF
         self.asked = self._mode is not None or self._effort is not None
-        written = bool(rules.off) and all(body.get(name) == value for name, value in (rules.off or {}).items())
-        self.thinks = not (self._off or written) and (self.asked or rules.default)
+        written = _written_off(body, rules.off or {})
+        self.thinks = not self._off and (self.asked or rules.default) if written is None else not written
 
     def switch_off(self) -> None:
         """Switches thinking off, whatever the client wrote."""
@@ -102,6 +102,20 @@ class _Wish:
             return Notice("profile", "changed", "REQUEST_FIELD_RENAMED", detail, level="debug")
         detail = f"{path} is not sent: the model has no switch for it"
         return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info")
+
+
+def _written_off(body: Body, off: Mapping[str, Any]) -> bool | None:
+    """Returns whether thinking is off by the provider's own switch, as the client wrote it; None: it wrote none."""
+    found: list[bool] = []
+    for name, value in off.items():
+        written = body.get(name)
+        if name in (EFFORT, THINKING) or written is None:
+            continue
+        if isinstance(written, dict) and isinstance(value, dict):
+            found += [written[key] == value[key] for key in value if key in written]
+        else:
+            found.append(written == value)
+    return all(found) if found else None
 
 
 def _mode(thinking: Json) -> str | None:
