@@ -66,7 +66,8 @@ def test_the_end_of_a_message_corrects_the_cache_counts_of_its_start(
     made = messages.usage_object(usage)
     assert (made["input_tokens"], made["cache_read_input_tokens"], made["cache_creation_input_tokens"]) == counts
     assert usage.prompt_tokens == sum(counts)
-    assert responses.usage_object(usage)["input_tokens_details"] == {"cached_tokens": read}
+    details = {"cached_tokens": read, "cache_write_tokens": written}
+    assert responses.usage_object(usage)["input_tokens_details"] == details
     assert gemini.usage_object(usage).get("cachedContentTokenCount", 0) == read
     assert (usage_part(usage, "cached_tokens") or 0, usage_part(usage, "cache_write_tokens") or 0) == (read, written)
 

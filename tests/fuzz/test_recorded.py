@@ -30,7 +30,8 @@ ENDS: Final = {
     "openai_responses": re.compile(rb"event: response\.(completed|incomplete)\ndata: .+\n\n"),
     "anthropic_messages": re.compile(rb"event: message_stop\ndata: .+\n\n"),
     "ollama": re.compile(rb'"done":true.*\n'),
-    "gemini": re.compile(rb'"finishReason":.+\s+'),
+    # A blocked prompt has no candidate, and so no finish reason.
+    "gemini": re.compile(rb'"(finishReason|blockReason)":.+\s+'),
 }
 PAYLOADS: Final = tuple(
     base64.urlsafe_b64decode(frame.partition(b"data:")[2])

@@ -167,7 +167,7 @@ class _Reader:
         if kind not in _HOSTED:
             return False
         call_id = item.get("call_id")
-        if kind == _CUSTOM and call_id in self._answered:
+        if kind == _CUSTOM and isinstance(call_id, str) and call_id in self._answered:
             return False
         if is_hosted(item, lambda: self._names):
             self._hosted |= {call_id} if isinstance(call_id, str) else set()

@@ -5,7 +5,7 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.data_url import is_data_url
-from gateway.core.provider_state import provider_state
+from gateway.core.provider_state import STATE_FIELD, provider_state
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import call_item, output_item
 from gateway.dialects.openai_responses.function_names import ToolKind, ToolNames
@@ -78,7 +78,7 @@ class ItemEncoder:
                 return _reasoning(block)
             case ToolCall():
                 made = call_item(self._names.tool(block.name), block.id, block.arguments)
-                return {**block.extra, **made} if self._own else made
+                return {**_unknown(block.extra), **made} if self._own else made
             case ToolResult():
                 kind = self._kinds.get(block.call_id, "function")
                 plain = kind not in ("function", "custom")
@@ -96,7 +96,7 @@ class ItemEncoder:
             content = list(self._parts(parts, "output_text"))
         else:
             content = self._content(parts, "input_text")
-        fields = turn.extra if self._own else _phase(turn)
+        fields = _unknown(turn.extra) if self._own else _phase(turn)
         yield {"type": "message", "role": role, "content": content, **fields}
 
     def _content(self, parts: Iterable[Part], text_type: str) -> Json:
@@ -111,8 +111,13 @@ class ItemEncoder:
 
     def _parts(self, parts: Iterable[Part], text_type: str) -> Iterator[Json]:
         for part in parts:
-            more = part.extra if self._own and not isinstance(part, File) else EMPTY
+            more = _unknown(part.extra) if self._own and not isinstance(part, File) else EMPTY
             yield {**more, **_part(part, text_type)}
+
+
+def _unknown(extra: JsonObject) -> JsonObject:
+    """Returns the fields that the client wrote, without the state of other providers, which no item of this API has."""
+    return {name: value for name, value in extra.items() if name != STATE_FIELD} if STATE_FIELD in extra else extra
 
 
 def _phase(turn: Turn) -> JsonObject:
