@@ -1,6 +1,6 @@
 """Builds every fault of a backend as a script for the faulty backend, from the bytes of a valid response on its wire.
 
-`FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.fault_kinds`). The author of an
+`FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.faults.kinds`). The author of an
 adapter defines a `Spoken` and plays each fault before and after the first text.
 """
 

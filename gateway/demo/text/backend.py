@@ -1,26 +1,25 @@
 """Serves llama.cpp's completion wire: one prompt per request, and a response of pieces of text."""
 
+import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.demo.defects.defect import NO_DEFECT, Defect
+from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
 from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
-from gateway.demo.scripted_model.markers import find_marker
-from gateway.demo.text.faults import FAULTS
 from gateway.demo.text.request import TextRequest, read_completion
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
 
 MODELS = ("demo-text",)
 
 
-def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def text_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes: completion, the models list, health and the recorded requests."""
 
     async def completion(request: Request) -> Response:
-        return await _completion(request, recorder, defect)
+        return await _completion(request, recorder, faults)
 
     return [
         post("/completion", completion, recorder),
@@ -30,20 +29,18 @@ def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     ]
 
 
-async def _completion(request: Request, recorder: Recorder, defect: Defect) -> Response:
+async def _completion(request: Request, recorder: Recorder, faults: Faults) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
+    steps = Steps(
+        read=read_completion, question=lambda asked: asked.marked_question, answer=write_answer, respond=_answer
+    )
     try:
-        decoded = read_completion(body, defect.reads)
+        return respond(steps, faults, msgspec.json.decode(body, type=dict))
+    except FaultRefusal as error:
+        return _refusal(str(error))
     except ValueError as error:
         return _refusal(f"the body is not a completion request: {error}")
-    answer = write_answer(decoded, defect.model)
-    marker = find_marker(decoded.marked_question, "demo")
-    if marker is not None and marker.name not in FAULTS:
-        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
-    if marker is not None:
-        return FAULTS[marker.name].play(answer, marker.options)
-    return _answer(decoded, answer)
 
 
 def _answer(request: TextRequest, answer: Written) -> Response:

@@ -1,7 +1,7 @@
 """Reads what the script needs from a llama.cpp completion request; it interprets the prompt as a model does."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -51,9 +51,9 @@ class _Offered(msgspec.Struct):
     description: str = ""
 
 
-def read_completion(body: bytes, reads: Callable[[JsonObject], JsonObject] = dict) -> TextRequest:
-    """Decode what `reads` returns of the body. Raises ValueError for a body that is not a completion request."""
-    completion = msgspec.convert(reads(msgspec.json.decode(body, type=dict)), Completion)
+def read_completion(body: JsonObject) -> TextRequest:
+    """Decode a body. Raises ValueError for one that is not a completion request."""
+    completion = msgspec.convert(body, Completion)
     cue = _CUE.search(completion.prompt)
     transcript = completion.prompt[: cue.start()] if cue else completion.prompt
     turns = read_transcript(transcript)
