@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 from gateway.demo.chat.answer import Answer, answer_chat
 from gateway.demo.chat.request import ChatRequest, Refused, read_chat
-from gateway.demo.chat.response import DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.chat.response import DONE, completion, deltas, finish_chunk, frame, usage_chunk
 from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
-from gateway.demo.openai_models import model_list
+from gateway.demo.openai import error_body, model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body

@@ -7,11 +7,12 @@ from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer
 from gateway.demo.chat.chunk_faults import CHUNK_FAULTS
 from gateway.demo.chat.refusals import REFUSALS
-from gateway.demo.chat.response import DONE, chunk, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.chat.response import DONE, chunk, deltas, finish_chunk, frame, usage_chunk
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.wire_faults import WireFaults, instead, status_fault
-from gateway.demo.player.playback import Part, Response, json_answer
+from gateway.demo.faults.wire_faults import WireFaults, instead
+from gateway.demo.openai import error_body, refusals
+from gateway.demo.player.playback import Part, Response
 
 
 def _played(*parts: Part) -> Response:
@@ -24,11 +25,6 @@ def _regular(answer: Answer) -> Response:
 
 def _frames(answer: Answer) -> list[bytes]:
     return [frame(found) for found in deltas(answer)]
-
-
-def _status(code: int, text: str, options: Options) -> Json:
-    kind = {429: "rate_limit_error", 400: "invalid_request_error"}.get(code, "server_error")
-    return error_body(text, kind, options["error_code"] or None)
 
 
 def _text(answer: Answer, text: str) -> bytes:
@@ -58,7 +54,6 @@ def _usage_total(answer: Answer, options: Options) -> Response:
 
 
 _WIRE: Final = WireFaults[Answer]("chat", _regular, _text)
-_QUOTA: Final = "You exceeded your current quota, please check your plan and billing details."
 _TOO_LONG: Final = "This model's maximum context length is 8 tokens. Please reduce the length of the messages."
 _OVERLOADED: Final = frame(error_body("The model is overloaded.", "server_error", "overloaded"))
 _BROKE: Final = frame(error_body("The model broke down.", "server_error", "model_error"))
@@ -66,17 +61,7 @@ _BROKE: Final = frame(error_body("The model broke down.", "server_error", "model
 CHAT_FAULTS: Final[Mapping[str, Fault[Any]]] = {
     **CHUNK_FAULTS,
     **REFUSALS,
-    "status": status_fault(_status, error_code=""),
-    "quota": instead(
-        "429 insufficient_quota",
-        "quota",
-        json_answer(error_body(_QUOTA, "insufficient_quota", "insufficient_quota"), 429),
-    ),
-    "context_length": instead(
-        "400 context_length_exceeded",
-        "400",
-        json_answer(error_body(_TOO_LONG, "invalid_request_error", "context_length_exceeded", "messages"), 400),
-    ),
+    **refusals(_TOO_LONG, "messages"),
     "error_first": instead("200 whose first event is an error", "error_event", _played(_OVERLOADED, DONE)),
     "error_frame": _WIRE.ended("an error object in the stream", "error_event", lambda *_: _BROKE),
     "bad_shape": _WIRE.inserted(

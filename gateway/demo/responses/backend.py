@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
-from gateway.demo.openai_models import model_list
+from gateway.demo.openai import error_body, model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.responses.answer import Answer, answer_request
 from gateway.demo.responses.request import Refused, ResponsesRequest, read_request
-from gateway.demo.responses.response import error_body, frames, response_object
+from gateway.demo.responses.response import frames, response_object
 
 MODELS = ("demo-responses",)
 

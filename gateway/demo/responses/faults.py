@@ -5,15 +5,15 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import JsonObject
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.wire_faults import WireFaults, instead, status_fault
-from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.openai import refusals
+from gateway.demo.player.playback import Response
 from gateway.demo.responses.answer import Answer
 from gateway.demo.responses.response import (
     Event,
-    error_body,
     error_event,
     events,
     failed_event,
@@ -29,11 +29,6 @@ _OVERLOADED: Final = ("server_is_overloaded", "The model is overloaded.")
 
 def _regular(answer: Answer) -> Response:
     return Response(tuple(frames(answer)))
-
-
-def _status(code: int, text: str, options: Options) -> Json:
-    kind = {429: "rate_limit_error", 400: "invalid_request_error"}.get(code, "server_error")
-    return error_body(text, kind, options["error_code"] or None)
 
 
 def _error_first(answer: Answer, options: Options) -> Response:
@@ -124,22 +119,11 @@ def _text(_: Answer, text: str) -> bytes:
 
 
 _WIRE: Final = WireFaults[Answer]("responses", _regular, _text)
-_QUOTA: Final = "You exceeded your current quota, please check your plan and billing details."
 _TOO_LONG: Final = "Your input exceeds the context window of this model. Please adjust your input and try again."
 _PROGRESS: Final[Event] = {"type": "response.x_demo.progress", "percent": 50}
 
 RESPONSES_FAULTS: Final[Mapping[str, Fault[Any]]] = {
-    "status": status_fault(_status, error_code=""),
-    "quota": instead(
-        "429 insufficient_quota",
-        "quota",
-        json_answer(error_body(_QUOTA, "insufficient_quota", "insufficient_quota"), 429),
-    ),
-    "context_length": instead(
-        "400 context_length_exceeded",
-        "400",
-        json_answer(error_body(_TOO_LONG, "invalid_request_error", "context_length_exceeded", "input"), 400),
-    ),
+    **refusals(_TOO_LONG, "input"),
     "error_frame": _WIRE.ended(
         "`error` and `response.failed` in the stream",
         "error_event",

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
-from gateway.demo.openai_models import model_list
+from gateway.demo.openai import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body

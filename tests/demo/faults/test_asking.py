@@ -5,10 +5,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import httpx
 import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
+from gateway.demo import serve_demo
 from gateway.demo.faults.catalogue import FAULTS
 from gateway.demo.faults.fault import JSON_WIRES, Fault
 from gateway.demo.faults.playing import Faults
@@ -125,3 +127,23 @@ async def test_a_backend_with_a_fault_plays_that_of_a_message_too() -> None:
     *events, end = played.parts
     assert (len(events), end) == (2, Cut("end"))
     assert all(isinstance(event, bytes) and b'"refusal":null' in event for event in events)
+
+
+COUNTS: Final = {
+    "messages": ("/v1/messages/count_tokens", "input_tokens"),
+    "responses": ("/responses/input_tokens", "input_tokens"),
+    "gemini": ("/models/m:countTokens", "totalTokens"),
+}
+
+
+@pytest.mark.parametrize(("defect", "counted"), [(None, True), ("error_first", True), ("error_in_200", False)])
+@pytest.mark.parametrize("kind", COUNTS)
+async def test_a_count_of_tokens_is_edited_and_no_answer_is_played(
+    kind: str, defect: str | None, counted: bool
+) -> None:
+    path, field = COUNTS[kind]
+    asked = body_of(kind, "count to ten [[demo:status]]")
+    asked.pop("max_tokens", None)
+    async with serve_demo(kind, defect=defect) as backend, httpx.AsyncClient(trust_env=False) as client:
+        response = await client.post(backend.base_url + path, json=asked, headers=_HEADERS)
+    assert response.status_code == 200 and (field in response.json()) is counted
