@@ -2,16 +2,15 @@
 
 from typing import Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.faults.playing import Faults, Steps, respond
+from gateway.demo.faults.playing import Faults, Steps, read_object, respond
 from gateway.demo.gemini.answer import answer_gemini
-from gateway.demo.gemini.request import Refused, read_gemini
+from gateway.demo.gemini.request import read_gemini
 from gateway.demo.gemini.response import error_body, frames, whole
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.scripted_model.words import count
@@ -58,10 +57,10 @@ async def _generate(request: Request, recorder: Recorder, faults: Faults) -> Res
         respond=lambda _, number: json_answer({"totalTokens": number}),
     )
     try:
-        decoded = msgspec.json.decode(body, type=dict)
+        decoded = read_object(body)
         return respond(counting, faults.of_counts(), decoded) if verb == _COUNT else respond(steps, faults, decoded)
-    except (ValueError, Refused) as error:
-        return _refusal(str(error))
+    except Refused as error:
+        return json_answer(error_body(error.status, error.message, "INVALID_ARGUMENT"), error.status)
 
 
 def _counted(asked: JsonObject, model: str) -> JsonObject:
@@ -70,7 +69,3 @@ def _counted(asked: JsonObject, model: str) -> JsonObject:
     if not isinstance(counted, dict) or counted.get("model") != f"models/{model}":
         raise Refused("generateContentRequest.model must name the model of the path")
     return {name: value for name, value in counted.items() if name != "model"}
-
-
-def _refusal(message: str) -> Response:
-    return json_answer(error_body(400, message, "INVALID_ARGUMENT"), 400)

@@ -11,9 +11,9 @@ from gateway.core.conversation import Json
 from gateway.demo.faults.playing import Faults, Steps, respond
 from gateway.demo.grpc import generation_pb2 as pb
 from gateway.demo.grpc.answer import answer_grpc
-from gateway.demo.grpc.request import Refused, read_grpc
+from gateway.demo.grpc.request import read_grpc
 from gateway.demo.grpc.response import INVALID_ARGUMENT, UNIMPLEMENTED, complete, failed
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response
 from gateway.demo.player.recorder import Recorder
 

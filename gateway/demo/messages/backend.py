@@ -1,20 +1,16 @@
 """Serves Anthropic Messages."""
 
-from typing import Any
-
-import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
+from gateway.demo.faults.playing import Faults, Steps, respond_json
 from gateway.demo.messages.answer import Answer, answer_request
 from gateway.demo.messages.request import MessagesRequest, read_request
 from gateway.demo.messages.response import error_body, frames, message
-from gateway.demo.messages.rules import Refused
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder, json_body
+from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.words import count
 
 MODELS = ("demo-messages",)
@@ -28,21 +24,21 @@ def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
 
     async def messages(request: Request) -> Response:
         steps = Steps(
-            read=read_request,
+            read=lambda body: read_request(_versioned(request, body)),
             question=lambda asked: asked.marked_question,
             answer=lambda asked, model: answer_request(asked, recorder.count, model),
             respond=_response,
         )
-        return await _responded(request, recorder, steps, faults)
+        return await respond_json(request, recorder, steps, faults, _refusal)
 
     async def count_tokens(request: Request) -> Response:
         steps = Steps(
-            read=_read_counted,
+            read=lambda body: _read_counted(_versioned(request, body)),
             question=lambda asked: "",
             answer=lambda asked, _: count(asked.prompt),
             respond=lambda _, number: json_answer({"input_tokens": number}),
         )
-        return await _responded(request, recorder, steps, faults.of_counts())
+        return await respond_json(request, recorder, steps, faults.of_counts(), _refusal)
 
     def models() -> Json:
         listed: list[Json] = [
@@ -58,21 +54,11 @@ def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     ]
 
 
-async def _responded(
-    request: Request, recorder: Recorder, steps: Steps[MessagesRequest, Any], faults: Faults
-) -> Response:
-    body = await read_body(request)
-    recorder.record(request, body, json_body)
+def _versioned(request: Request, body: JsonObject) -> JsonObject:
+    """Return the body of a request that names the version of the API."""
     if "anthropic-version" not in request.headers:
-        return _refusal("anthropic-version: header is required")
-    try:
-        decoded = msgspec.json.decode(body, type=dict)
-    except ValueError as error:
-        return _refusal(f"the body is not a JSON object: {error}")
-    try:
-        return respond(steps, faults, decoded)
-    except (FaultRefusal, Refused) as error:
-        return _refusal(str(error))
+        raise Refused("anthropic-version: header is required")
+    return body
 
 
 def _read_counted(body: JsonObject) -> MessagesRequest:
@@ -85,5 +71,5 @@ def _response(request: MessagesRequest, answer: Answer) -> Response:
     return Response(frames(answer)) if request.stream else json_answer(message(answer))
 
 
-def _refusal(text: str) -> Response:
-    return json_answer(error_body(text, "invalid_request_error"), 400)
+def _refusal(error: Refused) -> Response:
+    return json_answer(error_body(error.message, "invalid_request_error"), error.status)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gateway.core.conversation import EMPTY, JsonObject
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -52,8 +53,11 @@ class _Offered(msgspec.Struct):
 
 
 def read_completion(body: JsonObject) -> TextRequest:
-    """Decode a body. Raises ValueError for one that is not a completion request."""
-    completion = msgspec.convert(body, Completion)
+    """Decode a body. Raises Refused for one that is not a completion request."""
+    try:
+        completion = msgspec.convert(body, Completion)
+    except ValueError as error:
+        raise Refused(f"the body is not a completion request: {error}") from error
     cue = _CUE.search(completion.prompt)
     transcript = completion.prompt[: cue.start()] if cue else completion.prompt
     turns = read_transcript(transcript)

@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Json
-from gateway.demo.faults.playing import FaultRefusal, Faults, Steps, respond
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.faults.playing import Faults, Steps, respond
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.dialogue import Model
@@ -71,7 +71,7 @@ class _Agent:
         )
         try:
             return respond(steps, self._faults, {})
-        except FaultRefusal as error:
+        except Refused as error:
             return _refusal(400, str(error))
 
     def _answer(self, request: Request, agent_request: AgentRequest, model: Model) -> Response:
