@@ -1,18 +1,13 @@
 """The page about the demo backends lists every fault with its description."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
-from gateway.demo.chat.faults import FAULTS as CHAT
-from gateway.demo.defects.defect import ALL_WIRES
-from gateway.demo.defects.table import DEFECTS
-from gateway.demo.gemini.faults import FAULTS as GEMINI
-from gateway.demo.grpc.faults import FAULTS as GRPC
-from gateway.demo.messages.faults import FAULTS as MESSAGES
-from gateway.demo.responses.faults import FAULTS as RESPONSES
-from gateway.demo.text.faults import FAULTS as TEXT
+from gateway.demo.faults.catalogue import COMMON, OTHER_KINDS, OWN
+from gateway.demo.faults.fault import AFTER, ALL_WIRES, Fault
 from gateway.demo.warp.framing_options import FRAMING_OPTIONS
 from gateway.demo.warp.scenarios import SCENARIOS
 from tests.paths import ROOT
@@ -24,38 +19,54 @@ def section(heading: str) -> str:
     return PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize(
-    ("heading", "known"),
-    [
-        ("demo-chat: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in CHAT.items()}),
-        ("demo-messages: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in MESSAGES.items()}),
-        ("demo-responses: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in RESPONSES.items()}),
-        ("demo-gemini: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in GEMINI.items()}),
-        ("demo-text: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in TEXT.items()}),
-        ("demo-grpc: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in GRPC.items()}),
-        (
-            "demo-agent: `[[scenario:NAME]]`",
-            {name: (found.about, found.expect.kind) for name, found in SCENARIOS.items()},
-        ),
-    ],
-)
-def test_the_page_lists_what_a_demo_backend_knows(heading: str, known: Mapping[str, tuple[str, str]]) -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (?:`(\w+)`|-) \|$", section(heading), re.M)
-    assert {name: (about.replace("\\|", "|"), kind) for name, about, kind in rows} == known
-    assert len(rows) == len(known)
+def cells(heading: str, count: int) -> list[tuple[str, ...]]:
+    """The cells of the rows with so many of them; the first is a name."""
+    rows = (line for line in section(heading).splitlines() if line.startswith("| `"))
+    found = (tuple(cell.replace("\\|", "|") for cell in re.split(r"(?<!\\) \| ", row[2:-2])) for row in rows)
+    return [row for row in found if len(row) == count]
+
+
+def kind_of(name: str, fault: Fault[Any]) -> str:
+    others = [f"{wire}: `{kind}`" for (wire, other), kind in OTHER_KINDS.items() if other == name]
+    return " ".join([f"`{fault.kind}`" if fault.kind else "-", *([f"({', '.join(others)})"] if others else [])])
+
+
+def wires_of(fault: Fault[Any]) -> str:
+    return "all" if fault.wires == ALL_WIRES else ", ".join(fault.wires)
+
+
+def own_rows(faults: Mapping[str, Fault[Any]]) -> Iterable[tuple[str, ...]]:
+    return [(f"`{name}`", fault.description, kind_of(name, fault)) for name, fault in faults.items()]
+
+
+@pytest.mark.parametrize("wire", [wire for wire, faults in OWN.items() if faults])
+def test_the_page_lists_the_faults_of_a_wire(wire: str) -> None:
+    assert cells(f"demo-{wire}: `[[demo:NAME]]`", 3) == own_rows(OWN[wire])
+
+
+def test_the_page_lists_the_faults_of_several_wires() -> None:
+    assert cells("Faults of several wires: `[[demo:NAME]]`", 4) == [
+        (f"`{name}`", fault.description, kind_of(name, fault), wires_of(fault))
+        for name, fault in COMMON.items()
+        if fault.serves is None
+    ]
+    assert all(
+        f"{count} for `demo-{wire}`" in section("Faults on demand").replace("\n", " ") for wire, count in AFTER.items()
+    )
+
+
+def test_the_page_lists_what_only_an_address_asks_for() -> None:
+    assert cells("Backends with a defect", 3) == [
+        (f"`{name}`", fault.description, wires_of(fault)) for name, fault in COMMON.items() if fault.serves is not None
+    ]
+
+
+def test_the_page_lists_the_scenarios_of_the_agent() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (?:`(\w+)`|-) \|$", section("demo-agent: `[[scenario:NAME]]`"), re.M)
+    assert rows == [(name, found.about, found.expect.kind) for name, found in SCENARIOS.items()]
 
 
 def test_the_page_lists_the_framing_options() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", section("demo-agent: `[[scenario:NAME]]`"), re.M)
     assert dict(rows) == FRAMING_OPTIONS
     assert len(rows) == len(FRAMING_OPTIONS)
-
-
-def test_the_page_lists_the_defects() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \| ([^|]+) \|$", section("Backends with a defect"), re.M)
-    known = {
-        name: (defect.about, "all" if defect.wires == ALL_WIRES else ", ".join(defect.wires))
-        for name, defect in DEFECTS.items()
-    }
-    assert {name: (about, wires) for name, about, wires in rows} == known
-    assert len(rows) == len(known)

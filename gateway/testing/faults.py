@@ -1,6 +1,6 @@
 """Builds every fault of a backend as a script for the faulty backend, from the bytes of a valid response on its wire.
 
-`FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.fault_kinds`). The author of an
+`FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.faults.kinds`). The author of an
 adapter defines a `Spoken` and plays each fault before and after the first text.
 """
 
@@ -8,13 +8,16 @@ import asyncio
 import itertools
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
+from gateway.demo.faults.fault import Fault
+from gateway.demo.faults.responses import RESPONSES
+from gateway.demo.player.playback import FOREVER, Cut, Frames, Part, Reset, Response, Wait
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, answer, chunk, faulty_backend, head
 
 # Long enough for the gateway to read one piece before the next is sent.
@@ -60,21 +63,22 @@ class Spoken(msgspec.Struct, frozen=True):
         return b"" if self.lines else b"data: "
 
 
-Then: TypeAlias = Literal["close", "reset", "hold", "stay"]
+CLOSE: Final = Cut("fin")
+RESET: Final = Cut("reset")
+HOLD: Final = Wait()
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """Sends `pieces` and `then` closes, resets, holds the connection without sending, or waits for the next request.
+class SocketFault(msgspec.Struct, frozen=True):
+    """Sends `parts` on the socket: bytes, pauses, and the end of the connection; without an end it waits for the next
+    request.
 
-    `in_body`: the pieces belong to the body of a 200, so that the fault may also come after the first text. `pause_s`
-    is the pause after each piece. Without `listens` the port is closed. `tls`: the address says https, and the pieces
-    are the response to the first bytes of the handshake.
+    `in_body`: the parts belong to the body of a 200, so that the fault may also come after the first text. Without
+    `listens` the port is closed. `tls`: the address says https, and the parts are the response to the first bytes of
+    the handshake.
     """
 
-    pieces: Callable[[Spoken], Iterable[bytes]]
-    then: Then = "close"
+    parts: Callable[[Spoken], Iterable[Part]]
     in_body: bool = False
-    pause_s: float = 0
     listens: bool = True
     tls: bool = False
 
@@ -88,21 +92,31 @@ class Fault(msgspec.Struct, frozen=True):
             if begun:
                 await connection.send(chunk(spoken.begin))
                 await asyncio.sleep(PAUSE_S)
-            for piece in self.pieces(msgspec.structs.replace(spoken, start=b"") if begun else spoken):
-                await connection.send(piece)
-                await asyncio.sleep(self.pause_s)
-            if self.then == "close":
-                connection.close()
-            elif self.then == "reset":
-                connection.reset()
-            elif self.then == "hold":
-                await connection.gone()
+            for part in self.parts(msgspec.structs.replace(spoken, start=b"") if begun else spoken):
+                await _send(connection, part)
+                if isinstance(part, Cut):
+                    return
 
         return play
 
 
+async def _send(connection: Connection, part: Part) -> None:
+    match part:
+        case bytes():
+            await connection.send(part)
+            await asyncio.sleep(0)
+        case Wait(seconds):
+            await (connection.gone() if seconds >= FOREVER else asyncio.sleep(seconds))
+        case Cut("reset"):
+            connection.reset()
+        case Cut():
+            connection.close()
+        case Reset() | Frames():
+            raise ValueError(f"{part} is of HTTP/2")
+
+
 @asynccontextmanager
-async def playing(fault: Fault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
+async def playing(fault: SocketFault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
     """Serve a backend with this fault until the block ends."""
     async with faulty_backend(fault.script(spoken, begun)) as backend:
         if fault.tls:
@@ -114,28 +128,70 @@ async def playing(fault: Fault, spoken: Spoken, begun: bool = False) -> AsyncIte
         yield backend
 
 
-def _sent(*pieces: bytes) -> Callable[[Spoken], Iterable[bytes]]:
-    return lambda _: pieces
+def _sent(*parts: Part) -> Callable[[Spoken], Iterable[Part]]:
+    return lambda _: parts
 
 
-def _status(status: str, document: object = None, *headers: bytes) -> Fault:
+def _status(status: str, document: object = None, *headers: bytes) -> SocketFault:
     body = b"" if document is None else json.dumps(document).encode()
-    return Fault(_sent(answer(status, body, b"content-type: application/json", *headers)), "stay")
+    return SocketFault(_sent(answer(status, body, b"content-type: application/json", *headers)))
 
 
-def _page(status: str) -> Fault:
-    return Fault(_sent(answer(status, b"<html><body>nginx says no</body></html>", b"content-type: text/html")), "stay")
+def _page(status: str) -> SocketFault:
+    return SocketFault(_sent(answer(status, b"<html><body>nginx says no</body></html>", b"content-type: text/html")))
 
 
 def _typed(media_type: str, body: bytes) -> bytes:
     return answer("200 OK", body, b"content-type: " + media_type.encode())
 
 
-def _body(pieces: Callable[[Spoken], Iterable[bytes]], then: Then = "hold", pause_s: float = 0) -> Fault:
-    return Fault(pieces, then, in_body=True, pause_s=pause_s)
+def _body(parts: Callable[[Spoken], Iterable[Part]]) -> SocketFault:
+    return SocketFault(parts, in_body=True)
 
 
-def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] = lambda _: b"") -> Fault:
+def listed(name: str, **options: str) -> SocketFault:
+    """Return a fault of the demo backends by its name in their catalogue and its options, for the body of a stream of
+    two events, the text and the end. Raises ValueError for another name, or a fault that is not in a body."""
+    if name not in IN_BODY:
+        raise ValueError(f"there is no fault {name!r} in the body of a stream; there are {', '.join(IN_BODY)}")
+    fault = IN_BODY[name].with_options(options)
+
+    def parts(spoken: Spoken) -> Iterable[Part]:
+        played = fault.play(None, Response((spoken.start + spoken.text, spoken.end)))
+        for part in (*played.parts, Cut("end")):
+            yield _chunked(part)
+            if isinstance(part, Cut):
+                return
+
+    return _body(parts)
+
+
+def _is_in_body(fault: Fault[object]) -> bool:
+    regular = Response((b"text", b"end"))
+    played = fault.play(None, regular)
+    return msgspec.structs.replace(played, parts=regular.parts) == regular != played
+
+
+# The faults of the demo backends that change the body of a stream, and nothing else.
+IN_BODY: Final[Mapping[str, Fault[object]]] = {name: fault for name, fault in RESPONSES.items() if _is_in_body(fault)}
+
+
+def _chunked(part: Part) -> Part:
+    match part:
+        case bytes():
+            return chunk(part)
+        case Cut("end"):
+            return END
+        case _:
+            return part
+
+
+def _slowly(pieces: Iterable[bytes], seconds: float) -> Iterator[Part]:
+    for piece in pieces:
+        yield from (piece, Wait(seconds))
+
+
+def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] = lambda _: b"") -> SocketFault:
     return _body(lambda spoken: itertools.chain([first(spoken)], itertools.repeat(chunk(piece(spoken)))))
 
 
@@ -150,11 +206,11 @@ def coded(media_type: str, coding: str, body: bytes) -> bytes:
     return answer("200 OK", body, b"content-type: " + media_type.encode(), b"content-encoding: " + coding.encode())
 
 
-def _bomb(spoken: Spoken) -> Iterable[bytes]:
-    yield coded(spoken.media_type, "gzip", _packed(spoken.silence))
+def _bomb(spoken: Spoken) -> Iterable[Part]:
+    return coded(spoken.media_type, "gzip", _packed(spoken.silence)), CLOSE
 
 
-def _cut_gzip(spoken: Spoken) -> Iterable[bytes]:
+def _cut_gzip(spoken: Spoken) -> Iterable[Part]:
     """The framing is complete, the compressed bytes are not."""
     packed = zlib.compress(spoken.silence * 3, wbits=31)
     yield coded(spoken.media_type, "gzip", packed[:-4])
@@ -165,28 +221,30 @@ _QUOTA: Final = {"error": {"message": "nothing left", "code": "insufficient_quot
 JSON: Final = "application/json"
 _OK: Final = b"HTTP/1.1 200 OK\r\n"
 
-FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
+FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, SocketFault]]] = {
     "unreachable": {
-        "the connection is refused": Fault(_sent(), listens=False),
+        "the connection is refused": SocketFault(_sent(), listens=False),
     },
     "tls": {
-        "no TLS where TLS is expected": Fault(_sent(b"no TLS here\r\n"), tls=True),
+        "no TLS where TLS is expected": SocketFault(_sent(b"no TLS here\r\n", CLOSE), tls=True),
     },
     "closed": {
-        "it closes before the head": Fault(_sent()),
-        "it resets before the head": Fault(_sent(), "reset"),
-        "it closes in the head": Fault(_sent(_OK + b"x: y")),
+        "it closes before the head": SocketFault(_sent(CLOSE)),
+        "it resets before the head": SocketFault(_sent(RESET)),
+        "it closes in the head": SocketFault(_sent(_OK + b"x: y", CLOSE)),
     },
     "no_http": {
-        "garbage instead of a head": Fault(_sent(b"what is this\r\n\r\n")),
-        "a flood of headers": Fault(_sent(_OK + b"".join(b"x-%d: y\r\n" % number for number in range(9000)) + b"\r\n")),
-        "a header without end": Fault(_sent(_OK + b"x: " + b"y" * 100_000 + b"\r\n\r\n")),
+        "garbage instead of a head": SocketFault(_sent(b"what is this\r\n\r\n", CLOSE)),
+        "a flood of headers": SocketFault(
+            _sent(_OK + b"".join(b"x-%d: y\r\n" % number for number in range(9000)) + b"\r\n", CLOSE)
+        ),
+        "a header without end": SocketFault(_sent(_OK + b"x: " + b"y" * 100_000 + b"\r\n\r\n", CLOSE)),
     },
     "no_head": {
-        "silence before the head": Fault(_sent(), "hold"),
-        "half a status line": Fault(_sent(b"HTTP/1.1 2"), "hold"),
-        "a head that trickles": Fault(
-            lambda _: (bytes([byte]) for byte in _OK + b"x: y\r\n" * 20), "hold", pause_s=0.05
+        "silence before the head": SocketFault(_sent(HOLD)),
+        "half a status line": SocketFault(_sent(b"HTTP/1.1 2", HOLD)),
+        "a head that trickles": SocketFault(
+            lambda _: (*_slowly((bytes([byte]) for byte in _OK + b"x: y\r\n" * 20), 0.05), HOLD)
         ),
     },
     "400": {
@@ -223,7 +281,9 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "status 429 with odd patience": _status("429 Too Many Requests", _ERROR_BODY, b"retry-after: soon"),
     },
     "429_cut": {
-        "status 429 that breaks off": Fault(_sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow")),
+        "status 429 that breaks off": SocketFault(
+            _sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow", CLOSE)
+        ),
     },
     "quota": {
         "status 429 for good": _status("429 Too Many Requests", _QUOTA),
@@ -244,34 +304,34 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "status 307": _status("307 Temporary Redirect", None, b"location: http://127.0.0.1:1/elsewhere"),
     },
     "204": {
-        "status 204": Fault(_sent(b"HTTP/1.1 204 No Content\r\n\r\n"), "stay"),
+        "status 204": SocketFault(_sent(b"HTTP/1.1 204 No Content\r\n\r\n")),
     },
     "page": {
         "a page with status 200": _page("200 OK"),
     },
     "gzip": {
-        "gzip": Fault(_bomb),
+        "gzip": SocketFault(_bomb),
     },
     "gzip_cut": {
-        "gzip that is cut off": Fault(_cut_gzip, "stay"),
-        "gzip that is none": Fault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),), "stay"),
+        "gzip that is cut off": SocketFault(_cut_gzip),
+        "gzip that is none": SocketFault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),)),
     },
     "coding": {
-        "brotli": Fault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),), "stay"),
+        "brotli": SocketFault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),)),
     },
     "empty": {
-        "an empty body": _body(_sent(END), "stay"),
-        "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END), "stay"),
+        "an empty body": _body(_sent(END)),
+        "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END)),
     },
     "hollow": {
-        "a body of no bytes": Fault(lambda spoken: (_typed(spoken.media_type, b""),), "stay"),
-        "JSON without an answer": Fault(_sent(_typed(JSON, b'{"id": "x"}')), "stay"),
-        "JSON without a choice": Fault(_sent(_typed(JSON, b'{"id": "x", "choices": []}')), "stay"),
-        "JSON that is none": Fault(_sent(_typed(JSON, b"no answer today")), "stay"),
-        "JSON that is too deep": Fault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500)), "stay"),
+        "a body of no bytes": SocketFault(lambda spoken: (_typed(spoken.media_type, b""),)),
+        "JSON without an answer": SocketFault(_sent(_typed(JSON, b'{"id": "x"}'))),
+        "JSON without a choice": SocketFault(_sent(_typed(JSON, b'{"id": "x", "choices": []}'))),
+        "JSON that is none": SocketFault(_sent(_typed(JSON, b"no answer today"))),
+        "JSON that is too deep": SocketFault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500))),
     },
     "error_event": {
-        "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
+        "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END)),
     },
     "too_large": {
         "an answer without end": _endless(
@@ -283,35 +343,37 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
     },
     "truncated": {
-        "it closes in the body": _body(_sent(), "close"),
-        "it resets in the body": _body(_sent(), "reset"),
-        "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]),), "close"),
-        "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END), "stay"),
-        "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x"), "close"),
-        "a chunk without a size": _body(_sent(b"zz\r\n"), "hold"),
+        "it closes in the body": listed("disconnect", after="0"),
+        "it resets in the body": listed("disconnect", after="0", how="reset"),
+        "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]), CLOSE)),
+        "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END)),
+        "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x", CLOSE)),
+        "a chunk without a size": _body(_sent(b"zz\r\n", HOLD)),
     },
     "framing": {
-        "a chunk without a size right behind the head": Fault(
-            lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
+        "a chunk without a size right behind the head": SocketFault(
+            lambda spoken: (head(spoken.media_type) + b"zz\r\n", HOLD)
         ),
     },
     "no_finish": {
-        "an end without a finish": _body(lambda spoken: (chunk(spoken.start + spoken.text), END), "stay"),
+        "an end without a finish": listed("truncated", after="1"),
     },
     "stall": {
-        "silence in the body": _body(_sent()),
-        "nothing but comments": _body(lambda spoken: itertools.repeat(chunk(spoken.silence), 200), pause_s=0.02),
+        "silence in the body": listed("stall", after="0"),
+        "nothing but comments": _body(
+            lambda spoken: (*_slowly(itertools.repeat(chunk(spoken.silence), 200), 0.02), HOLD)
+        ),
         "an event that trickles": _body(
-            lambda spoken: (chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), pause_s=0.02
+            lambda spoken: (*_slowly((chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), 0.02), HOLD)
         ),
     },
     "lost_call": {
-        "a call that is not there": _body(lambda spoken: (chunk(spoken.start + spoken.lost_call), END), "stay"),
+        "a call that is not there": _body(lambda spoken: (chunk(spoken.start + spoken.lost_call), END)),
     },
     "malformed": {
-        "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
+        "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END)),
     },
 }
-FAULTS: Final[Mapping[str, Fault]] = {
+FAULTS: Final[Mapping[str, SocketFault]] = {
     name: fault for faults in FAULTS_BY_KIND.values() for name, fault in faults.items()
 }

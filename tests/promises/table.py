@@ -22,7 +22,7 @@ class ClientError(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """One row. `id` is a kind of `gateway.demo.fault_kinds.FAILURES`. `early` is the error before the first text,
+    """One row. `id` is a kind of `gateway.demo.faults.kinds.FAILURES`. `early` is the error before the first text,
     and of a client that does not stream; `late` is the code of the error frame after it (None: cannot happen there).
 
     `phase` is that of an early fault in the counters. `counted` are further counters, beside those of every row.
@@ -88,7 +88,7 @@ PROMISES: Final[tuple[Promise, ...]] = (
     Promise("malformed", ClientError(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
 )
 
-# The kinds of `gateway.demo.fault_kinds.GRPC_FAILURES`.
+# The kinds of `gateway.demo.faults.kinds.GRPC_FAILURES`.
 GRPC_PROMISES: Final[tuple[Promise, ...]] = (
     Promise("not_http2", ClientError(502, "upstream_protocol_error", headers=FINAL)),
     Promise("no_settings", ClientError(502, "upstream_connection_error"), waits=True),

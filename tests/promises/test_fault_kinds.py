@@ -8,15 +8,10 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
-from gateway.demo.chat.faults import FAULTS as CHAT
-from gateway.demo.fault_kinds import FAILURES, GRPC_FAILURES
-from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
-from gateway.demo.gemini.faults import FAULTS as GEMINI
-from gateway.demo.grpc.faults import FAULTS as GRPC
-from gateway.demo.messages.faults import FAULTS as MESSAGES
-from gateway.demo.player.demo_fault import DemoFault
-from gateway.demo.responses.faults import FAULTS as RESPONSES
-from gateway.demo.text.faults import FAULTS as TEXT
+from gateway.demo.faults.catalogue import FAULTS as CATALOGUE
+from gateway.demo.faults.fault import Fault
+from gateway.demo.faults.kinds import FAILURES, GRPC_FAILURES
+from gateway.demo.faults.kinds import ODDITIES as ODD_KINDS
 from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.registry import ADAPTERS
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
@@ -28,14 +23,9 @@ from tests.promises.wires import WIRES
 from tests.tiers import sample
 
 PROMISED: Final = {row.id: row for row in (*PROMISES, *GRPC_PROMISES)}
-# Any: each wire has its own type of answers.
-DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
-    "chat": CHAT,
-    "messages": MESSAGES,
-    "responses": RESPONSES,
-    "gemini": GEMINI,
-    "text": TEXT,
-    "grpc": GRPC,
+# The faults that a marker can ask for. (Any: each wire has its own type of answers.)
+DEMO: Final[Mapping[str, Mapping[str, Fault[Any]]]] = {
+    wire: {name: fault for name, fault in faults.items() if fault.serves is None} for wire, faults in CATALOGUE.items()
 }
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
 # Only the agent wire has a tool of the backend's own.
@@ -80,6 +70,7 @@ async def gateway() -> AsyncIterator[RunningGateway]:
         "gemini": {"adapter": "gemini"},
         "text": {"adapter": "text"},
         "grpc": {"adapter": "proto", "preset": "demo"},
+        "agent": {"adapter": "warp"},
     }
     settings: dict[str, Json] = {
         "backends": {

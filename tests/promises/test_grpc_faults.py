@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.demo.fault_kinds import GRPC_FAILURES
+from gateway.demo.faults.kinds import GRPC_FAILURES
 from gateway.testing.gateway import running_gateway
 from tests.promises.grpc_faults import ENTRY, GRPC_FAULTS_BY_KIND
 from tests.promises.played_fault import Played, check_counters, check_log

@@ -22,7 +22,7 @@ from tests.tiers import sample
 
 
 class Oddity(msgspec.Struct, frozen=True):
-    """`id` is a kind of `gateway.demo.fault_kinds.ODDITIES`. `body` gives the pieces of the body, each sent as a chunk
+    """`id` is a kind of `gateway.demo.faults.kinds.ODDITIES`. `body` gives the pieces of the body, each sent as a chunk
     of its own, and `text` is what the client reads, `of_protobuf` what it reads of a protobuf wire where that differs.
     `holds`: the backend leaves its socket open. `gzip`: the body is compressed. `counted` is the counter that tells the
     operator."""

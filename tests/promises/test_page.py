@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from gateway.demo.fault_kinds import FAILURES, GRPC_FAILURES
-from gateway.demo.fault_kinds import ODDITIES as KINDS
+from gateway.demo.faults.kinds import FAILURES, GRPC_FAILURES
+from gateway.demo.faults.kinds import ODDITIES as KINDS
 from tests.paths import ROOT
 from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
 from tests.promises.test_oddities import ODDITIES, Oddity

@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -14,15 +15,6 @@ from gateway.demo.strict_models import is_strict
 # Fields that would change the response, and the values of each that have no effect.
 _HARMLESS: Final[dict[str, tuple[Json, ...]]] = {"n": (None, 1), "logprobs": (None, False)}
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
-
-
-class Refused(Exception):
-    """The body is invalid; the message is the text of the 400."""
-
-    def __init__(self, message: str, param: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.param = param
 
 
 class ChatRequest(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer, arguments_of
-from gateway.demo.openai_models import CREATED
+from gateway.demo.openai import CREATED
 from gateway.demo.scripted_model.words import pieces
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -60,11 +60,6 @@ def completion(answer: Answer) -> dict[str, Json]:
         message["content"] = ""
     choice: Json = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish}
     return {**_head(answer, "chat.completion"), "choices": [choice], "usage": answer.usage}
-
-
-def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Json]:
-    """Build the error object of the wire."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def _head(answer: Answer, kind: str) -> dict[str, Json]:

@@ -2,21 +2,17 @@
 
 from typing import Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.core.conversation import Json
-from gateway.demo.defects.defect import NO_DEFECT, Defect
+from gateway.core.conversation import Json, JsonObject
+from gateway.demo.faults.playing import Faults, Steps, read_object, respond
 from gateway.demo.gemini.answer import answer_gemini
-from gateway.demo.gemini.faults import FAULTS
-from gateway.demo.gemini.request import GeminiRequest, Refused, read_gemini
+from gateway.demo.gemini.request import read_gemini
 from gateway.demo.gemini.response import error_body, frames, whole
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
-from gateway.demo.player.stream_faults import as_object
-from gateway.demo.scripted_model.markers import find_marker
 from gateway.demo.scripted_model.words import count
 
 MODELS: Final = ("demo-gemini",)
@@ -25,11 +21,11 @@ _COUNT: Final = "countTokens"
 _METHODS: Final[list[Json]] = ["generateContent", _STREAM, _COUNT]
 
 
-def gemini_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def gemini_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes: the verbs of a model, the models list and the recorded requests."""
 
     async def generate(request: Request) -> Response:
-        return await _generate(request, recorder, defect)
+        return await _generate(request, recorder, faults)
 
     def models() -> Json:
         listed: list[Json] = [{"name": f"models/{name}", "supportedGenerationMethods": _METHODS} for name in MODELS]
@@ -42,44 +38,34 @@ def gemini_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]
     ]
 
 
-async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Response:
+async def _generate(request: Request, recorder: Recorder, faults: Faults) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     model, _, verb = str(request.path_params["call"]).rpartition(":")
     if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
         return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
+    steps = Steps(
+        read=lambda body: read_gemini(body, model),
+        question=lambda asked: asked.marked_question,
+        answer=lambda asked, reply: answer_gemini(asked, model, recorder.count, reply),
+        respond=lambda _, answer: Response(frames(answer)) if verb == _STREAM else json_answer(whole(answer)),
+    )
+    counting = Steps(
+        read=lambda body: read_gemini(_counted(body, model), model),
+        question=lambda asked: "",
+        answer=lambda asked, _: count(asked.prompt),
+        respond=lambda _, number: json_answer({"totalTokens": number}),
+    )
     try:
-        asked = _read(_counted(body, model) if verb == _COUNT else body, model, defect)
-    except (ValueError, Refused) as error:
-        return _refusal(str(error))
-    if verb == _COUNT:
-        return json_answer({"totalTokens": count(asked.prompt)})
-    answer = answer_gemini(asked, model, recorder.count, defect.model)
-    marker = find_marker(asked.marked_question, "demo")
-    if marker is not None and marker.name not in FAULTS:
-        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
-    streams = verb == _STREAM
-    if marker is not None:
-        fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if streams else as_object(fault, msgspec.json.encode(whole(answer)))
-    return Response(frames(answer)) if streams else json_answer(whole(answer))
+        decoded = read_object(body)
+        return respond(counting, faults.of_counts(), decoded) if verb == _COUNT else respond(steps, faults, decoded)
+    except Refused as error:
+        return json_answer(error_body(error.status, error.message, "INVALID_ARGUMENT"), error.status)
 
 
-def _counted(body: bytes, model: str) -> bytes:
+def _counted(asked: JsonObject, model: str) -> JsonObject:
     """Return the request whose tokens are counted, which names its model."""
-    asked: dict[str, Json] = msgspec.json.decode(body, type=dict)
     counted = asked.get("generateContentRequest", {**asked, "model": f"models/{model}"})
-    if not isinstance(counted, dict) or counted.pop("model", None) != f"models/{model}":
+    if not isinstance(counted, dict) or counted.get("model") != f"models/{model}":
         raise Refused("generateContentRequest.model must name the model of the path")
-    return msgspec.json.encode(counted)
-
-
-def _read(body: bytes, model: str, defect: Defect) -> GeminiRequest:
-    decoded = msgspec.json.decode(body, type=dict)
-    if (words := defect.refuses(decoded)) is not None:
-        raise Refused(words)
-    return read_gemini(defect.reads(decoded), model)
-
-
-def _refusal(message: str) -> Response:
-    return json_answer(error_body(400, message, "INVALID_ARGUMENT"), 400)
+    return {name: value for name, value in counted.items() if name != "model"}

@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.gemini.thought_signature import unsigned_steps
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -21,10 +22,6 @@ _NO_THOUGHTS: Final = ("MINIMAL", 0)
 _RESULTS: Final = ("output", "result", "error")
 
 Content = Mapping[str, Json]
-
-
-class Refused(Exception):
-    """The body is invalid; the message is the text of the 400."""
 
 
 class GeminiRequest(msgspec.Struct, frozen=True):

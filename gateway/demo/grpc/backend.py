@@ -8,27 +8,25 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json
-from gateway.demo.defects.defect import NO_DEFECT, Defect
+from gateway.demo.faults.playing import Faults, Steps, respond
 from gateway.demo.grpc import generation_pb2 as pb
 from gateway.demo.grpc.answer import answer_grpc
-from gateway.demo.grpc.faults import FAULTS
-from gateway.demo.grpc.request import Refused, read_grpc
+from gateway.demo.grpc.request import read_grpc
 from gateway.demo.grpc.response import INVALID_ARGUMENT, UNIMPLEMENTED, complete, failed
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response
 from gateway.demo.player.recorder import Recorder
-from gateway.demo.scripted_model.markers import find_marker
 
 METHOD: Final = "/dragoman.demo.v1.Generation/Generate"
 _MEDIA_TYPES: Final = ("application/grpc", "application/grpc+proto")
 _PREFIX: Final = 5
 
 
-def grpc_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def grpc_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes: the method, every other path, and the recorded requests."""
 
     async def generate(request: Request) -> Response:
-        return await _generate(request, recorder, defect)
+        return await _generate(request, recorder, faults)
 
     async def unknown(request: Request) -> Response:
         return failed(UNIMPLEMENTED, f"there is no method {request.url.path}; there is {METHOD}")
@@ -40,7 +38,7 @@ def grpc_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     ]
 
 
-async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Response:
+async def _generate(request: Request, recorder: Recorder, faults: Faults) -> Response:
     body = await read_body(request)
     recorder.record(request, body, _shown)
     if request.headers.get("content-type") not in _MEDIA_TYPES:
@@ -49,17 +47,17 @@ async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Res
         return failed(INVALID_ARGUMENT, "the request lacks `te: trailers`")
     if body[:1] == b"\1":
         return failed(UNIMPLEMENTED, "the request's message is compressed; this service reads identity")
+    # What a fault edits of a request are fields of JSON: this wire has no such fault.
+    steps = Steps(
+        read=lambda _: read_grpc(_message(body)),
+        question=lambda asked: asked.marked_question,
+        answer=lambda asked, model: answer_grpc(asked, recorder.count, model),
+        respond=lambda _, answer: complete(answer),
+    )
     try:
-        asked = read_grpc(_message(body))
+        return respond(steps, faults, {})
     except (ValueError, DecodeError, Refused) as error:
         return failed(INVALID_ARGUMENT, str(error))
-    answer = answer_grpc(asked, recorder.count, defect.model)
-    marker = find_marker(asked.marked_question, "demo")
-    if marker is None:
-        return complete(answer)
-    if marker.name not in FAULTS:
-        return failed(INVALID_ARGUMENT, f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
-    return FAULTS[marker.name].play(answer, marker.options)
 
 
 def _message(body: bytes) -> pb.GenerateRequest:

@@ -8,6 +8,7 @@ from google.protobuf.json_format import MessageToDict
 
 from gateway.core.conversation import JsonObject
 from gateway.demo.grpc import generation_pb2 as pb
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -19,10 +20,6 @@ _CHOICES: Final[Mapping[int, Literal["none", "required"]]] = {
 _NO_REASONING: Final = ("", "none", "minimal")
 # The only role whose turns may have such a part.
 _OWNERS: Final = {"call": pb.ROLE_ASSISTANT, "result": pb.ROLE_TOOL}
-
-
-class Refused(Exception):
-    """The request is invalid; the message is that of the status."""
 
 
 class GrpcRequest(msgspec.Struct, frozen=True):

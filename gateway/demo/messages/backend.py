@@ -1,21 +1,16 @@
 """Serves Anthropic Messages."""
 
-import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.core.conversation import Json
-from gateway.demo.defects.defect import NO_DEFECT, Defect
-from gateway.demo.messages.answer import answer_request
-from gateway.demo.messages.faults import FAULTS
-from gateway.demo.messages.request import read_request
+from gateway.core.conversation import Json, JsonObject
+from gateway.demo.faults.playing import Faults, Steps, respond_json
+from gateway.demo.messages.answer import Answer, answer_request
+from gateway.demo.messages.request import MessagesRequest, read_request
 from gateway.demo.messages.response import error_body, frames, message
-from gateway.demo.messages.rules import Refused
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.endpoint import Refused, get, post
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder, json_body
-from gateway.demo.player.stream_faults import as_object
-from gateway.demo.scripted_model.markers import find_marker
+from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.words import count
 
 MODELS = ("demo-messages",)
@@ -24,14 +19,26 @@ COUNTED = frozenset(
 )
 
 
-def messages_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes: messages, the count of their tokens, the models list and the recorded requests."""
 
     async def messages(request: Request) -> Response:
-        return await _messages(request, recorder, defect)
+        steps = Steps(
+            read=lambda body: read_request(_versioned(request, body)),
+            question=lambda asked: asked.marked_question,
+            answer=lambda asked, model: answer_request(asked, recorder.count, model),
+            respond=_response,
+        )
+        return await respond_json(request, recorder, steps, faults, _refusal)
 
     async def count_tokens(request: Request) -> Response:
-        return await _count_tokens(request, recorder, defect)
+        steps = Steps(
+            read=lambda body: _read_counted(_versioned(request, body)),
+            question=lambda asked: "",
+            answer=lambda asked, _: count(asked.prompt),
+            respond=lambda _, number: json_answer({"input_tokens": number}),
+        )
+        return await respond_json(request, recorder, steps, faults.of_counts(), _refusal)
 
     def models() -> Json:
         listed: list[Json] = [
@@ -47,45 +54,22 @@ def messages_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Rout
     ]
 
 
-async def _messages(request: Request, recorder: Recorder, defect: Defect) -> Response:
-    body = await read_body(request)
-    recorder.record(request, body, json_body)
+def _versioned(request: Request, body: JsonObject) -> JsonObject:
+    """Return the body of a request that names the version of the API."""
     if "anthropic-version" not in request.headers:
-        return _refusal("anthropic-version: header is required")
-    try:
-        decoded = read_request(defect.reads(msgspec.json.decode(body, type=dict)))
-    except ValueError as error:
-        return _refusal(f"the body is not a JSON object: {error}")
-    except Refused as error:
-        return _refusal(str(error))
-    answer = answer_request(decoded, recorder.count, defect.model)
-    marker = find_marker(decoded.marked_question, "demo")
-    if marker is not None and marker.name not in FAULTS:
-        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
-    if marker is not None:
-        fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if decoded.stream else as_object(fault, msgspec.json.encode(message(answer)))
-    if not decoded.stream:
-        return json_answer(message(answer))
-    return Response(frames(answer))
+        raise Refused("anthropic-version: header is required")
+    return body
 
 
-async def _count_tokens(request: Request, recorder: Recorder, defect: Defect) -> Response:
-    body = await read_body(request)
-    recorder.record(request, body, json_body)
-    if "anthropic-version" not in request.headers:
-        return _refusal("anthropic-version: header is required")
-    try:
-        document = defect.reads(msgspec.json.decode(body, type=dict))
-        if refused := sorted(document.keys() - COUNTED):
-            raise Refused(f"{refused[0]}: Extra inputs are not permitted")
-        decoded = read_request({**document, "max_tokens": 1})
-    except ValueError as error:
-        return _refusal(f"the body is not a JSON object: {error}")
-    except Refused as error:
-        return _refusal(str(error))
-    return json_answer({"input_tokens": count(decoded.prompt)})
+def _read_counted(body: JsonObject) -> MessagesRequest:
+    if refused := sorted(body.keys() - COUNTED):
+        raise Refused(f"{refused[0]}: Extra inputs are not permitted")
+    return read_request({**body, "max_tokens": 1})
 
 
-def _refusal(text: str) -> Response:
-    return json_answer(error_body(text, "invalid_request_error"), 400)
+def _response(request: MessagesRequest, answer: Answer) -> Response:
+    return Response(frames(answer)) if request.stream else json_answer(message(answer))
+
+
+def _refusal(error: Refused) -> Response:
+    return json_answer(error_body(error.message, "invalid_request_error"), error.status)

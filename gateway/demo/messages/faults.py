@@ -1,21 +1,17 @@
 """Defines the Messages backend's faults: responses by name that replace the normal response or follow part of it."""
 
 from collections.abc import Mapping
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from gateway.core.conversation import Json
+from gateway.demo.faults.editing import Options, around
+from gateway.demo.faults.fault import Fault
+from gateway.demo.faults.wire_faults import WireFaults, instead, status_fault
 from gateway.demo.messages.answer import Answer
 from gateway.demo.messages.response import Event, block_events, error_body, frame, frames, stream
 from gateway.demo.messages.thinking import redact
-from gateway.demo.player.demo_fault import DemoFault, Options
-from gateway.demo.player.playback import Response, Wait
-from gateway.demo.player.stream_faults import SSEFaults
+from gateway.demo.player.playback import Response, Wait, json_answer
 
-_JSON: Final = {"content-type": "application/json"}
-# Behind the first words: the start of the message, of its first block, and a ping come before.
-_STREAM: Final = SSEFaults[Answer](frames, after=4)
 _TYPES: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -29,46 +25,28 @@ _TYPES: Final = {
 }
 
 
-def _status(_: Answer, options: Options) -> Response:
-    status = int(options.get("code", "500"))
-    body = error_body(f"The demo backend was asked to answer {status}.", _TYPES.get(status, "api_error"))
-    return _json(status, body, {"retry-after": after} if (after := options.get("retry_after")) else {})
+def _regular(answer: Answer) -> Response:
+    return Response(frames(answer))
 
 
-def _overloaded(_: Answer, options: Options) -> Response:
-    return _json(529, error_body("Overloaded", "overloaded_error"))
+def _delta(text: str, index: int = 0) -> bytes:
+    return frame({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}})
 
 
-def _context_length(_: Answer, options: Options) -> Response:
-    return _json(400, error_body("prompt is too long: 9 tokens > 8 maximum", "invalid_request_error"))
+def _error(_: Answer, options: Options) -> bytes:
+    return frame(error_body("The model broke down.", options["type"]))
 
 
-def _error_first(_: Answer, options: Options) -> Response:
-    return Response((_error(options),))
-
-
-def _error_event(answer: Answer, options: Options) -> Response:
-    return Response((*_STREAM.begun(answer, options), _error(options)))
+def _status(code: int, text: str, _: Options) -> Json:
+    return error_body(text, _TYPES.get(code, "api_error"))
 
 
 def _pings(answer: Answer, options: Options) -> Response:
     """Send nothing but pings, which keep the connection open and the response unfinished."""
-    pause = Wait(float(options.get("ms", "20")) / 1000)
+    pause = Wait(float(options["ms"]) / 1000)
     ping = frame({"type": "ping"})
-    pings = [part for _ in range(int(options.get("count", "5000"))) for part in (ping, pause)]
-    return _STREAM.around(answer, options, *pings)
-
-
-def _bad_order(answer: Answer, options: Options) -> Response:
-    delta: Json = {"type": "text_delta", "text": "?"}
-    lost = frame({"type": "content_block_delta", "index": 99, "delta": delta})
-    return _STREAM.around(answer, options, lost)
-
-
-def _bad_utf8(answer: Answer, options: Options) -> Response:
-    delta: Json = {"type": "text_delta", "text": "(?)"}
-    broken = frame({"type": "content_block_delta", "index": 0, "delta": delta}).replace(b"(?)", b"(\xff)")
-    return _STREAM.around(answer, options, broken)
+    pings = [part for _ in range(int(options["count"])) for part in (ping, pause)]
+    return around(_regular(answer), options, *pings)
 
 
 def _no_stop(answer: Answer, options: Options) -> Response:
@@ -105,30 +83,35 @@ def _unknown_events(answer: Answer, options: Options) -> Response:
     return Response(tuple(part for found in frames(answer) for part in (strange, found)))
 
 
-def _huge_event(answer: Answer, options: Options) -> Response:
-    delta: Json = {"type": "text_delta", "text": "x" * int(float(options.get("mb", "8")) * 1024 * 1024)}
-    huge = frame({"type": "content_block_delta", "index": 0, "delta": delta})
-    return _STREAM.around(answer, options, huge)
+_WIRE: Final = WireFaults[Answer]("messages", _regular, lambda _, text: _delta(text))
+_TOO_LONG: Final = error_body("prompt is too long: 9 tokens > 8 maximum", "invalid_request_error")
 
-
-FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
-    **_STREAM.faults(),
-    "status": DemoFault("an error status: code=500, retry_after=", _status, "500"),
-    "overloaded": DemoFault("529 overloaded_error", _overloaded, "503_bare"),
-    "context_length": DemoFault("400 because the prompt is too long", _context_length, "400"),
-    "error_first": DemoFault("200 whose first event is an error: type=api_error", _error_first, "error_event"),
-    "error_event": DemoFault("an error event in the stream: after=4, type=api_error", _error_event, "error_event"),
-    "pings": DemoFault("nothing but pings in the middle: after=4, ms=20, count=5000", _pings, "stall"),
-    "bad_order": DemoFault("a delta of a block that has not begun: after=4", _bad_order, "malformed"),
-    "bad_utf8": DemoFault("an event with a broken UTF-8 byte: after=4", _bad_utf8, "utf8"),
-    "no_stop": DemoFault("a stop reason without message_stop", _no_stop, "no_finish"),
-    "no_reason": DemoFault("message_stop without a stop reason", _no_reason, "no_finish"),
-    "late": DemoFault("text after message_stop", _late, "late"),
-    "twice": DemoFault("a second stop reason and message_stop", _twice, "twice"),
-    "redacted": DemoFault("redacted thinking behind the text", _redacted),
-    "server_tool": DemoFault("a web search that the backend has made itself", _server_tool, "unknown"),
-    "unknown_events": DemoFault("events of an unknown type", _unknown_events, "unknown"),
-    "huge_event": DemoFault("one very large event: mb=8, after=4", _huge_event, "event_too_large"),
+MESSAGES_FAULTS: Final[Mapping[str, Fault[Any]]] = {
+    "status": status_fault(_status),
+    "overloaded": instead(
+        "529 overloaded_error", "503_bare", json_answer(error_body("Overloaded", "overloaded_error"), 529)
+    ),
+    "context_length": instead("400 because the prompt is too long", "400", json_answer(_TOO_LONG, 400)),
+    "error_first": Fault(
+        "200 whose first event is an error",
+        "error_event",
+        options={"type": "api_error"},
+        plays=lambda answer, options: Response((_error(answer, options),)),
+    ),
+    "error_event": _WIRE.ended("an error event in the stream", "error_event", _error, type="api_error"),
+    "bad_order": _WIRE.inserted("a delta of a block that has not begun", "malformed", lambda *_: _delta("?", 99)),
+    "bad_utf8": _WIRE.bad_utf8(),
+    "huge_event": _WIRE.huge("event_too_large"),
+    "pings": Fault(
+        "nothing but pings in the middle", "stall", options={"after": "4", "ms": "20", "count": "5000"}, plays=_pings
+    ),
+    "no_stop": Fault("a stop reason without message_stop", "no_finish", plays=_no_stop),
+    "no_reason": Fault("message_stop without a stop reason", "no_finish", plays=_no_reason),
+    "late": Fault("text after message_stop", "late", plays=_late),
+    "twice": Fault("a second stop reason and message_stop", "twice", plays=_twice),
+    "redacted": Fault("redacted thinking behind the text", plays=_redacted),
+    "server_tool": Fault("a web search that the backend has made itself", "unknown", plays=_server_tool),
+    "unknown_events": Fault("events of an unknown type", "unknown", plays=_unknown_events),
 }
 
 
@@ -140,11 +123,3 @@ def _appended(answer: Answer, *blocks: tuple[Event, list[Event]]) -> Response:
         event for number, (block, deltas) in enumerate(blocks, index) for event in block_events(number, block, deltas)
     ]
     return Response(tuple(frame(event) for event in (*before, *more, reason, stop)))
-
-
-def _error(options: Options) -> bytes:
-    return frame(error_body("The model broke down.", options.get("type", "api_error")))
-
-
-def _json(status: int, body: Json, headers: Mapping[str, str] | None = None) -> Response:
-    return Response((msgspec.json.encode(body),), status, {**_JSON, **(headers or {})})

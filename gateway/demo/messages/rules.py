@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.messages.thinking import wrong_field
+from gateway.demo.player.endpoint import Refused
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
@@ -33,10 +34,6 @@ _BLOCKS: Final[dict[str, dict[str, type]]] = {
 
 
 Block = dict[str, Json]
-
-
-class Refused(Exception):
-    """The body is invalid; the message is the text of the 400."""
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -31,6 +31,17 @@ class Connection(Protocol):
         ...
 
 
+class Refused(Exception):
+    """The request is invalid; the message is the text of the error. `param` names the field, if the wire tells."""
+
+    def __init__(self, message: str, param: str | None = None, code: str | None = None, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.code = code
+        self.status = status
+
+
 class _TooLarge(Exception):
     """A body that exceeds the limit and is not read to its end."""
 

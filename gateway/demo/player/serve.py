@@ -11,8 +11,8 @@ from starlette.types import ASGIApp
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
-from gateway.demo.defects.defect import NO_DEFECT, Defect
-from gateway.demo.defects.table import find_defect
+from gateway.demo.faults.catalogue import FAULTS, find_fault
+from gateway.demo.faults.playing import Faults
 from gateway.demo.gemini.backend import gemini_routes
 from gateway.demo.grpc.backend import grpc_routes
 from gateway.demo.messages.backend import messages_routes
@@ -32,7 +32,7 @@ DemoServer: TypeAlias = Http1Server | Http2Server
 class _Wire(msgspec.Struct, frozen=True):
     """`prefix` is the path of the base_url."""
 
-    routes: Callable[[Recorder, Defect], list[Route]]
+    routes: Callable[[Recorder, Faults], list[Route]]
     prefix: str = ""
     server: Callable[[ASGIApp], DemoServer] = Http1Server
 
@@ -84,17 +84,18 @@ class DemoBackend:
 async def serve_demo(
     kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None, needs_key: bool = False
 ) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (a key of `KINDS`) until the block ends, with one of its `DEFECTS` or without.
-    `needs_key`: it refuses every request without the key `demo-key`.
+    """Serve one kind of demo backend (a key of `KINDS`) until the block ends, with the fault `defect` in every
+    response (a name in `FAULTS[kind]`), or without one. `needs_key`: it refuses every request without the key
+    `demo-key`.
 
-    Raises ValueError for an unknown kind, or a defect that the kind does not have.
+    Raises ValueError for an unknown kind, or a fault that the kind does not have.
     """
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     wire = KINDS[kind]
     recorder = Recorder()
-    planted = NO_DEFECT if defect is None else find_defect(defect, kind)
-    routes = _routes(wire, recorder, planted, needs_key)
+    planted = None if defect is None else find_fault(defect, kind)
+    routes = _routes(wire, recorder, Faults(FAULTS[kind], planted), needs_key)
     server = wire.server(Router(routes, redirect_slashes=False))
     listening = await asyncio.get_running_loop().create_server(server.connect, host, port)
     try:
@@ -105,12 +106,14 @@ async def serve_demo(
         await _stop(listening, server)
 
 
-def _routes(wire: _Wire, recorder: Recorder, defect: Defect, needs_key: bool) -> list[Route]:
-    """Return the routes of the wire; the defect serves all but those that show the record, which need no key."""
-    routes = wire.routes(recorder, defect)
+def _routes(wire: _Wire, recorder: Recorder, faults: Faults, needs_key: bool) -> list[Route]:
+    """Return the routes of the wire; a fault serves all but those that show the record, which need no key."""
+    routes = wire.routes(recorder, faults)
+    serves = None if faults.planted is None else faults.planted.serves
     for route in routes:
         if isinstance(route.endpoint, Endpoint) and not route.path.startswith("/__"):
-            served = defect.serves(route.endpoint.handler, recorder)
+            regular = route.endpoint.handler
+            served = regular if serves is None else serves(regular, recorder)
             route.endpoint.handler = key_checked(served) if needs_key else served
     return routes
 

@@ -1,18 +1,19 @@
 """Defines the faults of the Responses wire: responses by name that replace the normal response or follow part of it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from gateway.core.conversation import JsonObject
-from gateway.demo.player.demo_fault import DemoFault, Options
-from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.stream_faults import SSEFaults
+from gateway.demo.faults.editing import Options
+from gateway.demo.faults.fault import Fault
+from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.openai import refusals
+from gateway.demo.player.playback import Response
 from gateway.demo.responses.answer import Answer
 from gateway.demo.responses.response import (
     Event,
-    error_body,
     error_event,
     events,
     failed_event,
@@ -22,29 +23,12 @@ from gateway.demo.responses.response import (
     numbered,
 )
 
-_JSON: Final = {"content-type": "application/json"}
-# Behind the first words of a message: created, in_progress, the item, its part and two deltas come before.
-_STREAM: Final = SSEFaults[Answer](frames, after=6)
 _BROKE: Final = ("server_error", "The model broke down.")
 _OVERLOADED: Final = ("server_is_overloaded", "The model is overloaded.")
 
 
-def _status(_: Answer, options: Options) -> Response:
-    status = int(options.get("code", "500"))
-    kind = {429: "rate_limit_error", 400: "invalid_request_error"}.get(status, "server_error")
-    body = error_body(f"The demo backend was asked to answer {status}.", kind, options.get("error_code"))
-    retry: Mapping[str, str] = {"retry-after": after} if (after := options.get("retry_after")) else {}
-    return Response((msgspec.json.encode(body),), status, {**_JSON, **retry})
-
-
-def _quota(_: Answer, options: Options) -> Response:
-    text = "You exceeded your current quota, please check your plan and billing details."
-    return json_answer(error_body(text, "insufficient_quota", "insufficient_quota"), 429)
-
-
-def _context_length(_: Answer, options: Options) -> Response:
-    text = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    return json_answer(error_body(text, "invalid_request_error", "context_length_exceeded", "input"), 400)
+def _regular(answer: Answer) -> Response:
+    return Response(tuple(frames(answer)))
 
 
 def _error_first(answer: Answer, options: Options) -> Response:
@@ -55,23 +39,13 @@ def _overloaded(answer: Answer, options: Options) -> Response:
     return _played((error_event(*_OVERLOADED), failed_event(answer, *_OVERLOADED)))
 
 
-def _error_frame(answer: Answer, options: Options) -> Response:
-    last = (error_event(*_BROKE), failed_event(answer, *_BROKE))
-    return Response((*_STREAM.begun(answer, options), *map(frame, last)))
-
-
-def _failed(answer: Answer, options: Options) -> Response:
-    code = options.get("code", "server_error")
-    return Response((*_STREAM.begun(answer, options), frame(failed_event(answer, code, "The model broke down."))))
+def _failed(answer: Answer, options: Options) -> bytes:
+    return frame(failed_event(answer, options["code"], "The model broke down."))
 
 
 def _content_filter(answer: Answer, options: Options) -> Response:
     filtered = msgspec.structs.replace(answer, calls=(), incomplete="content_filter")
     return Response(tuple(frames(filtered)))
-
-
-def _bad_shape(answer: Answer, options: Options) -> Response:
-    return _STREAM.around(answer, options, b'data: ["not", "an", "event"]\n\n')
 
 
 def _bad_utf8(answer: Answer, options: Options) -> Response:
@@ -114,19 +88,10 @@ def _late(answer: Answer, options: Options) -> Response:
     return _played((*events(answer), late))
 
 
-def _no_usage(answer: Answer, options: Options) -> Response:
+def _usage_null(answer: Answer, options: Options) -> Response:
     *others, last = events(answer)
     response = last["response"]
     return _played((*others, {**last, "response": {**response, "usage": None} if isinstance(response, dict) else None}))
-
-
-def _unknown_fields(answer: Answer, options: Options) -> Response:
-    return _played({**event, "x_demo": {"kept": True}} for event in events(answer))
-
-
-def _unknown_event(answer: Answer, options: Options) -> Response:
-    event: Event = {"type": "response.x_demo.progress", "percent": 50}
-    return _STREAM.around(answer, options, frame(event))
 
 
 def _unknown_item(answer: Answer, options: Options) -> Response:
@@ -149,35 +114,40 @@ def _moved(event: Event) -> Event:
     return {**event, "output_index": index + 1} if isinstance(index, int) else event
 
 
-def _huge_event(answer: Answer, options: Options) -> Response:
-    size = int(float(options.get("mb", "8")) * 1024 * 1024)
-    return _STREAM.around(answer, options, frame({"type": "response.output_text.delta", "delta": "x" * size}))
+def _text(_: Answer, text: str) -> bytes:
+    return frame({"type": "response.output_text.delta", "delta": text})
 
 
-FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
-    **_STREAM.faults(),
-    "status": DemoFault("an error status: code=500, retry_after=, error_code=", _status, "500"),
-    "quota": DemoFault("429 insufficient_quota", _quota, "quota"),
-    "context_length": DemoFault("400 context_length_exceeded", _context_length, "400"),
-    "error_first": DemoFault("200 whose first events are `error` and `response.failed`", _error_first, "error_event"),
-    "overloaded": DemoFault("the same, because the model is overloaded", _overloaded, "503_bare"),
-    "error_frame": DemoFault("`error` and `response.failed` in the stream: after=6", _error_frame, "error_event"),
-    "failed": DemoFault("`response.failed` alone: after=6, code=server_error", _failed, "error_event"),
-    "content_filter": DemoFault("an incomplete response: content_filter", _content_filter, finish="content_filter"),
-    "bad_shape": DemoFault("an event of JSON with the wrong shape: after=6", _bad_shape, "malformed"),
-    "bad_utf8": DemoFault("text with a broken UTF-8 byte", _bad_utf8, "utf8"),
-    "unended_item": DemoFault("a finish without the end of an item", _unended_item),
-    "lost_call": DemoFault("a finish without the end of a call", _lost_call, "lost_call"),
-    "wrong_done": DemoFault("a whole text that differs from its pieces", _wrong_done),
-    "done_only": DemoFault("whole texts and arguments without their pieces", _done_only),
-    "last_only": DemoFault("the last event alone has the output", _last_only),
-    "double_finish": DemoFault("a second finish after the finish", _double_finish, "twice"),
-    "late": DemoFault("text after the finish", _late, "late"),
-    "no_usage": DemoFault("a response without usage", _no_usage),
-    "unknown_fields": DemoFault("events with unknown fields", _unknown_fields, "unknown"),
-    "unknown_event": DemoFault("an event of an unknown type: after=6", _unknown_event, "unknown"),
-    "unknown_item": DemoFault("an item of a tool that the backend runs itself", _unknown_item, "unknown"),
-    "huge_event": DemoFault("one very large event: mb=8, after=6", _huge_event, "event_too_large"),
+_WIRE: Final = WireFaults[Answer]("responses", _regular, _text)
+_TOO_LONG: Final = "Your input exceeds the context window of this model. Please adjust your input and try again."
+_PROGRESS: Final[Event] = {"type": "response.x_demo.progress", "percent": 50}
+
+RESPONSES_FAULTS: Final[Mapping[str, Fault[Any]]] = {
+    **refusals(_TOO_LONG, "input"),
+    "error_frame": _WIRE.ended(
+        "`error` and `response.failed` in the stream",
+        "error_event",
+        lambda answer, _: frame(error_event(*_BROKE)) + frame(failed_event(answer, *_BROKE)),
+    ),
+    "failed": _WIRE.ended("`response.failed` alone", "error_event", _failed, code="server_error"),
+    "bad_shape": _WIRE.inserted(
+        "an event of JSON with the wrong shape", "malformed", lambda *_: b'data: ["not", "an", "event"]\n\n'
+    ),
+    "unknown_event": _WIRE.inserted("an event of an unknown type", "unknown", lambda *_: frame(_PROGRESS)),
+    "huge_event": _WIRE.huge("event_too_large"),
+    "error_first": Fault("200 whose first events are `error` and `response.failed`", "error_event", plays=_error_first),
+    "overloaded": Fault("the same, because the model is overloaded", "503_bare", plays=_overloaded),
+    "content_filter": Fault("an incomplete response: content_filter", finish="content_filter", plays=_content_filter),
+    "bad_utf8": Fault("text with a broken UTF-8 byte", "utf8", plays=_bad_utf8),
+    "unended_item": Fault("a finish without the end of an item", plays=_unended_item),
+    "lost_call": Fault("a finish without the end of a call", "lost_call", plays=_lost_call),
+    "wrong_done": Fault("a whole text that differs from its pieces", plays=_wrong_done),
+    "done_only": Fault("whole texts and arguments without their pieces", plays=_done_only),
+    "last_only": Fault("the last event alone has the output", plays=_last_only),
+    "double_finish": Fault("a second finish after the finish", "twice", plays=_double_finish),
+    "late": Fault("text after the finish", "late", plays=_late),
+    "usage_null": Fault("an answer with token counts of null", plays=_usage_null),
+    "unknown_item": Fault("an item of a tool that the backend runs itself", "unknown", plays=_unknown_item),
 }
 
 

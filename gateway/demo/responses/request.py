@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.responses.encrypted_content import encrypted_content
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
@@ -27,17 +28,6 @@ _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 # The only parameter of a custom tool.
 _INPUT: Final[JsonObject] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-
-
-class Refused(Exception):
-    """The body is invalid; the message is the text of the error."""
-
-    def __init__(self, message: str, param: str | None, code: str | None = None, status: int = 400) -> None:
-        super().__init__(message)
-        self.message = message
-        self.param = param
-        self.code = code
-        self.status = status
 
 
 class ResponsesRequest(msgspec.Struct, frozen=True):

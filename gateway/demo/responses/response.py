@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.openai_models import CREATED
+from gateway.demo.openai import CREATED
 from gateway.demo.responses.answer import Answer
 from gateway.demo.responses.encrypted_content import encrypted_content
 from gateway.demo.scripted_model.dialogue import PlannedCall
@@ -88,11 +88,6 @@ def response_object(answer: Answer) -> Event:
         "truncation": "disabled",
         "usage": answer.usage,
     }
-
-
-def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> Event:
-    """Build the error object of the wire."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def _items(answer: Answer) -> Iterator[Event]:

@@ -3,24 +3,26 @@
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.demo.defects.defect import NO_DEFECT, Defect
-from gateway.demo.openai_models import model_list
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.faults.playing import Faults, Steps, respond_json
+from gateway.demo.openai import model_list
+from gateway.demo.player.endpoint import Refused, get, post
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder, json_body
-from gateway.demo.scripted_model.markers import find_marker
-from gateway.demo.text.faults import FAULTS
+from gateway.demo.player.recorder import Recorder
 from gateway.demo.text.request import TextRequest, read_completion
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
 
 MODELS = ("demo-text",)
 
 
-def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def text_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes: completion, the models list, health and the recorded requests."""
 
+    steps = Steps(
+        read=read_completion, question=lambda asked: asked.marked_question, answer=write_answer, respond=_answer
+    )
+
     async def completion(request: Request) -> Response:
-        return await _completion(request, recorder, defect)
+        return await respond_json(request, recorder, steps, faults, _refusal)
 
     return [
         post("/completion", completion, recorder),
@@ -30,27 +32,11 @@ def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     ]
 
 
-async def _completion(request: Request, recorder: Recorder, defect: Defect) -> Response:
-    body = await read_body(request)
-    recorder.record(request, body, json_body)
-    try:
-        decoded = read_completion(body, defect.reads)
-    except ValueError as error:
-        return _refusal(f"the body is not a completion request: {error}")
-    answer = write_answer(decoded, defect.model)
-    marker = find_marker(decoded.marked_question, "demo")
-    if marker is not None and marker.name not in FAULTS:
-        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
-    if marker is not None:
-        return FAULTS[marker.name].play(answer, marker.options)
-    return _answer(decoded, answer)
-
-
 def _answer(request: TextRequest, answer: Written) -> Response:
     if not request.completion.stream:
         return json_answer(last_event(answer, answer.text))
     return Response([*frames(answer), frame(last_event(answer))])
 
 
-def _refusal(message: str) -> Response:
-    return json_answer(error_body(400, message, "invalid_request_error"), 400)
+def _refusal(error: Refused) -> Response:
+    return json_answer(error_body(error.status, error.message, "invalid_request_error"), error.status)

@@ -1,12 +1,13 @@
 """Reads what the script needs from a llama.cpp completion request; it interprets the prompt as a model does."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from gateway.core.conversation import EMPTY, JsonObject
+from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -51,9 +52,12 @@ class _Offered(msgspec.Struct):
     description: str = ""
 
 
-def read_completion(body: bytes, reads: Callable[[JsonObject], JsonObject] = dict) -> TextRequest:
-    """Decode what `reads` returns of the body. Raises ValueError for a body that is not a completion request."""
-    completion = msgspec.convert(reads(msgspec.json.decode(body, type=dict)), Completion)
+def read_completion(body: JsonObject) -> TextRequest:
+    """Decode a body. Raises Refused for one that is not a completion request."""
+    try:
+        completion = msgspec.convert(body, Completion)
+    except ValueError as error:
+        raise Refused(f"the body is not a completion request: {error}") from error
     cue = _CUE.search(completion.prompt)
     transcript = completion.prompt[: cue.start()] if cue else completion.prompt
     turns = read_transcript(transcript)

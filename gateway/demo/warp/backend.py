@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Json
-from gateway.demo.defects.defect import NO_DEFECT, Defect
-from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.faults.playing import Faults, Steps, respond
+from gateway.demo.player.endpoint import Refused, get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.dialogue import Model
@@ -29,10 +29,10 @@ PROTOBUF: Final = "application/x-protobuf"
 FORM: Final = "application/x-www-form-urlencoded"
 
 
-def agent_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
+def agent_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Return the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
     `/scenario/stall,chunk=1`."""
-    backend = _Agent(recorder, defect)
+    backend = _Agent(recorder, faults)
     routes = [get("/__sim/requests", recorder.show), get("/__sim/scenarios", _scenarios)]
     for prefix in ("", "/scenario/{scenario}"):
         routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
@@ -44,9 +44,9 @@ def agent_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
 class _Agent:
     """The handlers and their shared state: recorded requests, tokens, and the number of requests for each scenario."""
 
-    def __init__(self, recorder: Recorder, defect: Defect) -> None:
+    def __init__(self, recorder: Recorder, faults: Faults) -> None:
         self._recorder = recorder
-        self._model = defect.model
+        self._faults = faults
         self._token_exchange = TokenExchange()
         self._attempts: dict[str, int] = {}
         self._answers = 0
@@ -62,9 +62,19 @@ class _Agent:
             return _refusal(415, f"the content type must be {PROTOBUF}")
         if (broken := broken_rule(decoded)) is not None:
             return _refusal(400, broken)
-        return self._answer(request, read_agent(decoded))
+        # What a fault edits of a request are fields of JSON: this wire has no such fault.
+        steps = Steps(
+            read=lambda _: read_agent(decoded),
+            question=lambda asked: asked.marked_question,
+            answer=lambda asked, model: self._answer(request, asked, model),
+            respond=lambda _, response: response,
+        )
+        try:
+            return respond(steps, self._faults, {})
+        except Refused as error:
+            return _refusal(400, str(error))
 
-    def _answer(self, request: Request, agent_request: AgentRequest) -> Response:
+    def _answer(self, request: Request, agent_request: AgentRequest, model: Model) -> Response:
         name, options = _wanted(request, agent_request)
         if name and name not in SCENARIOS:
             return _refusal(400, f"there is no scenario {name!r}; there are {', '.join(SCENARIOS)}")
@@ -76,7 +86,7 @@ class _Agent:
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
             return answer
         self._answers += 1
-        steps = _steps(scenario, agent_request, self._model)
+        steps = _steps(scenario, agent_request, model)
         return _performed(steps, ScenarioState(agent_request, self._answers), framing)
 
     def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:

@@ -15,8 +15,9 @@ from gateway.demo.text.transcript import TextTurn, read_transcript
 
 
 class AgentRequest(msgspec.Struct, frozen=True):
-    """A decoded request. `dialogue` is without markers; `scenario` is the marker of the newest question. `task_id` is
-    that of the history, or empty without one."""
+    """A decoded request. `marked_question` is the newest question with its markers, `dialogue` is without them;
+    `scenario` is its marker of that kind, and `query` the whole text that it came with. `task_id` is that of the
+    history, or empty without one."""
 
     dialogue: Dialogue
     scenario: Marker | None
@@ -24,6 +25,7 @@ class AgentRequest(msgspec.Struct, frozen=True):
     task_id: str
     model: str
     marked_question: str
+    query: str
     shows_reasoning: bool
 
 
@@ -73,7 +75,8 @@ def read_agent(request: pb.Request) -> AgentRequest:
         conversation_id=request.metadata.conversation_id,
         task_id=request.task_context.tasks[0].id if request.task_context.tasks else "",
         model=request.settings.model_config.base or "auto",
-        marked_question=talk.query or talk.question,
+        marked_question=talk.question,
+        query=talk.query or talk.question,
         shows_reasoning=request.settings.supports_reasoning_message,
     )
 

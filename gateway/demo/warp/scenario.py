@@ -12,7 +12,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     `text` (None: it depends on the request), `reasoning` and `calls` (name, arguments as JSON) are the whole response
     and `finish` its reason. If `fails` is set, there is an error instead: `status` as long as nothing has been sent to
     the client, `code` in the error object (None: not defined by the wire), and `text` is what may have been sent before
-    it. `kind` is the kind of this fault in `gateway.demo.fault_kinds` (empty: none, or one that only this wire has).
+    it. `kind` is the kind of this fault in `gateway.demo.faults.kinds` (empty: none, or one that only this wire has).
     """
 
     text: str | None = ""

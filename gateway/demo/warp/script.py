@@ -52,5 +52,5 @@ def _calls(calls: tuple[PlannedCall, ...]) -> Step:
 
 def _finished(request: AgentRequest, spoken: int) -> pb.StreamFinished:
     finished = pb.StreamFinished(done=pb.StreamFinished.Done())
-    finished.token_usage.add(model_id=request.model, total_input=count(request.marked_question), output=spoken)
+    finished.token_usage.add(model_id=request.model, total_input=count(request.query), output=spoken)
     return finished

@@ -19,7 +19,7 @@ class ScenarioState:
 
     def __init__(self, request: AgentRequest, number: int) -> None:
         # Derived from the question and the count: deterministic, and different for every response.
-        digest = hashlib.sha256(f"{number}\0{request.marked_question}".encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(f"{number}\0{request.query}".encode("utf-8", "surrogatepass")).hexdigest()
         conversation = request.conversation_id or f"conversation-{digest[:12]}"
         self.request = request
         self.ids = Ids(conversation, f"request-{digest[:12]}", request.task_id or f"task-{digest[12:24]}")
@@ -162,7 +162,7 @@ def silence(seconds: float = FOREVER) -> Step:
 
 
 def _echo(state: ScenarioState, message: str, opaque: str = "") -> pb.Message:
-    echo = actions.user_echo(message, state.ids.task, state.request.marked_question)
+    echo = actions.user_echo(message, state.ids.task, state.request.query)
     if opaque:
         echo.server_message_data = opaque
     return echo

@@ -209,10 +209,10 @@ def _check_demo(where: str, address: str) -> None:
         *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
         raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
     if demo.defect is not None:
-        from gateway.demo.defects.table import find_defect
+        from gateway.demo.faults.catalogue import find_fault
 
         try:
-            find_defect(demo.defect, demo.kind)
+            find_fault(demo.defect, demo.kind)
         except ValueError as error:
             raise SettingsError(f"{where}.base_url: {error}") from error
 

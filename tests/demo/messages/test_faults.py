@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.demo.faults import send
+from tests.demo.faults.marked import send
 from tests.demo.messages.events import events_of, folded
 
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from gateway.demo import serve_demo
-from gateway.demo.text.faults import FAULTS
+from gateway.demo.faults.catalogue import FAULTS
 
 
 def body(marker: str) -> dict[str, object]:
@@ -78,4 +78,4 @@ async def test_an_answer_on_a_connection_that_stays_open() -> None:
 
 
 def test_every_fault_is_described() -> None:
-    assert all(fault.about and not fault.about.endswith(".") for fault in FAULTS.values())
+    assert all(fault.about and not fault.about.endswith(".") for fault in FAULTS["text"].values())

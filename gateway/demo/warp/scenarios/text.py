@@ -60,7 +60,7 @@ def _own_words(state: ScenarioState) -> Iterable[Frame]:
 
 
 def _received(state: ScenarioState) -> Iterable[Frame]:
-    return tell(state.request.marked_question)(state)
+    return tell(state.request.query)(state)
 
 
 def _endless(state: ScenarioState) -> list[Frame]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from tests.demo.defects.requests import TOOLS, TOOLS_OF, Body, answer, body_of
+from tests.demo.faults.requests import TOOLS, TOOLS_OF, Body, answer, body_of
 
 _JSON: Final = ("chat", "messages", "responses", "gemini", "text")
 _CHAT: Final[Body] = {**body_of("chat", "What is the weather in Rome?"), "tools": TOOLS}

@@ -1,4 +1,4 @@
-"""Lists the defects in the chunks and the completions of Chat Completions."""
+"""Lists the faults in the form of the chunks and the completions of Chat Completions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -7,8 +7,8 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.chat.response import DONE
-from gateway.demo.defects.defect import CHAT, Defect
-from gateway.demo.defects.rewriting import Edit, Event, answering, each_json, with_parts
+from gateway.demo.faults.editing import Edit, Event, Options, each_json, with_parts
+from gateway.demo.faults.fault import Fault
 from gateway.demo.player.playback import Response
 
 # Fields that some servers send in every delta, without a value.
@@ -22,7 +22,7 @@ _NULLS: Final[Event] = {
 }
 
 
-def _without_done(response: Response) -> Response:
+def _without_done(response: Response, _: Options) -> Response:
     return with_parts(response, (part for part in response.parts if part != DONE))
 
 
@@ -80,11 +80,11 @@ def _stop(event: Event) -> JsonObject:
 def _arguments(edit: Callable[[str], Json]) -> Edit:
     """Return an edit of the arguments of each call. A stream then has each whole call in one delta."""
 
-    def edited(response: Response) -> Response:
+    def edited(response: Response, options: Options) -> Response:
         kept = with_parts(response, response.parts)
         written: dict[Json, str] = {}
-        each_json(lambda event: _collect(event, written))(kept)
-        return each_json(lambda event: _whole_calls(event, written, edit))(kept)
+        each_json(lambda event: _collect(event, written))(kept, options)
+        return each_json(lambda event: _whole_calls(event, written, edit))(kept, options)
 
     return edited
 
@@ -129,16 +129,15 @@ def _object(text: str) -> Json:
     return value
 
 
-CHUNKS: Final[Mapping[str, Defect]] = {
-    "no_done": answering("its streams have no [DONE]", CHAT, _without_done),
-    "usage_null": answering("its answers have token counts of null", CHAT, each_json(_usage_null)),
-    "null_fields": answering("each delta has every field, most of them null", CHAT, each_json(_nulls)),
-    "arguments_object": answering("the arguments of a call are an object, not text", CHAT, _arguments(_object)),
-    "empty_arguments": answering(
+CHUNK_FAULTS: Final[Mapping[str, Fault[object]]] = {
+    "no_done": Fault("its streams have no [DONE]", edits=_without_done),
+    "usage_null": Fault("its answers have token counts of null", edits=each_json(_usage_null)),
+    "null_fields": Fault("each delta has every field, most of them null", edits=each_json(_nulls)),
+    "arguments_object": Fault("the arguments of a call are an object, not text", edits=_arguments(_object)),
+    "empty_arguments": Fault(
         "the arguments of a call without any are an empty text",
-        CHAT,
-        _arguments(lambda text: "" if text == "{}" else text),
+        edits=_arguments(lambda text: "" if text == "{}" else text),
     ),
-    "no_call_index": answering("the calls in a stream have no index", CHAT, each_json(_without_index)),
-    "calls_end_with_stop": answering("the finish reason beside calls is stop", CHAT, each_json(_stop)),
+    "no_call_index": Fault("the calls in a stream have no index", edits=each_json(_without_index)),
+    "calls_end_with_stop": Fault("the finish reason beside calls is stop", edits=each_json(_stop)),
 }

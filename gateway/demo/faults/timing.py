@@ -1,16 +1,13 @@
-"""Lists the defects of when a backend answers."""
+"""Lists the faults in the time at which a response comes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
-from starlette.requests import Request
 
-from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, Defect
-from gateway.demo.defects.rewriting import answering, is_stream, with_parts
-from gateway.demo.player.endpoint import Handler
-from gateway.demo.player.playback import Part, Response, Wait, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.faults.editing import Options, is_stream, of_streams, with_parts
+from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, Fault
+from gateway.demo.player.playback import Part, Response, Wait
 
 _FIRST_BYTE_S: Final = 0.7
 # How long a model takes for a piece that a proxy collects.
@@ -24,10 +21,8 @@ _CUT_S: Final = 0.5
 _TIMED_OUT: Final = Response((b"<h1>504 Gateway Time-out</h1>",), 504, {"content-type": "text/html"})
 
 
-def _buffered(response: Response) -> Response:
+def _buffered(response: Response, _: Options) -> Response:
     """Send a stream in one write, after the time in which a model writes it."""
-    if not is_stream(response):
-        return response
     parts = tuple(response.parts)
     return msgspec.structs.replace(with_parts(response, _joined(parts)), hold=len(parts) * _WRITTEN_S)
 
@@ -44,11 +39,11 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
     yield held
 
 
-def _late(response: Response) -> Response:
-    return msgspec.structs.replace(_paced(response), hold=_FIRST_BYTE_S)
+def _late(response: Response, _: Options) -> Response:
+    return msgspec.structs.replace(paced(response), hold=_FIRST_BYTE_S)
 
 
-def _paced(response: Response) -> Response:
+def paced(response: Response) -> Response:
     """Wait between the pieces, and not behind the last one, so that no client has left before the end is sent."""
     return with_parts(response, list(_apart(response.parts))[1:])
 
@@ -58,21 +53,7 @@ def _apart(parts: Iterable[Part]) -> Iterator[Part]:
         yield from (Wait(_PIECE_S), part)
 
 
-def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
-    """Answer the request after each one that its client has left with 503, as if that one still had the only slot."""
-    refused = 0
-
-    async def answer(request: Request) -> Response:
-        nonlocal refused
-        if request.method == "POST" and recorder.aborted > refused:
-            refused += 1
-            return json_answer({"error": {"message": "no slot available", "type": "unavailable_error"}}, 503)
-        return _paced(await handler(request))
-
-    return answer
-
-
-def _silence_cut(response: Response) -> Response:
+def _silence_cut(response: Response, _: Options) -> Response:
     """Send a whole answer after the time in which a model writes it, or a proxy's error where that is too long."""
     if is_stream(response):
         return response
@@ -82,19 +63,16 @@ def _silence_cut(response: Response) -> Response:
     return msgspec.structs.replace(_TIMED_OUT, hold=_CUT_S)
 
 
-TIMING: Final[Mapping[str, Defect]] = {
-    "buffered": answering(
+TIMING: Final[Mapping[str, Fault[object]]] = {
+    "buffered": Fault(
         f"a stream comes at once, after {_WRITTEN_S} s for each piece, as behind a proxy that buffers",
-        ALL_WIRES,
-        _buffered,
+        wires=ALL_WIRES,
+        edits=of_streams(_buffered),
     ),
-    "silence_cut": answering(
+    "silence_cut": Fault(
         f"it answers 504 where a model writes a whole answer for more than {_CUT_S} s, as a proxy that ends silence",
-        API_WIRES,
-        _silence_cut,
+        wires=API_WIRES,
+        edits=_silence_cut,
     ),
-    "slow_first_byte": answering(f"the first byte comes after {_FIRST_BYTE_S} s", ALL_WIRES, _late),
-    "cancel_keeps_slot": Defect(
-        "an answer whose client has left still has its slot: the next request gets 503", ALL_WIRES, serves=_keeps_slot
-    ),
+    "slow_first_byte": Fault(f"the first byte comes after {_FIRST_BYTE_S} s", wires=ALL_WIRES, edits=_late),
 }

@@ -1,4 +1,4 @@
-"""Lists the defects of a backend that refuses what others accept, in the words of a provider."""
+"""Lists the faults of a backend that refuses what others accept, in the words of a provider of Chat Completions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.defects.defect import CHAT, CONTEXT, Defect, is_long
-from gateway.demo.gemini.thought_signature import unsigned_steps
+from gateway.demo.faults.fault import CONTEXT, Fault, is_long
 from gateway.demo.scripted_model.dialogue import Dialogue, Reply
 from gateway.demo.scripted_model.reply import reply
 
@@ -20,9 +19,9 @@ _LONGEST_ID: Final = 40
 _ID: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
-def _refusing(about: str, sentences: Callable[[Messages], Iterator[str]]) -> Defect:
-    """Return a defect of Chat Completions that refuses a history with the first sentence about it."""
-    return Defect(about, CHAT, refuses=lambda body: next(sentences(_messages(body)), None))
+def _refusing(about: str, sentences: Callable[[Messages], Iterator[str]]) -> Fault[object]:
+    """Return a fault that refuses a history with the first sentence about it."""
+    return Fault(about, refuses=lambda body: next(sentences(_messages(body)), None))
 
 
 def _messages(body: JsonObject) -> Messages:
@@ -218,26 +217,17 @@ def _long_prompt(body: JsonObject) -> str | None:
     return "Bad request." if is_long(msgspec.json.encode(body).decode()) else None
 
 
-def _unsigned(body: JsonObject) -> str | None:
-    """Return the words for a missing signature; any signature will do."""
-    contents = _objects(body.get("contents"))
-    return next((words for words in unsigned_steps(contents) if "missing a thought_signature" in words), None)
-
-
 def _thinks(dialogue: Dialogue) -> Reply:
     return reply(msgspec.structs.replace(dialogue, reasoning=True))
 
 
-REFUSALS: Final[Mapping[str, Defect]] = {
+REFUSALS: Final[Mapping[str, Fault[object]]] = {
     "results_in_order": _refusing("it refuses results in another order than that of their calls", _reordered),
     "refuses_parts": _refusing("it refuses a result whose content is a list of parts", _parts),
     "needs_reasoning": msgspec.structs.replace(
         _refusing("it thinks, and refuses calls without their `reasoning_content`", _without_reasoning), model=_thinks
     ),
     "refuses_reasoning": _refusing("it refuses `reasoning_content` in the history", _reasoning),
-    "needs_signature": Defect(
-        "it refuses the first call of a step without a thought signature", ("gemini",), refuses=_unsigned
-    ),
     "refuses_orphan": _refusing("it refuses a result without its call", _orphan),
     "refuses_unanswered": _refusing("it refuses a call without its result", _unanswered),
     "refuses_two_system": _refusing("it refuses two system messages at the beginning", _two_system),
@@ -250,17 +240,15 @@ REFUSALS: Final[Mapping[str, Defect]] = {
     "refuses_long_ids": _refusing(f"it refuses ids of more than {_LONGEST_ID} characters in the history", _long_ids),
     "refuses_colon_ids": _refusing("it refuses ids with other characters than A-Z, a-z, 0-9, _ and -", _colon_ids),
     "refuses_repeated_ids": _refusing("it refuses a call with the id of an earlier one", _repeated_ids),
-    "refuses_dotted_names": Defect(
-        "it refuses names of tools with other characters than A-Z, a-z, 0-9, _ and -", CHAT, refuses=_dotted_names
+    "refuses_dotted_names": Fault(
+        "it refuses names of tools with other characters than A-Z, a-z, 0-9, _ and -", refuses=_dotted_names
     ),
-    "refuses_tools": Defect("it refuses tools", CHAT, refuses=_tools),
-    "refuses_forced_choice": Defect("it refuses a `tool_choice` that forces a call", CHAT, refuses=_forced_choice),
-    "refuses_named_choice": Defect("it refuses a `tool_choice` that names a tool", CHAT, refuses=_named_choice),
-    "refuses_max_tokens": Defect(
-        "it refuses `max_tokens`, and takes `max_completion_tokens`", CHAT, refuses=_max_tokens
+    "refuses_tools": Fault("it refuses tools", refuses=_tools),
+    "refuses_forced_choice": Fault("it refuses a `tool_choice` that forces a call", refuses=_forced_choice),
+    "refuses_named_choice": Fault("it refuses a `tool_choice` that names a tool", refuses=_named_choice),
+    "refuses_max_tokens": Fault("it refuses `max_tokens`, and takes `max_completion_tokens`", refuses=_max_tokens),
+    "context_unnamed": Fault(
+        f"it refuses a prompt of more than {CONTEXT} words, and does not say why", refuses=_long_prompt
     ),
-    "context_unnamed": Defect(
-        f"it refuses a prompt of more than {CONTEXT} words, and does not say why", CHAT, refuses=_long_prompt
-    ),
-    "refuses_stream_options": Defect("it refuses `stream_options`", CHAT, refuses=_stream_options),
+    "refuses_stream_options": Fault("it refuses `stream_options`", refuses=_stream_options),
 }

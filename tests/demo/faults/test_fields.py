@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.demo.defects.requests import SCHEMA, TOOLS_OF, Body, answer, body_of
+from tests.demo.faults.requests import SCHEMA, TOOLS_OF, Body, answer, body_of
 
 _FORMAT: Final[Body] = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
 _CONFIG: Final = "generationConfig"

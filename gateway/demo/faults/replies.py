@@ -1,4 +1,4 @@
-"""Lists the defects of the model itself: what it says, which tools it calls, and how."""
+"""Lists the faults of the model itself: what it says, which tools it calls, and how."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, CHAT, CONTEXT, Defect, is_long
+from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, CHAT, CONTEXT, Fault, is_long
 from gateway.demo.scripted_model.dialogue import Dialogue, Model, PlannedCall, Reply
 from gateway.demo.scripted_model.reply import reply
 
@@ -96,31 +96,33 @@ def _forgets_seed() -> Model:
     return model
 
 
-REPLIES: Final[Mapping[str, Defect]] = {
-    "name_changed": Defect("it calls `functions_NAME` instead of the tool NAME", ALL_WIRES, model=_calling(_renamed)),
-    "one_of_two_calls": Defect("it makes only the first of several calls", ALL_WIRES, model=_one_call),
-    "ids_too_long": Defect(
-        "the ids of its calls have more than 64 characters", _IDS, model=_identified(lambda _, call: call.id + _LONG)
+def _model(about: str, wires: tuple[str, ...], model: Model) -> Fault[object]:
+    return Fault(about, wires=wires, model=model)
+
+
+REPLIES: Final[Mapping[str, Fault[object]]] = {
+    "name_changed": _model("it calls `functions_NAME` instead of the tool NAME", ALL_WIRES, _calling(_renamed)),
+    "one_of_two_calls": _model("it makes only the first of several calls", ALL_WIRES, _one_call),
+    "ids_too_long": _model(
+        "the ids of its calls have more than 64 characters", _IDS, _identified(lambda _, call: call.id + _LONG)
     ),
-    "ids_repeated": Defect("all its calls have the same id", _IDS, model=_identified(lambda *_: "call_0")),
-    "ids_with_colons": Defect(
+    "ids_repeated": _model("all its calls have the same id", _IDS, _identified(lambda *_: "call_0")),
+    "ids_with_colons": _model(
         "the ids of its calls are `functions.NAME:0`",
         _IDS,
-        model=_identified(lambda at, call: f"functions.{call.name}:{at}"),
+        _identified(lambda at, call: f"functions.{call.name}:{at}"),
     ),
-    "ignores_choice_none": Defect("it calls tools although `tool_choice` is none", API_WIRES, model=_ignores_none),
-    "ignores_choice_required": Defect(
-        "it answers with text although `tool_choice` is required", _CHOICE, model=_ignores_required
+    "ignores_choice_none": _model("it calls tools although `tool_choice` is none", API_WIRES, _ignores_none),
+    "ignores_choice_required": _model(
+        "it answers with text although `tool_choice` is required", _CHOICE, _ignores_required
     ),
-    "ignores_choice_named": Defect("it ignores the tool that `tool_choice` names", _CHOICE, model=_ignores_named),
-    "ignores_results": Defect(
-        "it ignores the results of its calls, and repeats them", ALL_WIRES, model=_ignores_results
+    "ignores_choice_named": _model("it ignores the tool that `tool_choice` names", _CHOICE, _ignores_named),
+    "ignores_results": _model("it ignores the results of its calls, and repeats them", ALL_WIRES, _ignores_results),
+    "calls_as_text": _model("it writes its calls into its text, as `<tool_call>`", CHAT, _calls_as_text),
+    "thoughts_as_text": _model("it writes its thoughts into its text, as `<think>`", CHAT, _thoughts_as_text),
+    "empty_answer": _model("its answers are empty", ALL_WIRES, _silent),
+    "context_cut": _model(
+        f"it reads only the last {CONTEXT} words of a question, without an error", ALL_WIRES, _forgets_beginning
     ),
-    "calls_as_text": Defect("it writes its calls into its text, as `<tool_call>`", CHAT, model=_calls_as_text),
-    "thoughts_as_text": Defect("it writes its thoughts into its text, as `<think>`", CHAT, model=_thoughts_as_text),
-    "empty_answer": Defect("its answers are empty", ALL_WIRES, model=_silent),
-    "context_cut": Defect(
-        f"it reads only the last {CONTEXT} words of a question, without an error", ALL_WIRES, model=_forgets_beginning
-    ),
-    "ignores_seed": Defect("its answers differ although the seed is the same", _SEED, model=_forgets_seed()),
+    "ignores_seed": _model("its answers differ although the seed is the same", _SEED, _forgets_seed()),
 }

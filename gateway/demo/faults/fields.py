@@ -1,21 +1,21 @@
-"""Lists the defects of a backend that ignores a field of a request, without a word."""
+"""Lists the faults of a backend that ignores a field of a request, without a word."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.conversation import JsonObject
-from gateway.demo.defects.defect import API_WIRES, CHAT, Defect
+from gateway.demo.faults.fault import API_WIRES, CHAT, Fault
 
 
-def _ignoring(field: str, wires: tuple[str, ...], *paths: str) -> Defect:
-    """Return a defect that does not read the fields at these paths, which are those of all its wires."""
+def _ignoring(field: str, wires: tuple[str, ...], *paths: str) -> Fault[object]:
+    """Return a fault that does not read the fields at these paths, which are those of all its wires."""
 
     def reads(body: JsonObject) -> JsonObject:
         for path in paths:
             body = _without(body, path.split("."))
         return body
 
-    return Defect(f"it ignores {field}", wires, reads=reads)
+    return Fault(f"it ignores {field}", wires=wires, reads=reads)
 
 
 def _without(body: JsonObject, path: list[str]) -> JsonObject:
@@ -26,7 +26,7 @@ def _without(body: JsonObject, path: list[str]) -> JsonObject:
     return body if rest else {name: value for name, value in body.items() if name != first}
 
 
-IGNORED_FIELDS: Final[Mapping[str, Defect]] = {
+IGNORED_FIELDS: Final[Mapping[str, Fault[object]]] = {
     "ignores_stop": _ignoring(
         "stop sequences",
         ("chat", "messages", "gemini", "text"),

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway.demo import serve_demo
-from tests.demo.faults import REQUESTS, ask, send
+from tests.demo.faults.marked import REQUESTS, ask, send
 
 each_kind = pytest.mark.parametrize("kind", REQUESTS)
 

@@ -1,4 +1,4 @@
-"""Lists the kinds of faults of a backend: the one catalogue that demo backends, test kit, promises and pages refer to.
+"""Lists the kinds of faults of a backend, to which the catalogue, the test kit, the promises and the pages refer.
 
 It stands below `gateway.demo` because the demo backends may not import the test kit, and the test kit may import them.
 """

@@ -6,11 +6,11 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.demo.defects.replies import REPLIES
+from gateway.demo.faults.replies import REPLIES
 from gateway.demo.player.serve import KINDS
 from gateway.testing.gateway import RunningGateway
-from tests.demo.defects.gateway import SOUND, gateway_of
-from tests.demo.defects.requests import TOOLS
+from tests.demo.faults.gateway import SOUND, gateway_of
+from tests.demo.faults.requests import TOOLS
 
 # Any: a message of a response is JSON.
 Message: TypeAlias = dict[str, Any]

@@ -7,19 +7,18 @@ import httpx
 import pytest
 
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.defects.defect import ALL_WIRES
-from gateway.demo.defects.keys import KEYS
+from gateway.demo.faults.fault import ALL_WIRES
 from gateway.demo.grpc.backend import METHOD
 from gateway.demo.player.key_check import RIGHT_KEY
-from tests.demo.defects.requests import body_of, post
+from tests.demo.faults.requests import body_of, post
 from tests.demo.http2_client import asked
 
-CASES: Final = [(name, kind) for name in KEYS for kind in ALL_WIRES]
 # Whether each is accepted: no key, a wrong one, the right one.
 ACCEPTED: Final = {
     "wrong_key_accepted": (False, True, True),
     "right_key_refused": (False, False, False),
 }
+CASES: Final = [(name, kind) for name in ACCEPTED for kind in ALL_WIRES]
 _HEADERS: Final = {"messages": "x-api-key", "gemini": "x-goog-api-key"}
 
 

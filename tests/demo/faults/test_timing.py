@@ -11,19 +11,19 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.demo import serve_demo
-from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, JSON_WIRES
-from gateway.demo.defects.timing import TIMING
+from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, JSON_WIRES
+from gateway.demo.faults.timing import TIMING
 from gateway.testing.gateway import RunningGateway
-from tests.demo.defects.gateway import SOUND, gateway_of
-from tests.demo.defects.requests import body_of, path_of
-from tests.demo.defects.requests import post as send
+from tests.demo.faults.gateway import SOUND, gateway_of
+from tests.demo.faults.requests import body_of, path_of
+from tests.demo.faults.requests import post as send
 from tests.demo.http2_client import connected
 from tests.demo.wires import post, question
 
 BREAKS: Final = ("stream_cut", "stream_reset")
 CASES: Final = [
     *[(name, kind) for name, defect in TIMING.items() for kind in defect.wires],
-    *[(name, kind) for name in BREAKS for kind in ALL_WIRES],
+    *[(name, kind) for name in (*BREAKS, "cancel_keeps_slot") for kind in ALL_WIRES],
     ("wrong_content_type", "agent"),
 ]
 COUNT: Final[Json] = {"role": "user", "content": "count to ten"}
@@ -117,7 +117,7 @@ async def _aborted(gateway: RunningGateway) -> bool:
 
 @pytest.mark.parametrize("kind", ALL_WIRES)
 async def test_a_client_of_the_gateway_sees_each_difference(kind: str) -> None:
-    async with gateway_of(kind, [*(name for name in TIMING if kind in TIMING[name].wires), *BREAKS]) as gateway:
+    async with gateway_of(kind, ["slow_first_byte", "cancel_keeps_slot", *BREAKS]) as gateway:
         began = asyncio.get_running_loop().time()
         sound, cut, reset, late = await asyncio.gather(
             *(streamed(gateway, model) for model in (SOUND, *BREAKS, "slow_first_byte"))
