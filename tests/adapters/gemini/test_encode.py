@@ -125,7 +125,7 @@ def test_each_effort_is_a_budget_that_the_model_takes_or_is_told(effort: str, mo
     budget = {"none": least, **BUDGETS}.get(effort, 32768 if least else 24576)
     config, rules = thought({"reasoning_effort": effort}, model)
     assert config == {"thinkingBudget": budget, "includeThoughts": effort != "none"}
-    told = effort in ("xhigh", "max") or (effort == "none" and least)
+    told = effort in ("minimal", "xhigh", "max") or (effort == "none" and least)
     assert rules == (["EFFORT_CHANGED"] if told else [])
 
 
