@@ -102,7 +102,7 @@ FIELDS: Final[dict[str, tuple[dict[str, Any], dict[str, Json]]]] = {
     "text": ({"params": {"response_format": {"type": "text"}}}, {}),
     "schema": (
         {"params": {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"a": 1}}}}},
-        {"output_config": {"format": {"type": "json_schema", "schema": {"a": 1}}}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"a": 1, "title": "x"}}}},
     ),
     "schema and effort": (
         {
@@ -113,7 +113,7 @@ FIELDS: Final[dict[str, tuple[dict[str, Any], dict[str, Json]]]] = {
         },
         {
             "thinking": {"type": "adaptive"},
-            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"a": 1}}},
+            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"a": 1, "title": "x"}}},
         },
     ),
 }
