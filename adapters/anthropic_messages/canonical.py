@@ -10,6 +10,7 @@ from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.request_fields import without_sampling
 from adapters.anthropic_messages.thinking import thinking_fields
 from adapters.anthropic_messages.turns import EncodedTurns
+from adapters.response_schema import described_schema
 from adapters.service_tier import service_tier
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.errors import Unsupported
@@ -53,7 +54,7 @@ def canonical_fields(
         detail = f"the backend requires a limit; {limit} tokens are sent"
         notices.append(Notice("encode", "added", "MAX_TOKENS_ADDED", detail, level="debug"))
     thinking = thinking_fields(conversation, options, turns, limit, notices)
-    shape = None if "response_format" in options.prompted else _format(conversation)
+    shape = None if "response_format" in options.prompted else _format(conversation, notices)
     user = params.get("user")
     fields: dict[str, Json] = {
         "max_tokens": limit,
@@ -93,13 +94,14 @@ def _tool(tool: ToolSpec) -> Json:
     return fields
 
 
-def _format(conversation: Conversation) -> Json:
+def _format(conversation: Conversation, notices: list[Notice]) -> Json:
     """Return the format of the response; None where the client did not ask for one."""
+    schema = described_schema(conversation, notices)
+    if schema is not None:
+        return {"type": "json_schema", "schema": schema}
     match conversation.params.get("response_format"):
         case None | {"type": None | "text"}:
             return None
-        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
-            return {"type": "json_schema", "schema": schema}
         case _:
             param = conversation.paths.param("response_format")
             raise Unsupported(f"{param} is not supported: this model's backend needs a JSON schema.", param=param)

@@ -14,7 +14,7 @@ from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 
 _OFF: Final = "none"
-# The API's own word for each effort, and the share of the token limit that a budget gets.
+# The API's own word for each effort, of which `low` is the least, and the share of the token limit that a budget gets.
 _EFFORTS: Final[Mapping[str, tuple[str, float]]] = {
     "minimal": ("low", 0.1),
     "low": ("low", 0.2),
@@ -54,8 +54,20 @@ def thinking_fields(
         return ThinkingFields()
     word, share = known
     if options.thinking == "effort":
+        if word != effort:
+            notices.append(_raised(conversation, f"output_config.effort {word}"))
         return ThinkingFields({"type": "adaptive"}, {"effort": word})
-    return ThinkingFields({"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, int(limit * share))})
+    budget = int(limit * share)
+    if budget < _LEAST_BUDGET:
+        budget = _LEAST_BUDGET
+        notices.append(_raised(conversation, f"thinking.budget_tokens {budget}"))
+    return ThinkingFields({"type": "enabled", "budget_tokens": budget})
+
+
+def _raised(conversation: Conversation, sent: str) -> Notice:
+    name, effort = conversation.paths.param("reasoning_effort"), conversation.params["reasoning_effort"]
+    detail = f"{name} {effort} is sent as {sent}, the least that the API has"
+    return Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug")
 
 
 def _obstacle(conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, limit: int) -> str:

@@ -6,8 +6,9 @@ Source: Gemini API, reference, `models.generateContent`.
 from typing import Final
 
 from adapters.gemini.thinking import Thinking, thinking_config
+from adapters.response_schema import described_schema
 from adapters.service_tier import service_tier
-from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, ToolSpec
+from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.notices import Notice
 
 # The names of `generationConfig` for the canonical fields that are sent with the client's value.
@@ -37,8 +38,6 @@ CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error",
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
 _JSON_TYPE: Final = "application/json"
-# What stands beside a schema in `response_format`, and the members of a schema that say it.
-_SAID: Final = {"name": "title", "description": "description"}
 
 
 def canonical_fields(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
@@ -79,32 +78,14 @@ def _config(conversation: Conversation, thinking: Thinking | None, notices: list
 
 
 def _format(conversation: Conversation, notices: list[Notice]) -> dict[str, Json]:
+    schema = described_schema(conversation, notices)
+    if schema is not None:
+        return {"responseMimeType": _JSON_TYPE, "responseJsonSchema": schema}
     match conversation.params.get("response_format"):
-        case {"type": "json_schema", "json_schema": dict(said)} if isinstance(schema := said.get("schema"), dict):
-            kept = _described(schema, said)
-            place = conversation.paths.param("response_format")
-            for name, member in _SAID.items():
-                # Only a client whose fields are the canonical ones is sure to have written the name itself.
-                written = said.get(name) if name != "name" or conversation.source is None else None
-                if written and kept.get(member) != written:
-                    detail = f"the backend has no field for {name!r} of {place}, whose schema has its own {member}"
-                    notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
-            return {"responseMimeType": _JSON_TYPE, "responseJsonSchema": kept}
         case {"type": "json_object" | "json_schema"}:
             return {"responseMimeType": _JSON_TYPE}
         case _:
             return {}
-
-
-def _described(schema: dict[str, Json], said: JsonObject) -> dict[str, Json]:
-    """Return the schema with the name and the description that stand beside it, where it has none of its own. Beside
-    `$ref` the API takes no other member."""
-    if "$ref" in schema:
-        return schema
-    more: dict[str, Json] = {
-        member: text for name, member in _SAID.items() if member not in schema and (text := said.get(name))
-    }
-    return {**schema, **more}
 
 
 def _declaration(tool: ToolSpec) -> Json:

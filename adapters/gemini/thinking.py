@@ -42,8 +42,8 @@ _BUDGETS: Final[Mapping[str, int]] = {
 # The models that cannot be switched off but take a budget, from 128 to 32,768; that of others ends with `high`.
 _ALWAYS: Final = re.compile(r"gemini-2\.5-pro")
 _ALWAYS_BUDGETS: Final = {**_BUDGETS, _OFF: 128, "xhigh": 32768, "max": 32768}
-# `high` has the largest budget that is listed for an effort.
-_ABOVE: Final = frozenset({"xhigh", "max"})
+# The budget of `minimal` is that of `low`, and `high` has the largest one that is listed for an effort.
+_SHARED: Final = frozenset({"minimal", "xhigh", "max"})
 
 
 def thinking_config(conversation: Conversation, form: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
@@ -66,7 +66,7 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     if form == "budget":
         budget = (_ALWAYS_BUDGETS if _ALWAYS.search(model) else _BUDGETS)[effort]
         config: dict[str, Json] = {"thinkingBudget": budget}
-        kept = effort not in _ABOVE and budget == _BUDGETS[effort]
+        kept = effort not in _SHARED and budget == _BUDGETS[effort]
     else:
         level = "MINIMAL" if effort in _LEAST and _MINIMAL.search(model) else _LEVELS[effort]
         config = {"thinkingLevel": level}
@@ -74,7 +74,7 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     if not kept:
         ((field, sent),) = config.items()
         said = mode if mode == "disabled" else effort
-        detail = f"{name} {said} is sent as {field} {sent}, the nearest that the model takes"
+        detail = f"{name} {said} is sent as {field} {sent}, the nearest that is published for the model"
         notices.append(Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug"))
     return {**config, "includeThoughts": effort != _OFF}
 

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from adapters.response_schema import named_schema
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -78,6 +79,9 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
     fields: dict[str, Json] = {
         name: value for name, value in conversation.params.items() if name in _PARAMS and value is not None
     }
+    form = fields.get("response_format")
+    if isinstance(form, dict) and isinstance(said := form.get("json_schema"), dict):
+        fields["response_format"] = {**form, "json_schema": named_schema(said)}
     fields |= _sampling(conversation.sampling)
     if conversation.stream:
         fields["stream"] = True

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.thinking import reasoning_field
+from adapters.response_schema import named_schema
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD, provider_state
@@ -115,8 +116,8 @@ def _object(**fields: Json) -> Json:
 def _text_format(response_format: Json) -> Json:
     """Return `response_format` without the object inside it: here the schema stands beside the type."""
     match response_format:
-        case {"type": "json_schema", "json_schema": dict(schema)}:
-            return {**schema, "type": "json_schema"}
+        case {"type": "json_schema", "json_schema": dict(said)}:
+            return {**named_schema(said), "type": "json_schema"}
         case {"type": "json_object"}:
             return {"type": "json_object"}
         case _:

@@ -6,7 +6,7 @@ because that costs a small part of what the JSON form of protobuf costs.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -25,6 +25,7 @@ from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.core.request_rules import EFFORTS, OFF
 
 OPAQUE: Final = "$opaque"
 EFFORT: Final = "$effort"
@@ -44,12 +45,16 @@ class RequestTemplate:
         self._render = compiler.message(template, kind, scope, "request")
         self.names = frozenset(compiler.names)
         self.variants = compiler.variants
+        self._joined_efforts = _joined_efforts(compiler.efforts)
 
     def render(self, values: Values, notices: list[Notice]) -> Message:
         """Return the message of one request, and add notices of what was changed. Raises InvalidRequest for a value
         that the message cannot hold."""
         try:
-            return self._class(**(self._render(values, notices) or {}))
+            message = self._class(**(self._render(values, notices) or {}))
+            if self._joined_efforts and (told := self._joined_efforts.get(values[EFFORT])) is not None:
+                notices.append(told)
+            return message
         except UnicodeEncodeError as error:
             raise InvalidRequest("The request contains half of a surrogate pair, which is not a character.") from error
         except (TypeError, ValueError) as error:
@@ -68,11 +73,13 @@ class RequestTemplate:
 
 
 class TemplateCompiler:
-    """Compiles one template. `names` collects the names that occur, `variants` the variants of each list of items."""
+    """Compiles one template. `names` collects the names that occur, `variants` the variants of each list of items,
+    `efforts` the cases of each field for the reasoning effort."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.variants: dict[str, frozenset[str]] = {}
+        self.efforts: list[Mapping[str, Json]] = []
 
     def message(self, template: Json, kind: MessageType, scope: Scope, place: str) -> Render:
         if not isinstance(template, dict):
@@ -232,6 +239,8 @@ class TemplateCompiler:
             if word != CASE
         }
         self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
+        if name == EFFORT:
+            self.efforts.append(template)
 
         def render(values: Values, notices: list[Notice]) -> Value:
             chosen = renders.get(word := values[name])
@@ -275,6 +284,27 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         raise mapping_error(place, f"{json.dumps(template)} is no value of {type_name(field)}")
     value = literal(template, field)
     return lambda values, notices: value
+
+
+def _joined_efforts(cases: Sequence[Mapping[str, Json]]) -> dict[str, Notice]:
+    """Return what is told of efforts that have the same value in each field: nothing of the one nearest to `medium`, as
+    which the others are sent, unless `none` is among them."""
+    joined: dict[str, list[str]] = {}
+    for effort in EFFORTS:
+        if any(effort in case for case in cases):
+            joined.setdefault(json.dumps([case.get(effort) for case in cases], sort_keys=True), []).append(effort)
+    told: dict[str, Notice] = {}
+    for efforts in joined.values():
+        middle = min(efforts, key=lambda effort: abs(EFFORTS.index(effort) - EFFORTS.index("medium")))
+        told |= {effort: _joined_effort(effort, middle) for effort in efforts if effort != middle}
+        if OFF in efforts and middle != OFF:
+            told[middle] = _joined_effort(middle, OFF)
+    return told
+
+
+def _joined_effort(effort: str, other: str) -> Notice:
+    detail = f"the reasoning effort {effort!r} is sent with the value of {other!r}"
+    return Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug")
 
 
 def _no_effort(word: object) -> Notice:

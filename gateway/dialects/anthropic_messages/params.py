@@ -100,7 +100,7 @@ def _response_format(request: MessagesFields) -> Json:
         return None
     if wanted.schema is None:
         raise missing_field("output_config.format.schema")
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": wanted.schema, "strict": True}}
+    return {"type": "json_schema", "json_schema": {"schema": wanted.schema, "strict": True}}
 
 
 def _effort(request: MessagesFields, changes: Changes) -> str | None:

@@ -46,7 +46,6 @@ OWN: Final[dict[str, Callable[[Any], bool]]] = {
 }
 _JSON_TYPE: Final = "application/json"
 _TEXT_TYPE: Final = "text/plain"
-_SCHEMA_NAME: Final = "response"
 # Source: Gemini API, OpenAI compatibility, "Thinking": the budgets that the efforts stand for.
 _LOW_BUDGET: Final = 1024
 _MEDIUM_BUDGET: Final = 8192
@@ -112,7 +111,7 @@ def _response_format(config: GenerationConfig, place: str) -> Json:
         return None
     if schema is None:
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": _SCHEMA_NAME, "schema": schema}}
+    return {"type": "json_schema", "json_schema": {"schema": schema}}
 
 
 def _read_thinking(config: ThinkingConfig, params: dict[str, Json], place: str) -> Iterator[Notice]:

@@ -116,7 +116,7 @@ def _response_format(form: str | Mapping[str, Json] | None) -> Json:
         if form != "json":
             raise InvalidRequest(f'format must be "json" or a JSON Schema; it is {form[:40]!r}.', param="format")
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form)}}
+    return {"type": "json_schema", "json_schema": {"schema": dict(form)}}
 
 
 def _effort(think: bool | str | None) -> str | None:

@@ -102,7 +102,7 @@ FIELDS: Final[dict[str, tuple[dict[str, Any], dict[str, Json]]]] = {
     "text": ({"params": {"response_format": {"type": "text"}}}, {}),
     "schema": (
         {"params": {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"a": 1}}}}},
-        {"output_config": {"format": {"type": "json_schema", "schema": {"a": 1}}}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"a": 1, "title": "x"}}}},
     ),
     "schema and effort": (
         {
@@ -113,7 +113,7 @@ FIELDS: Final[dict[str, tuple[dict[str, Any], dict[str, Json]]]] = {
         },
         {
             "thinking": {"type": "adaptive"},
-            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"a": 1}}},
+            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"a": 1, "title": "x"}}},
         },
     ),
 }
@@ -193,7 +193,26 @@ def test_an_effort_is_sent_as_a_word_or_as_a_budget(name: str) -> None:
     for options, expected in (({}, by_word), ({"thinking": "budget"}, by_budget)):
         body = json.loads(exchange(asked, **options).request.body)
         assert {name: body[name] for name in ("thinking", "output_config") if name in body} == expected
-    assert noted(asked) == []
+        assert noted(asked, **options) == ["EFFORT_CHANGED"] * (effort == "minimal")
+
+
+@pytest.mark.parametrize(
+    ("effort", "limit", "options", "told"),
+    [
+        ("minimal", 50_000, {}, "reasoning_effort minimal is sent as output_config.effort low"),
+        ("minimal", 50_000, {"thinking": "budget"}, None),
+        ("low", 2000, {"thinking": "budget"}, "reasoning_effort low is sent as thinking.budget_tokens 1024"),
+        ("medium", 2048, {"thinking": "budget"}, None),
+    ],
+)
+def test_an_effort_that_is_sent_as_another_one_is_told(
+    effort: str, limit: int, options: dict[str, Any], told: str | None
+) -> None:
+    asked = Conversation((USER,), sampling=Sampling(max_tokens=limit), params={"reasoning_effort": effort})
+    found = [notice for notice in exchange(asked, **options).notices if notice.stage == "encode"]
+    assert [(notice.action, notice.rule, notice.detail) for notice in found] == (
+        [] if told is None else [("changed", "EFFORT_CHANGED", f"{told}, the least that the API has")]
+    )
 
 
 LOOP: Final = (USER, Turn("assistant", (CALL,), index=1), RESULT)

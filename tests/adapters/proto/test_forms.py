@@ -92,6 +92,30 @@ def test_an_effort_is_a_value_or_a_notice(effort: str | None, value: int) -> Non
     assert notices == (["the backend has no value for the reasoning effort 'medium'"] if effort == "medium" else [])
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"minimal": "EFFORT_LITTLE", "low": "EFFORT_LITTLE", "high": "EFFORT_MUCH"}, {"minimal": "low"}),
+        (
+            {"medium": "EFFORT_MUCH", "high": "EFFORT_MUCH", "xhigh": "EFFORT_MUCH"},
+            {"high": "medium", "xhigh": "medium"},
+        ),
+        ({"none": "EFFORT_LITTLE", "low": "EFFORT_LITTLE"}, {"none": "low", "low": "none"}),
+        ({"low": "EFFORT_LITTLE", "high": "EFFORT_MUCH"}, {}),
+    ],
+)
+def test_efforts_with_one_value_are_told_but_for_the_middle_one(said: dict[str, Any], told: dict[str, str]) -> None:
+    """Whether one that stands beside `none` has the model think, nothing says: both are told."""
+    forms = {**FORMS, "request": {**FORMS["request"], "effort": {"$case": "$effort", **said}}}
+    for effort in said:
+        asked = Conversation((USER,), params={"reasoning_effort": effort})
+        assert [(notice.rule, notice.detail) for notice in adapter(forms).encode(asked, Policy()).notices] == [
+            ("EFFORT_CHANGED", f"the reasoning effort {effort!r} is sent with the value of {told[one]!r}")
+            for one in [effort]
+            if one in told
+        ]
+
+
 def test_digits_that_a_float_loses_are_told() -> None:
     request = adapter(FORMS).encode(Conversation((USER,), sampling=Sampling(temperature=0.7)), Policy())
     assert [(notice.rule, notice.level) for notice in request.notices] == [("NUMBER_INEXACT", "debug")]

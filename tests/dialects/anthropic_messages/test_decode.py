@@ -111,7 +111,7 @@ def test_the_sampling_and_the_schema() -> None:
     assert asked.sampling == Sampling(0, 1, 64, ("x",))
     assert asked.params["response_format"] == {
         "type": "json_schema",
-        "json_schema": {"name": "answer", "schema": schema, "strict": True},
+        "json_schema": {"schema": schema, "strict": True},
     }
     assert asked.include_usage and not asked.stream
 

@@ -146,8 +146,7 @@ def test_the_sampling_is_that_of_the_config() -> None:
 def test_a_schema_is_a_response_format(field: str) -> None:
     schema: Json = {"type": "OBJECT" if field == "responseSchema" else "object", "properties": {}}
     said = config(responseMimeType="application/json", **{field: schema}).params["response_format"]
-    inner = {"name": "response", "schema": {"type": "object", "properties": {}}}
-    assert said == {"type": "json_schema", "json_schema": inner}
+    assert said == {"type": "json_schema", "json_schema": {"schema": {"type": "object", "properties": {}}}}
 
 
 @pytest.mark.parametrize("asks", [True, False, None])

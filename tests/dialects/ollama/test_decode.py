@@ -223,7 +223,7 @@ SCHEMA: Final = {"type": "object", "properties": {"n": {"type": "integer"}}}
     ("form", "canonical"),
     [
         ("json", {"type": "json_object"}),
-        (SCHEMA, {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}),
+        (SCHEMA, {"type": "json_schema", "json_schema": {"schema": SCHEMA}}),
         ("", None),
         ({}, None),
         (None, None),
