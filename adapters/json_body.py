@@ -31,16 +31,16 @@ _OTHER_HALF: Final = re.compile(rb"(?<!\\)\"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2}|[\x
 
 
 class EventJson:
-    """Decodes the events of one stream. Half a character at the end of a string waits for the next event that is read
-    here (all those with half a character are)."""
+    """Decodes the events of one stream. Half a character at the end of a string, `half`, waits for the next event:
+    while it does, every event has to be read here."""
 
     def __init__(self) -> None:
-        self._half = b""
+        self.half = b""
         self._told = False
 
     def read(self, data: bytes, events: list[Event]) -> Json:
         """Return the document of an event; add a notice when its text was mended. Raises BackendProtocolError."""
-        half, self._half = self._half, b""
+        half, self.half = self.half, b""
         try:
             return self._decoded(data, half, events)
         except NotJson as error:
@@ -48,8 +48,8 @@ class EventJson:
 
     def end(self, events: list[Event]) -> None:
         """Add the notice for half a character that nothing will follow."""
-        if self._half:
-            self._half = b""
+        if self.half:
+            self.half = b""
             self._tell(events)
 
     def _decoded(self, data: bytes, half: bytes, events: list[Event]) -> Json:
@@ -59,7 +59,7 @@ class EventJson:
         except NotJson:
             whole = _OTHER_HALF.sub(lambda found: found[0] + half, data, count=1) if half else data
             half = half if whole == data else b""
-            cut, self._half = _without_half(whole)
+            cut, self.half = _without_half(whole)
             document, mended = decode_mended(cut)
         if mended or half:
             self._tell(events)

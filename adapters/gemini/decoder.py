@@ -84,11 +84,12 @@ class _Stream:
 
     def _event(self, data: bytes, events: list[Event]) -> None:
         """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""
-        if self._reader.reads_plain and self._reader.passes:
+        reads_plain = self._reader.reads_plain and not self._json.half
+        if reads_plain and self._reader.passes:
             if (own := read_own(data)) is not None:
                 events += self._reader.own(own)
                 return
-        elif self._reader.reads_plain and (plain := read_plain(data)) is not None:
+        elif reads_plain and (plain := read_plain(data)) is not None:
             events.append(self._reader.plain(plain))
             return
         finished = self._reader.finished

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.gemini import decoder
@@ -118,6 +118,7 @@ CHUNKS = st.builds(
 
 @settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(st.lists(CHUNKS, max_size=6), st.booleans())
+@example([written(chunk(text("\ud83d"))), written(chunk(text("a")))], True)
 def test_a_chunk_means_what_it_means_when_read_in_full(odd: list[bytes], passes: bool) -> None:
     wire = [written(chunk(text("a"))), *odd, written(chunk(text(""), finish="STOP"))]
     assert outcome(wire, passes, fast=True) == outcome(wire, passes, fast=False)
