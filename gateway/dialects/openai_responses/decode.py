@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.base import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
@@ -65,6 +66,8 @@ def decode_document(document: Document) -> ClientRequest:
     # Only OpenAI itself runs the tools of which a call is forced.
     own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
     notices = [*reported_fields(request, fields), *tools.notices]
+    if choice.allowed is not None:
+        notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
     turns = read_items(items, tools.names, faults, notices, faults.earlier)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
