@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.state_rule import HeldState
 from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.base import ClientRequest
 from gateway.dialects.document import Document
@@ -34,6 +35,8 @@ from gateway.history.violation_error import violation_error
 FIELDS: Final = "fields"
 NAMES: Final = "names"
 
+# A reasoning item has a place for any state, the item of a call for none.
+_HELD: Final = HeldState(calls=frozenset())
 # Items that bring further tools.
 _TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
 
@@ -90,6 +93,7 @@ def decode_document(document: Document) -> ClientRequest:
         Source(DIALECT, fields),
         object_arguments=_with_objects(tools.names),
         own_fields=("tool_choice",) if own_choice else (),
+        holds=_HELD,
     )
     echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))
