@@ -47,6 +47,7 @@ from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.forced_call import ForcedCallCheck
+from gateway.response.lost_state import tell_lost_state
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.single_call import SingleCallFilter
@@ -190,6 +191,8 @@ class Exchange:
             forced = _forced_call(self.prepared.conversation, policy)
         reads_all = passes or conversation.reads == ALL_CONTENT
         self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        # Of the state that the keeper asks for, it knows itself what it keeps.
+        self._holds = None if passes or conversation.keeps is not None else conversation.holds
         filters = (self._guard, single, self._stop, self._check, forced)
         self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
@@ -377,7 +380,10 @@ class Exchange:
             events = feed(events)
         if self._readable is not None:
             events = self._readable.feed(events)
+        stateful = False
         for position, event in enumerate(events):
+            if type(event) is ReasoningEnd or type(event) is ToolCallStart or type(event) is ToolCallEnd:
+                stateful = stateful or bool(event.extra)
             if type(event) in STATEFUL and self._label is not None:
                 events[position] = with_label(event, self._label)
             if type(event) is ToolCallEnd:
@@ -395,7 +401,16 @@ class Exchange:
                 self.finished = True
                 if (reason := self._reason(event.reason)) != event.reason:
                     events[position] = Finish(reason, event.raw, event.stop_sequence)
-        return events
+        return self._told_state(events) if stateful else events
+
+    def _told_state(self, events: list[Event]) -> list[Event]:
+        """Returns the events with a notice of state that the client does not get: one for each response."""
+        if self._holds is None:
+            return events
+        told = tell_lost_state(events, self._holds)
+        if told is not events:
+            self._holds = None
+        return told
 
     def _reason(self, reported: Reason) -> Reason:
         """Clients act on the finish reason, so it follows from the emitted events, not from the backend's reason."""

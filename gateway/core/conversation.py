@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
-from gateway.core.state_rule import StateRule
+from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -247,7 +247,8 @@ class Conversation(msgspec.Struct, frozen=True):
     `reads` says what the client reads of the answer beside its text; `object_arguments`, that it reads the arguments of
     each call, or of the calls of these functions, as an object, not as JSON text. `own_fields` are the paths of fields
     that must have an effect, which only a backend of the client's dialect gives them. `keeps` is the state of the
-    answer that the gateway keeps itself: an adapter asks for it and reports it, whatever the client's dialect can hold.
+    answer that the gateway keeps itself: an adapter asks for it and reports it, whatever the client's dialect can hold,
+    which is what `holds` says.
 
     `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
@@ -278,5 +279,6 @@ class Conversation(msgspec.Struct, frozen=True):
     object_arguments: bool | frozenset[str] = False
     own_fields: tuple[str, ...] = ()
     keeps: StateRule | None = None
+    holds: HeldState = ALL_STATE
     ends_with_result: bool = False
     finish_optional: bool = False

@@ -1,6 +1,6 @@
-"""Describes, as data, which state of an answer must return to the provider that made it."""
+"""Describes, as data, which state of an answer must return to its maker, and for which a client has a place."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -33,3 +33,15 @@ class StateRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Raises ValueError for state without the provider that reads it."""
         if self.provider is None and (self.calls or self.reasoning == "signed"):
             raise ValueError("provider is missing: state of calls or of signed reasoning stands below its name")
+
+
+class HeldState(msgspec.Struct, frozen=True):
+    """The state of an answer for which a client's dialect has a place: the providers whose state its reasoning and its
+    calls carry. None: those of every provider."""
+
+    reasoning: frozenset[str] | None = None
+    calls: frozenset[str] | None = None
+
+
+ALL_STATE: Final = HeldState()
+NO_STATE: Final = HeldState(frozenset(), frozenset())

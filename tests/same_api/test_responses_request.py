@@ -51,9 +51,13 @@ ITEMS: Final = [
 OUTPUTS: Final = {form.output: form.call for form in FORMS.values()}
 
 
-def sent(body: dict[str, Any], profile: Profile = NEUTRAL) -> Any:
+def exchange(body: dict[str, Any], profile: Profile = NEUTRAL) -> Exchange:
     conversation = decode_document(read_document(json.dumps(body).encode())).conversation
-    return json.loads(Exchange(ADAPTER, conversation, Policy(profile=profile)).request.body)
+    return Exchange(ADAPTER, conversation, Policy(profile=profile))
+
+
+def sent(body: dict[str, Any], profile: Profile = NEUTRAL) -> Any:
+    return json.loads(exchange(body, profile).request.body)
 
 
 def kind(value: dict[str, Any]) -> str:
@@ -91,6 +95,16 @@ def test_every_tool_arrives_with_what_is_new_in_it(tool: dict[str, Any]) -> None
 )
 def test_a_new_word_arrives(fields: dict[str, Any]) -> None:
     assert sent(BODY | fields) == BODY | fields
+
+
+def test_a_list_of_allowed_tools_arrives_as_it_is_and_is_not_told() -> None:
+    tools = [{"type": "function", "name": name, "parameters": SCHEMA, "strict": None} for name in "ab"]
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]}
+    body = BODY | {"tools": tools, "tool_choice": allowed}
+    opened = exchange(body)
+    assert json.loads(opened.request.body) == body
+    assert [notice.rule for notice in opened.conversation.notices] == ["TOOL_NOT_ALLOWED"]
+    assert opened.notices == []
 
 
 def history_with(item: dict[str, Any]) -> list[dict[str, Any]]:

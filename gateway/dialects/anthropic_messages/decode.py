@@ -8,7 +8,8 @@ from typing import Final
 
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
-from gateway.dialects.anthropic_messages import DIALECT
+from gateway.core.state_rule import HeldState
+from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.anthropic_messages.params import forbids_parallel_calls, own_fields, read_params
 from gateway.dialects.anthropic_messages.paths import PATHS
@@ -26,6 +27,8 @@ COUNT_PATH: Final = "/v1/messages/count_tokens"
 # The header with the client's betas, and the name that it has as a field of the request's source.
 BETA_HEADER: Final = b"anthropic-beta"
 BETA_FIELD: Final = "anthropic_beta"
+# A block of thinking has a place for the state of this API alone, a call for none.
+_HELD: Final = HeldState(frozenset({PROVIDER}), frozenset())
 
 
 def decode_document(document: Document, head: RequestHead) -> ClientRequest:
@@ -73,6 +76,7 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         Source(DIALECT, _with_betas(fields, head)),
         object_arguments=True,
         own_fields=own_fields(request),
+        holds=_HELD,
     )
     return ClientRequest(conversation, {"thinking": fields.get("thinking")})
 

@@ -22,11 +22,12 @@ from gateway.core.conversation import (
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
+from gateway.core.state_rule import HeldState
 from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
-from gateway.dialects.gemini import DIALECT
+from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.dialects.gemini.generation import read_generation, unsent
 from gateway.dialects.gemini.parts import read_part
 from gateway.dialects.gemini.paths import PATHS, WRAPPED_PATHS, WRAPPER
@@ -56,6 +57,7 @@ STATE: Final = ("cachedContent", "continuationToken")
 REPORTED: Final = ("safetySettings", "labels")
 # The tiers by their canonical names; a new one reaches a backend of the same API.
 _TIERS: Final = {"unspecified": None, "standard": "default", "flex": "flex", "priority": "priority"}
+_HELD: Final = HeldState(frozenset({PROVIDER}), frozenset({PROVIDER}))
 # The API gives no thoughts unless the client asks for them, but their signatures. Source: Gemini API, "Thinking".
 _WITHOUT_THOUGHTS: Final[frozenset[ReadableContent]] = frozenset(("calls", "state"))
 _TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
@@ -123,6 +125,7 @@ class _Request:
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
                 own_fields=(*state, *generation.own, *own),
+                holds=_HELD,
                 reads=ALL_CONTENT if thinking.include_thoughts is True else _WITHOUT_THOUGHTS,
             ),
             {"form": self._form()},

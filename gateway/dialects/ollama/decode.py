@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gateway.core.conversation import Conversation, Json, JsonObject, OtherTool, Text, ToolSpec, Turn, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import FieldPaths
+from gateway.core.state_rule import NO_STATE
 from gateway.dialects.base import ClientRequest
 from gateway.dialects.document import Document, kind_of
 from gateway.dialects.faults import Faults
@@ -87,6 +88,7 @@ def _conversation(
         notices=unsent_fields(fields, type(request)),
         reads=readable(request),
         object_arguments=True,
+        holds=NO_STATE,
     )
 
 

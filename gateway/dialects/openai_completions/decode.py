@@ -6,6 +6,7 @@ from typing import Final
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.notices import Notice
+from gateway.core.state_rule import NO_STATE
 from gateway.dialects.document import Document, kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
@@ -57,6 +58,7 @@ def decode(document: Document) -> Conversation:
         paths=PATHS,
         notices=tuple([_unread(name) for name, value in fields.items() if name in _OF_CHAT and value is not None]),
         reads=frozenset(),
+        holds=NO_STATE,
     )
 
 

@@ -11,6 +11,8 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.state_rule import HeldState
+from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.base import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
@@ -33,6 +35,8 @@ from gateway.history.violation_error import violation_error
 FIELDS: Final = "fields"
 NAMES: Final = "names"
 
+# A reasoning item has a place for any state, the item of a call for none.
+_HELD: Final = HeldState(calls=frozenset())
 # Items that bring further tools.
 _TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
 
@@ -65,6 +69,8 @@ def decode_document(document: Document) -> ClientRequest:
     # Only OpenAI itself runs the tools of which a call is forced.
     own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
     notices = [*reported_fields(request, fields), *tools.notices]
+    if choice.allowed is not None:
+        notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
     turns = read_items(items, tools.names, faults, notices, faults.earlier)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
@@ -87,6 +93,7 @@ def decode_document(document: Document) -> ClientRequest:
         Source(DIALECT, fields),
         object_arguments=_with_objects(tools.names),
         own_fields=("tool_choice",) if own_choice else (),
+        holds=_HELD,
     )
     echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))

@@ -114,6 +114,17 @@ class AnswerReader:
                     self._fields[name] = _joined(self._fields.get(name), value)
 
 
+def keeps(rule: StateRule, event: Event) -> bool:
+    """Returns whether the state of an answer has that of this event, if the rule asks for any state of the answer."""
+    match event:
+        case ReasoningEnd():
+            return rule.reasoning == "signed" and bool(only_state(event.extra, rule.provider))
+        case ToolCallStart() | ToolCallEnd():
+            return rule.calls and bool(only_state(event.extra, rule.provider))
+        case _:
+            return False
+
+
 def _joined(before: Json, value: Json) -> Json:
     """Returns a field from its pieces: the parts of a list grow, of any other value the last one counts."""
     if not (isinstance(before, list) and isinstance(value, list)):

@@ -15,14 +15,16 @@ from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
-from gateway.core.state_rule import StateRule
+from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
 from gateway.history.kept_state.anchors import anchors, content_key, marks, scope
-from gateway.history.kept_state.answer import AnswerReader
+from gateway.history.kept_state.answer import AnswerReader, keeps
 from gateway.history.kept_state.recall import Outcome, Recaller, is_required, kind_of, report
 from gateway.history.kept_state.restore import turns_in_reach
 from gateway.history.kept_state.turn_state import TurnState, encode_state, kept_states
 from gateway.history.kept_state.variants import Choice, Variant, choose
+from gateway.response.lost_state import STATE_NOT_SHOWN, is_lost
 from gateway.response.own_state import OwnStateFilter
+from gateway.response.state_labels import STATEFUL
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.kept_states import KeptStates
 from gateway.server.state.request_store import RequestStore
@@ -68,7 +70,8 @@ class Keeper:
         if rule is None or not route.keeper.enabled or (key is not None and not key.keeper):
             return None
         field = route.policy.profile.reasoning_field or DEFAULT_FIELD
-        shown = OwnStateFilter(conversation, passes=conversation.dialect == capabilities.passthrough)
+        passes = conversation.dialect == capabilities.passthrough
+        shown = OwnStateFilter(conversation, passes=passes)
         valid_for = (backend.name, backend.settings.base_url, *backend.account)
         if rule.scope == "model":
             valid_for = (*valid_for, conversation.model)
@@ -78,6 +81,7 @@ class Keeper:
             field,
             valid_for,
             shown,
+            ALL_STATE if passes else conversation.holds,
         )
 
 
@@ -108,10 +112,12 @@ class Kept:
                 pass
         return await self._store.epoch()
 
-    def later(self, write: Write) -> None:
-        """Makes a write behind the answer; with too many waiting it is left out."""
-        if self._store.store.write_later(lambda: self._ended(write)):
+    def later(self, write: Write) -> bool:
+        """Makes a write behind the answer; with too many waiting it is left out. Returns whether it is made."""
+        made = self._store.store.write_later(lambda: self._ended(write))
+        if made:
             self._writing[self._store.tenant] += 1
+        return made
 
     async def now(self, write: Write) -> StoreUnavailable | None:
         """Makes a write before the end of the answer, which waits for the store no longer than a request. Returns why
@@ -147,16 +153,25 @@ class _Put(msgspec.Struct, frozen=True):
 
 
 class KeeperPart:
-    """See `StatePart`. `valid_for` says for whom the state counts, and `shown` what of it the client gets."""
+    """See `StatePart`. `valid_for` says for whom the state counts, `shown` what of it the client gets, and `holds` what
+    of that has a place in its dialect."""
 
     def __init__(
-        self, kept: Kept, rule: StateRule, field: str, valid_for: tuple[str, ...], shown: OwnStateFilter
+        self,
+        kept: Kept,
+        rule: StateRule,
+        field: str,
+        valid_for: tuple[str, ...],
+        shown: OwnStateFilter,
+        holds: HeldState,
     ) -> None:
         self._kept = kept
         self._rule = rule
         self._field = field
         self._valid_for = valid_for
         self._shown = shown
+        self._holds = holds
+        self._lost: list[Event] = []
         self._answer = AnswerReader(rule)
         self._before: Turn | None = None
         self._put: list[_Put] = []
@@ -181,32 +196,36 @@ class KeeperPart:
         """Reads the events; returns them without the state that only the gateway asked for."""
         self._count_outcomes()
         self._answer.feed(events)
-        return self._shown.feed(events)
+        shown = self._shown.feed(events)
+        if not STATEFUL.isdisjoint(map(type, shown)):
+            self._lost += [event for event in shown if is_lost(event, self._holds)]
+        return shown
 
     async def conclude(self) -> Sequence[Notice]:
         """Keeps the state of a whole answer, and lets the state live on that was put in. Where the provider refuses a
         request without its state, the client may send that request to another worker at once: the state is written
-        before the answer ends."""
+        before the answer ends. Tells what is neither kept nor in the client's copy of the answer."""
         if self._put:
             used = [key for put in self._put for key in (*put.anchors, put.variant.state) if key is not None]
             self._kept.later(lambda: self._kept.states.use(used))
+        lost = (STATE_NOT_SHOWN,) if self._lost else ()
         # The answer to a message that the client began is a part of a turn.
         begun = self._before is not None and self._before.role == "assistant"
         if not self._answer.complete or begun or not (state := self._answer.state):
-            return ()
+            return lost
         data = encode_state(state)
         if len(data) > MOST_ENTRY:
             self._kept.count("oversize")
-            return ()
+            return lost
+        told = () if all([keeps(self._rule, event) for event in self._lost]) else lost
 
         async def keep() -> None:
             await self._keep(self._answer.turn, state, data)
 
         if not self._required:
-            self._kept.later(keep)
-            return ()
+            return told if self._kept.later(keep) else lost
         failure = await self._kept.now(keep)
-        return () if failure is None else (unconfirmed(self._rule, failure),)
+        return told if failure is None else (*told, unconfirmed(self._rule, failure))
 
     def refuse(self, error: BackendError) -> None:
         """Drops what the provider has refused, so that the next request does not send it again."""

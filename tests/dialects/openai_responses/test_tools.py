@@ -163,6 +163,38 @@ def test_a_choice_is_read(name: str) -> None:
     assert [spec.name for spec in conversation.tools] == names
 
 
+TOLD: Final[dict[str, tuple[Any, list[str]]]] = {
+    "two tools": (
+        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "patch"}, {"type": "shell"}]},
+        ["the model is not offered 'f', 'mcp__x__f', 'mcp__x__patch', which tool_choice.tools does not name"],
+    ),
+    "a namespace": (
+        {"type": "allowed_tools", "tools": [{"type": "namespace", "name": "mcp__x"}]},
+        ["the model is not offered 'f', 'patch', 'shell', which tool_choice.tools does not name"],
+    ),
+    "all of them": (
+        {
+            "type": "allowed_tools",
+            "tools": [
+                {"type": "function", "name": "f"},
+                {"type": "custom", "name": "patch"},
+                {"type": "namespace", "name": "mcp__x"},
+                {"type": "shell"},
+            ],
+        },
+        [],
+    ),
+    "a forced function": ({"type": "function", "name": "f"}, []),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_functions_that_are_not_allowed_are_told(name: str) -> None:
+    choice, details = TOLD[name]
+    notices = read(tools=OFFERED, tool_choice=choice).notices
+    assert [notice.detail for notice in notices if notice.rule == "TOOL_NOT_ALLOWED"] == details
+
+
 REFUSED: Final[dict[str, tuple[Any, str, str]]] = {
     "a number": (7, "invalid_type", "tool_choice"),
     "no type": ({"name": "f"}, "missing_required_parameter", "tool_choice.type"),
