@@ -23,6 +23,7 @@ from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from tests.fuzz.counted import Work, count_work, growth
+from tests.tiers import sample
 
 ADAPTER: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 UNLIMITED: Final = Policy(max_tool_results=None, max_history_messages=None)
@@ -276,6 +277,7 @@ def test_the_states_of_a_chat_client_are_left_out_in_the_same_way() -> None:
     assert len(signed(json.loads(Exchange(ADAPTER, conversation, UNLIMITED).request.body))) == 4
 
 
+@sample()
 @pytest.mark.parametrize(
     "policy",
     [
