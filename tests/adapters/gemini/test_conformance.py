@@ -16,6 +16,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.notices import Notice
 from gateway.core.provider_state import with_provider_state
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.gemini.wires import call, chunk, sse, text, usage
@@ -55,6 +56,9 @@ CASES = [
             ToolCallStart(0, "a", "f", extra=STATE),
             ToolCallDelta(0, '{"n":1}'),
             ToolCallEnd(0),
+            Notice(
+                "backend", "added", "CALL_ID_ADDED", "the backend gave a call no id", None, "call_1_1", level="debug"
+            ),
             ToolCallStart(1, "call_1_1", "g"),
             ToolCallDelta(1, "{}"),
             ToolCallEnd(1),

@@ -2,10 +2,11 @@
 
 import contextlib
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway.core.conversation import Conversation, Image, JsonObject, NamedTool, Reasoning, ToolCall, Turn
 from gateway.core.provider_state import provider_state
+from gateway.dialects.gemini.partial_arguments import PartialArguments, is_piece
 from gateway.testing.dialect_case import ClientAnswer
 
 CHUNK: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "dragoman"})
@@ -184,6 +185,8 @@ def answer(chunks: list[dict[str, Any]], error: str | None) -> ClientAnswer:
     calls: list[ToolCall] = []
     usage: tuple[int, int] | None = None
     notices: tuple[str, ...] = ()
+    in_pieces = False
+    growing: Growing | None = None
     for chunk in chunks:
         assert finish is None, "a chunk after the finish reason"
         assert chunk.keys() - {"promptFeedback"} <= CHUNK and chunk["responseId"] and chunk["modelVersion"]
@@ -195,11 +198,16 @@ def answer(chunks: list[dict[str, Any]], error: str | None) -> ClientAnswer:
         (candidate,) = chunk["candidates"]
         assert candidate.keys() <= CANDIDATE and candidate["index"] == 0
         said = candidate["content"]
-        assert said["role"] == "model" and said["parts"], "chat helpers drop an answer with a chunk without parts"
+        # The API itself ends an answer with calls in pieces so; any other answer has parts.
+        ends_pieces = in_pieces and "finishReason" in candidate
+        assert said["role"] == "model" and (said["parts"] or ends_pieces), "chat helpers drop a chunk without parts"
         for part in said["parts"]:
             assert part.keys() in PARTS
             if "functionCall" in part:
                 call = part["functionCall"]
+                if growing is not None or is_piece(call):
+                    in_pieces, growing = True, grown(growing, call, calls)
+                    continue
                 # Of a backend of the same API a call may have no id.
                 assert {"name", "args"} <= call.keys() <= {"id", "name", "args"} and isinstance(call["args"], dict)
                 calls.append(ToolCall(call.get("id", ""), call["name"], json.dumps(call["args"])))
@@ -211,4 +219,24 @@ def answer(chunks: list[dict[str, Any]], error: str | None) -> ClientAnswer:
         if counts := chunk.get("usageMetadata"):
             usage = (counts["promptTokenCount"], counts["candidatesTokenCount"] + counts.get("thoughtsTokenCount", 0))
         notices += tuple(notice["rule"] for notice in chunk.get("dragoman", {}).get("diagnostics", ()))
+    assert growing is None or finish is None, "the answer ends inside a call"
     return ClientAnswer(text, reasoning, tuple(calls), finish, usage, notices, error)
+
+
+class Growing(NamedTuple):
+    """A call of which more pieces follow."""
+
+    id: str
+    name: str
+    arguments: PartialArguments
+
+
+def grown(growing: Growing | None, call: dict[str, Any], calls: list[ToolCall]) -> Growing | None:
+    """Adds a piece of a call of a backend of the same API; returns the call while it is open."""
+    if growing is None:
+        growing = Growing(call.get("id", ""), call["name"], PartialArguments())
+    growing.arguments.add(call)
+    if growing.arguments.open:
+        return growing
+    calls.append(ToolCall(growing.id, growing.name, json.dumps(growing.arguments.arguments)))
+    return None

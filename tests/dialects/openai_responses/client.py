@@ -149,19 +149,30 @@ class Stream:
     def end(self, event: dict[str, Any], field: str, before: list[dict[str, Any]], kind: str) -> None:
         part = event["part"]
         assert self.part == (field, event[field]) and self.text_done
-        assert (part["type"], part["text"]) == (kind, self.text)
+        assert (part["type"], part["refusal" if kind == "refusal" else "text"]) == (kind, self.text)
         before.append(part)
         self.part = None
 
     def content_part_added(self, event: dict[str, Any]) -> None:
         message = self.item(event, "message", "reasoning")["type"] == "message"
         text = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-        self.begin(event, "content_index", self.parts, text if message else {"type": "reasoning_text", "text": ""})
+        empty = text if message else {"type": "reasoning_text", "text": ""}
+        if message and self.own and event["part"]["type"] == "refusal":
+            empty = {"type": "refusal", "refusal": ""}
+        self.begin(event, "content_index", self.parts, empty)
 
     def output_text_delta(self, event: dict[str, Any]) -> None:
         self.item(event, "message")
         assert isinstance(event["logprobs"], list)
         self.grow(event, "content_index")
+
+    def refusal_delta(self, event: dict[str, Any]) -> None:
+        self.item(event, "message")
+        self.grow(event, "content_index")
+
+    def refusal_done(self, event: dict[str, Any]) -> None:
+        self.item(event, "message")
+        self.end_text({**event, "text": event["refusal"]}, "content_index")
 
     def output_text_annotation_added(self, event: dict[str, Any]) -> None:
         self.item(event, "message")
@@ -182,7 +193,8 @@ class Stream:
 
     def content_part_done(self, event: dict[str, Any]) -> None:
         message = self.item(event, "message", "reasoning")["type"] == "message"
-        self.end(event, "content_index", self.parts, "output_text" if message else "reasoning_text")
+        kind = "output_text" if message else "reasoning_text"
+        self.end(event, "content_index", self.parts, "refusal" if event["part"]["type"] == "refusal" else kind)
 
     def reasoning_summary_part_added(self, event: dict[str, Any]) -> None:
         self.item(event, "reasoning")
@@ -270,7 +282,8 @@ def check_item_id(item: dict[str, Any]) -> None:
 def answer_of(
     items: list[dict[str, Any]], last: dict[str, Any] | None, error: str | None = None, *, failed: bool = False
 ) -> ClientAnswer:
-    text = "".join(part["text"] for item in items if item["type"] == "message" for part in item["content"])
+    parts = [part for item in items if item["type"] == "message" for part in item["content"]]
+    text = "".join(part["refusal"] if part.get("type") == "refusal" else part["text"] for part in parts)
     thought = "".join(part["text"] for item in items if item["type"] == "reasoning" for part in item["content"])
     calls = [
         ToolCall(item["call_id"], item["name"], item["arguments"])

@@ -103,9 +103,6 @@ OTHERWISE: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     # These wires stream every answer.
     **{(defect, wire): {"D221": "broken"} for defect in ("stream_cut", "stream_reset") for wire in _STREAMS},
     ("ignores_stream", "text"): {"D221": "broken"},
-    # Such an answer cannot be told apart on this wire, and is refused.
-    ("ids_repeated", "messages"): {"D232": "broken"},
-    ("ids_repeated", "gemini"): {"D265": "todo"},
     ("content_filter", "responses"): {"D231": "todo", "D274": "todo"},
     # A name that no tool has stays in the text.
     ("name_changed", "text"): {"D231": "todo"},
