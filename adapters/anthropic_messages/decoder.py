@@ -39,7 +39,7 @@ class _Stream:
                 if reader.finished:
                     events += reader.late()
                     break
-                piece = read_piece(found)
+                piece = None if self._json.half else read_piece(found)
                 if piece is None or (event := reader.piece(piece)) is None:
                     self._event(found, events)
                 else:

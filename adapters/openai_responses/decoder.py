@@ -39,7 +39,10 @@ class _Stream:
         events: list[Event] = []
         try:
             chunks = iter(self._sse.feed(data))
-            while not self.done and (chunk := self._fast_path.read(chunks, events)) is not None:
+            while not self.done:
+                chunk = next(chunks, None) if self._json.half else self._fast_path.read(chunks, events)
+                if chunk is None:
+                    break
                 self._event(chunk, events)
             if self.done and any(chunk.strip() not in (b"", _DONE) for chunk in chunks):
                 self._reader.late(events)

@@ -52,7 +52,7 @@ class TextDecoder:
                 if self.done:
                     self._late("more data came after the end of the response", events)
                     break
-                if texts := self._plain.read(payloads, at):
+                if not self._json.half and (texts := self._plain.read(payloads, at)):
                     self._empty = False
                     self._texts(texts, events)
                     at += len(texts)

@@ -131,6 +131,45 @@ def test_a_character_in_two_pieces_is_one(name: str, halves: str) -> None:
         assert (_said(events), _told(events)) == ("b\U0001f600c", [])
 
 
+# The text comes in these pieces; those that are alike are read on the fast path of a wire.
+_PIECES: Final = ("b", "b", "(1)", "x", "(2)", "c")
+PARTED: Final[dict[str, tuple[Callable[[], Decoder], bytes]]] = {
+    "chat": (_chat, chat.sse(*[chat.chunk({"content": piece}) for piece in _PIECES], chat.chunk(finish="stop"))),
+    "messages": (
+        lambda: MessagesDecoder(MAX_EVENT),
+        messages.sse(
+            messages.start(),
+            *messages.block(0, {"type": "text", "text": ""}, *messages.text(*_PIECES)),
+            *messages.end(),
+        ),
+    ),
+    "gemini": (
+        lambda: GeminiDecoder(MAX_EVENT, 1, passes=False),
+        gemini.sse(
+            *[gemini.chunk(gemini.text(piece)) for piece in _PIECES], gemini.chunk(gemini.text(""), finish="STOP")
+        ),
+    ),
+    "responses": (_responses, responses.streamed(*responses.text_events(0, *_PIECES))),
+    "llama_cpp": (_text("llama_cpp"), answers.llama(_PIECES)),
+    "ollama": (_text("ollama"), answers.ollama(_PIECES)),
+    "tgi": (_text("tgi"), answers.tgi(_PIECES)),
+    "completions": (_text("completions"), answers.completions(_PIECES)),
+}
+
+
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("name", PARTED)
+def test_text_between_two_halves_stays_between_them(name: str, halves: str) -> None:
+    build, wire = PARTED[name]
+    first, second = HALVES[halves]
+    wire = wire.replace(b"(1)x(2)", first + b"x" + second).replace(b"(1)", first).replace(b"(2)", second)
+    for cutting in cuttings(wire):
+        events = replay(build(), cutting)
+        said = _said(events)
+        assert said.replace("\ufffd", "") == "bbxc" and said.index("x") < said.index("\ufffd"), ascii(said)
+        assert _told(events) == ["TEXT_MENDED"]
+
+
 @pytest.mark.parametrize("halves", HALVES)
 @pytest.mark.parametrize("name", WIRES)
 def test_half_a_character_alone_is_told(name: str, halves: str) -> None:
