@@ -222,11 +222,15 @@ class SchemaAdapter(Protocol):
 
 @runtime_checkable
 class CountingAdapter(Protocol):
-    """Extends an Adapter whose backend counts the tokens of a request without answering it."""
+    """Extends an Adapter whose backend counts the tokens of a request without answering it.
 
-    def count_request(self, request: BackendRequest) -> BackendRequest | None:
-        """Returns the request that asks how many tokens one that `encode` made has; None: this backend has no counter.
-        A backend that refuses it with 404, 405 or 501 has none either."""
+    `counts`: this backend has a counter. One that refuses the request with 404, 405 or 501 has none for that model.
+    """
+
+    counts: bool
+
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Returns the request that asks how many tokens one that `encode` made has; called only while `counts`."""
         ...
 
     def decode_count(self, body: bytes) -> int:

@@ -36,6 +36,7 @@ class AnthropicMessagesAdapter:
     publishes. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
+    counts = True
     provider: ClassVar[str] = PROVIDER
     # Without a limit the API lists 20 models.
     models_path: ClassVar[str | None] = "/v1/models?limit=1000"

@@ -46,6 +46,7 @@ class GeminiAdapter:
     the fields that the API publishes. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = GeminiOptions
+    counts = True
     provider: ClassVar[str] = "gcp.gemini"
     models_path: ClassVar[str | None] = "/models"
     models_headers: ClassVar[Mapping[str, str]] = {}

@@ -56,6 +56,7 @@ class OpenAIChatAdapter:
     def __init__(self, options: OpenAIChatOptions, max_event: int) -> None:
         self._path = options.path
         self._counter = None if options.counter is None else COUNTERS[options.counter]
+        self.counts = self._counter is not None
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
@@ -79,13 +80,14 @@ class OpenAIChatAdapter:
         """Return the backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
 
-    def count_request(self, request: BackendRequest) -> BackendRequest | None:
-        """Return the request to the counter that the entry names, if it names one."""
-        return None if self._counter is None else self._counter.request(request)
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Return the request to the counter that the entry names."""
+        assert self._counter is not None, "nothing is asked of an entry that names none"
+        return self._counter.request(request)
 
     def decode_count(self, body: bytes) -> int:
         """Return the number in the answer of this counter. Raises BackendProtocolError."""
-        assert self._counter is not None, "nothing else was asked"
+        assert self._counter is not None, "nothing is asked of an entry that names none"
         return self._counter.decode(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:

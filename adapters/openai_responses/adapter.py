@@ -44,6 +44,7 @@ class OpenAIResponsesAdapter:
     the API publishes. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = OpenAIResponsesOptions
+    counts = True
     provider: ClassVar[str] = "openai"
     models_path: ClassVar[str | None] = "/models"
     models_headers: ClassVar[Mapping[str, str]] = {}

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as AppRoute
 
+from gateway.core.backend_status import redact_error
 from gateway.core.conversation import Conversation
-from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.core.errors import BackendError, GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
 from gateway.dialects.base import (
@@ -38,6 +39,7 @@ from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.deadlines import body_timeout
+from gateway.server.upstream.fd_limits import check_lack
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 ESTIMATED: Final = {"x-dragoman-usage": "estimated"}
@@ -211,10 +213,18 @@ async def _counted(state: GatewayState, context: RequestContext, asked: Conversa
         return None
     try:
         return await state.token_counter.count(backend, route, replace(asked, model=route.name or model))
+    except BackendError as error:
+        check_lack(error)
+        redact_error(error, backend.redact)
+        _note_estimate(context, "the backend did not count the tokens of the request", error)
     except GatewayError as error:
-        detail = f"the backend did not count the tokens of the request ({error.code}), so that they are estimated"
-        context.note((Notice("backend", "added", "COUNT_ESTIMATED", detail, level="warning"),))
-        return None
+        _note_estimate(context, "no request to the backend can be made or sent", error)
+    return None
+
+
+def _note_estimate(context: RequestContext, why: str, error: GatewayError) -> None:
+    detail = f"{why} ({error.code}), so that its tokens are estimated"
+    context.note((*error.notices, Notice("backend", "added", "COUNT_ESTIMATED", detail, level="warning")))
 
 
 def _add(app: FastAPI, route: Route, handler: Handler) -> None:

@@ -1,8 +1,8 @@
 """Keeps references to what one request is made of while it is served, with its times.
 
-A request has a capture only while somebody wants its contents (`RequestContext.capture`). Else that is None, which
-costs one check at a handful of places of a request, and nothing at a chunk: the writer of the client and the response
-of the backend are replaced by ones that keep what goes through them (`gateway.server.inspect.capture_observer`).
+A request has a capture only while somebody wants its contents: then a `CaptureObserver` joins its observers, and
+replaces the writer of the client and the response of the backend by ones that keep what goes through them
+(`gateway.server.inspect.capture_observer`). Else it costs no call.
 """
 
 import marshal

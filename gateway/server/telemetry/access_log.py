@@ -48,9 +48,9 @@ class AccessLog(RequestObserver):
         return False
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
+        """Writes a WARNING for an error of a backend, or an ERROR where only the operator can help."""
         if not isinstance(error, BackendError):
             return
-        """Writes a WARNING, or an ERROR where only the operator can help."""
         log_line(
             logging.ERROR if error.code in _OPERATORS else logging.WARNING,
             context.id,

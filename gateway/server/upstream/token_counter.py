@@ -12,6 +12,7 @@ from gateway.core.errors import BackendProtocolError, BackendTimeout
 from gateway.exchange import Exchange
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.transport import Transport
 from gateway.settings import ModelSettings
 
@@ -30,7 +31,7 @@ class TokenCounter:
     def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
         self._clock = clock
-        # Until when no request goes to these paths.
+        # Until when no count is asked for these models.
         self._absent: WeakKeyDictionary[Backend, dict[str, float]] = WeakKeyDictionary()
 
     async def count(self, backend: Backend, route: ModelSettings, conversation: Conversation) -> int | None:
@@ -38,35 +39,35 @@ class TokenCounter:
         says; None where it has none. Raises GatewayError: InvalidRequest where no request can be sent, BackendError for
         any other answer than a count, BackendTimeout after `LIMIT_S` seconds."""
         adapter = backend.adapter
-        if not isinstance(adapter, CountingAdapter):
+        if not isinstance(adapter, CountingAdapter) or not adapter.counts:
             return None
-        exchange = await asyncio.to_thread(_prepared, backend, route, conversation)
-        request = await asyncio.to_thread(adapter.count_request, exchange.request)
-        if request is None or self._absent.get(backend, {}).get(request.path, 0.0) > self._clock():
+        if self._absent.get(backend, {}).get(conversation.model, 0.0) > self._clock():
             return None
+        request = await asyncio.to_thread(_count_request, backend, adapter, route, conversation)
         try:
             async with asyncio.timeout(LIMIT_S):
                 with backend.concurrency:
-                    return adapter.decode_count(await self._answer(backend, request))
+                    return adapter.decode_count(await self._answer(backend, request, conversation.model))
         except TimeoutError:
             raise BackendTimeout(f"The backend did not count the tokens within {LIMIT_S:g} s.") from None
 
-    async def _answer(self, backend: Backend, request: BackendRequest) -> bytes:
-        credential = await backend.credential.headers()
-        answer = await self._send(backend, request, credential)
-        if answer.status == 401 and backend.credential.refreshable:
-            answer.close()
-            await backend.credential.refresh(credential)
-            answer = await self._send(backend, request, await backend.credential.headers())
+    async def _answer(self, backend: Backend, request: BackendRequest, model: str) -> bytes:
+        answer = await with_credential(backend.credential, lambda headers: self._send(backend, request, headers))
         try:
             if answer.status == 200:
                 return await _body(answer)
             if answer.status in _ABSENT:
-                self._absent.setdefault(backend, {})[request.path] = self._clock() + ABSENT_S
+                self._note_absence(backend, model)
             body = await answer.read_error()
             raise backend.adapter.decode_error(answer.status, answer.headers, body)
         finally:
             answer.close()
+
+    def _note_absence(self, backend: Backend, model: str) -> None:
+        now = self._clock()
+        # Clients choose names of models: none stays longer than it counts.
+        absent = {name: until for name, until in self._absent.get(backend, {}).items() if until > now}
+        self._absent[backend] = {**absent, model: now + ABSENT_S}
 
     async def _send(self, backend: Backend, request: BackendRequest, credential: Mapping[str, str]) -> BackendResponse:
         timeouts = backend.timeouts
@@ -74,8 +75,11 @@ class TokenCounter:
         return await self._transport.send(head, request.body, timeouts.connect, ping=timeouts.ping)
 
 
-def _prepared(backend: Backend, route: ModelSettings, conversation: Conversation) -> Exchange:
-    return Exchange(backend.adapter, conversation, route.policy, None, backend.state_label, route.context_length)
+def _count_request(
+    backend: Backend, adapter: CountingAdapter, route: ModelSettings, conversation: Conversation
+) -> BackendRequest:
+    exchange = Exchange(backend.adapter, conversation, route.policy, None, backend.state_label, route.context_length)
+    return adapter.count_request(exchange.request)
 
 
 async def _body(answer: BackendResponse) -> bytes:

@@ -204,6 +204,39 @@ async def test_a_backend_without_a_counter_is_not_asked_again_for_a_while(
         assert len(backend.seen) == 2
 
 
+async def test_a_model_that_a_backend_does_not_know_switches_off_the_counter_of_no_other() -> None:
+    path, _, request, _ = CLIENTS["messages"]
+
+    async def reply(connection: Connection) -> None:
+        known = b'"wrong"' not in connection.body
+        body = (
+            b'{"input_tokens": 14}' if known else b'{"error": {"type": "not_found_error", "message": "model: wrong"}}'
+        )
+        await connection.send(answer("200 OK" if known else "404 Not Found", body))
+
+    async with faulty_backend(reply) as backend:
+        own: dict[str, Json] = {
+            "backends": {"b": {"adapter": "anthropic_messages", "base_url": backend.base_url}},
+            "models": {"good": {"backend": "b"}, "wrong": {"backend": "b"}},
+        }
+        async with running_gateway(own) as gateway:
+            found = [
+                counted(await gateway.client.post(path, json={**request, "model": model}), "messages")[1]
+                for model in ("good", "wrong", "good")
+            ]
+    assert found == [None, "estimated", None]
+
+
+async def test_a_refused_key_is_told_beside_the_estimate(caplog: pytest.LogCaptureFixture) -> None:
+    path, _, request, _ = CLIENTS["messages"]
+    async with scripted(replying(answer("401 Unauthorized", b"{}")), adapter="anthropic_messages") as (gateway, _):
+        with caplog.at_level(logging.WARNING):
+            await gateway.client.post(path, json=request)
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("BACKEND_CREDENTIAL" in line for line in told) == 1
+    assert sum("COUNT_ESTIMATED" in line for line in told) == 1
+
+
 async def test_a_slow_counter_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(connection: Connection) -> None:
         await connection.gone()
