@@ -17,7 +17,7 @@ from gateway.capabilities.request_fields import (
     watched_sequences,
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
-from gateway.core.backend_status import names_model, unknown_url
+from gateway.core.backend_status import names_model, names_resource, unknown_url
 from gateway.core.conversation import ALL_CONTENT, Conversation, NamedTool
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
@@ -228,8 +228,8 @@ class Exchange:
             # Of an HTML page, or an object without a message, the beginning says most.
             shown = body[:SHOWN_BODY].decode("utf-8", "replace")
             error.words = error.words or shown
-            if error.code == "model_not_found" and not names_model(f"{shown} {error.words}", self.conversation.model):
-                error = unknown_url(self.request.path, error.words)
+            if error.code == "model_not_found":
+                error = self._not_found(error, f"{shown} {error.words}")
             raise self._explained(error)
         self._check_media_type(headers)
         if hasattr(self._decoder, "head"):
@@ -237,6 +237,13 @@ class Exchange:
                 cast(HeadDecoder, self._decoder).head(headers)
             except BackendError as error:
                 raise self._explained(error) from error.__cause__
+
+    def _not_found(self, error: BackendError, said: str) -> BackendError:
+        """Returns the error for a 404: of something that the request names, of the model, or of a wrong address."""
+        if names_resource(said):
+            error.code = "not_found"
+            return error
+        return error if names_model(said, self.conversation.model) else unknown_url(self.request.path, error.words)
 
     def _explained(self, error: BackendError) -> BackendError:
         with_counts(error, self.conversation, self._window)
@@ -483,7 +490,7 @@ def _system_in_place(
 ) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation with system text only where the backend takes it. A client of the backend's own API says
     itself where that is, unless the model is known to refuse it."""
-    model = None if rules is None else rules.of_model(conversation.model)
+    model = None if rules is None else rules.of_model(policy.base_model or conversation.model)
     if passes and policy.profile.system != "first":
         refused = model is not None and model.system == "first" and behind_others(conversation.turns)
         return keep_in_place(conversation) if refused else (conversation, [])
@@ -494,7 +501,8 @@ def _with_bound_state(
     conversation: Conversation, passes: Passes | None, policy: Policy, rules: MessagesRules
 ) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation with thinking only behind what it was made behind, where the model binds it to that."""
-    if passes is None or rules.thinking_of(conversation.model) != "bound":
+    model = policy.base_model or conversation.model
+    if passes is None or rules.thinking_of(model) != "bound":
         return conversation, []
-    bound = BoundState(rules.provider, drops=rules.of_model(conversation.model) is not None)
+    bound = BoundState(rules.provider, drops=rules.of_model(model) is not None)
     return keep_bound_state(conversation, passes, policy, bound)

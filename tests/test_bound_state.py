@@ -209,6 +209,13 @@ def test_a_block_that_answers_a_nudge_is_left_out() -> None:
     assert [*signed(sent(messages, policy))] == ["S0", "S1", "S3", "S4"]
 
 
+def test_recent_results_that_name_other_tools_change_nothing() -> None:
+    shown = RecentToolResults(enabled=True, allowed_tool_names=("other",))
+    policy = msgspec.structs.replace(UNLIMITED, recent_tool_results=shown)
+    assert sent(loop(3), policy) == sent(loop(3), UNLIMITED)
+    assert signed(sent(loop(3), policy)) != {}
+
+
 def test_recent_results_in_the_system_prompt_leave_none() -> None:
     policy = msgspec.structs.replace(UNLIMITED, recent_tool_results=RecentToolResults(enabled=True))
     assert signed(sent(loop(3), policy)) == {}

@@ -11,7 +11,7 @@ from adapters.anthropic_messages.request_fields import fit_fields
 from adapters.anthropic_messages.turns import EncodedTurns, encode_turns
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
-from gateway.core.messages_rules import MessagesRules
+from gateway.core.messages_rules import MessagesModel, MessagesRules
 from gateway.core.notices import Notice
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.decode import BETA_FIELD
@@ -35,10 +35,12 @@ class EncodedRequest(msgspec.Struct, frozen=True):
 
 
 def encode_request(
-    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules
+    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules, model: str | None = None
 ) -> EncodedRequest:
-    """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. Raises
-    InvalidRequest for an image that the API cannot read, and for a conversation of system or blank text alone."""
+    """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. `model`
+    is the name by which the rules go, if it is not that of the conversation. Raises InvalidRequest for an image that
+    the API cannot read, and for a conversation of system or blank text alone."""
+    of_model = rules.of_model(model or conversation.model)
     notices: list[Notice] = []
     turns = encode_turns(conversation, rules, notices)
     source = conversation.source
@@ -47,16 +49,16 @@ def encode_request(
         raise nothing_to_send(conversation.paths.param("messages"))
     if own is None:
         fields = canonical_fields(conversation, options, turns, notices)
-        notices += fit_fields(fields, rules, conversation)
-        betas = _with_binding(conversation, rules, fields, "", notices)
+        notices += fit_fields(fields, rules, of_model, conversation)
+        betas = _with_binding(conversation, of_model, fields, "", notices)
         return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
     if own.get("thread") is not None:
         detail = "thread is left out: the gateway and its clients send the whole history"
         notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
     _follow(conversation, fields)
-    notices += fit_fields(fields, rules, conversation)
-    betas = _with_binding(conversation, rules, fields, _betas(own.get(BETA_FIELD), notices), notices)
+    notices += fit_fields(fields, rules, of_model, conversation)
+    betas = _with_binding(conversation, of_model, fields, _betas(own.get(BETA_FIELD), notices), notices)
     return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
 
 
@@ -78,7 +80,7 @@ def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
 
 
 def _with_binding(
-    conversation: Conversation, rules: MessagesRules, fields: dict[str, Json], betas: str, notices: list[Notice]
+    conversation: Conversation, model: MessagesModel | None, fields: dict[str, Json], betas: str, notices: list[Notice]
 ) -> str:
     """Ask the API to drop the thinking that was made before a summary came, which no request can tell. Return the betas
     with the one for this.
@@ -86,7 +88,6 @@ def _with_binding(
     Source: Anthropic, "Preserved thinking", `prefix_mismatch_behavior`: models that bind thinking to its prefix think
     by default, so that the field changes nothing else.
     """
-    model = rules.of_model(conversation.model)
     if model is None or model.thinking != "bound" or not any(turn.summary for turn in conversation.turns):
         return betas
     thinking = fields.get("thinking", _ADAPTIVE)

@@ -14,11 +14,14 @@ from gateway.dialects.anthropic_messages import DIALECT
 
 _FORCED: Final = ("any", "tool")
 _TOP: Final = ("top_p", "top_k")
+_LEAST_TOP_P: Final = 0.95
+_CLEARING: Final = "clear_thinking_"
 
 
-def fit_fields(fields: dict[str, Json], rules: MessagesRules, conversation: Conversation) -> list[Notice]:
+def fit_fields(
+    fields: dict[str, Json], rules: MessagesRules, model: MessagesModel | None, conversation: Conversation
+) -> list[Notice]:
     """Change the fields as the provider and the model require, and return a notice for each change."""
-    model = rules.of_model(conversation.model)
     return [
         *_within_temperature(fields, rules, conversation),
         *([] if model is None else _fitted_to_model(fields, model, conversation)),
@@ -26,7 +29,7 @@ def fit_fields(fields: dict[str, Json], rules: MessagesRules, conversation: Conv
 
 
 def without_sampling(fields: dict[str, Json], conversation: Conversation) -> Iterator[Notice]:
-    """Leave out what the API refuses beside thinking: another temperature than 1, `top_p` and `top_k`."""
+    """Leave out what the API refuses beside thinking: another temperature than 1, `top_k`, and a `top_p` below 0.95."""
     if _thinks(fields):
         yield from _default_sampling(fields, conversation, thinks=True)
 
@@ -79,10 +82,28 @@ def _fitted_choice(fields: dict[str, Json], model: MessagesModel, conversation: 
     elif model.forced_tools == "without_thinking" and _thinks(fields):
         del fields["thinking"]
         yield _dropped(_thinking_path(conversation), f"the model accepts none beside a forced call, {path}", "warning")
+        yield from _without_clearing(fields)
+
+
+def _without_clearing(fields: dict[str, Json]) -> Iterator[Notice]:
+    """Leave out the edits that the API refuses without thinking: "`clear_thinking_20251015` strategy requires
+    `thinking` to be enabled or adaptive"."""
+    management = fields.get("context_management")
+    edits = management.get("edits") if isinstance(management, dict) else None
+    if not isinstance(management, dict) or not isinstance(edits, list):
+        return
+    kept = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(_CLEARING))]
+    if len(kept) == len(edits):
+        return
+    if kept:
+        fields["context_management"] = {**management, "edits": kept}
+    else:
+        del fields["context_management"]
+    yield _dropped("context_management.edits of thinking", "the model does not think in this request")
 
 
 def _default_sampling(fields: dict[str, Json], conversation: Conversation, *, thinks: bool) -> Iterator[Notice]:
-    refused = [name for name in _TOP if fields.get(name) is not None]
+    refused = [name for name in _TOP if fields.get(name) is not None and not (thinks and _is_high(name, fields))]
     if fields.get("temperature") not in (None, 1):
         refused.insert(0, "temperature")
     for name in refused:
@@ -93,6 +114,13 @@ def _default_sampling(fields: dict[str, Json], conversation: Conversation, *, th
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail)
         else:
             yield _dropped(path, "the model accepts no sampling but the default")
+
+
+def _is_high(name: str, fields: dict[str, Json]) -> bool:
+    """Returns whether a field is a `top_p` that thinking permits: 0.95 to 1 ("Extended thinking", "Feature
+    compatibility")."""
+    value = fields[name]
+    return name == "top_p" and isinstance(value, int | float) and _LEAST_TOP_P <= value <= 1
 
 
 def _thinks(fields: dict[str, Json]) -> bool:

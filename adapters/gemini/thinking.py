@@ -54,11 +54,16 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
     mode = _mode(conversation, notices)
     effort = _OFF if mode == "disabled" else conversation.params.get("reasoning_effort")
     name = conversation.paths.param("thinking" if mode == "disabled" else "reasoning_effort")
+    if form is None and _THOUGHTLESS.search(conversation.model):
+        if mode != "disabled" and effort not in (None, _OFF):
+            _note_unsent(name, "the model cannot think", notices)
+        elif mode not in (None, "disabled"):
+            _note_unsent(conversation.paths.param("thinking"), "the model cannot think", notices)
+        return {}
     if effort is None:
-        return {} if mode is None or _THOUGHTLESS.search(conversation.model) else {"includeThoughts": True}
+        return {} if mode is None else {"includeThoughts": True}
     if not isinstance(effort, str) or effort not in _LEVELS:
-        detail = f"the backend gets no {name}: its value is unknown"
-        notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))
+        _note_unsent(name, "its value is unknown", notices)
         return {}
     model = conversation.model
     if form is None:
@@ -77,6 +82,11 @@ def thinking_config(conversation: Conversation, form: Thinking | None, notices: 
         detail = f"{name} {said} is sent as {field} {sent}, the nearest that is published for the model"
         notices.append(Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug"))
     return {**config, "includeThoughts": effort != _OFF}
+
+
+def _note_unsent(name: str, reason: str, notices: list[Notice]) -> None:
+    detail = f"the backend gets no {name}: {reason}"
+    notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))
 
 
 def _mode(conversation: Conversation, notices: list[Notice]) -> str | None:

@@ -93,6 +93,7 @@ class _Stream:
             if not self._reader.finished:
                 if not self._finish_optional or self._reader.empty:
                     raise self._incomplete("The backend ended its stream without a finish reason.")
+                self._json.end(events)
                 self._reader.finish(events)
         elif data.strip():
             chunk = self._json.read(data, events)

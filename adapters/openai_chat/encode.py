@@ -1,13 +1,12 @@
 """Encodes a conversation as the body of a chat completions request."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from adapters.openai_chat.canonical import canonical_fields, canonical_turn
 from adapters.openai_chat.request_fields import fit_fields
-from adapters.openai_chat.thinking import THINKING
+from adapters.openai_chat.thinking import unsent_thinking
 from adapters.openai_chat.tool_choice import Body
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.notices import Notice
@@ -31,16 +30,9 @@ def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tupl
     body = _own_body(conversation, profile) if own else _canonical_body(conversation, profile)
     rules = profile.request_rules
     if rules is None:
-        return _encode(body), () if own else tuple(_unsent(conversation))
+        return _encode(body), () if own else tuple(unsent_thinking(body, conversation))
     notices = fit_fields(body, rules, policy.base_model or conversation.model, conversation)
     return _encode(body), tuple(notices)
-
-
-def _unsent(conversation: Conversation) -> Iterator[Notice]:
-    """Only a provider whose rules are known has a switch for the `thinking` of other dialects."""
-    if conversation.params.get(THINKING) is not None:
-        detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
-        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
 def _own_body(conversation: Conversation, profile: Profile) -> Body:

@@ -33,6 +33,7 @@ def fit_thinking(body: Body, rules: RequestRules, of_model: FieldRules, conversa
             else:
                 yield from fit_choice(body, choice, accepted, conversation.paths)
     if thinking is None:
+        yield from unsent_thinking(body, conversation)
         return
     if thinking.streamed and wish.thinks and body.get("stream") is not True:
         reason = "the model thinks only in a streamed request"
@@ -86,7 +87,7 @@ class _Wish:
             if self._effort is not None and effort is not None and added:
                 yield changed(f"{self._path(EFFORT)} is sent with {added[0]!r}", "debug")
         elif THINKING in switch:
-            if (kind := switch[THINKING]["type"]) != self._mode:
+            if (kind := _mode(switch[THINKING])) != self._mode:
                 yield changed(f"{self._path(THINKING)} {self._mode} is sent as {kind}", "debug")
         else:
             yield self._replaced(THINKING, self._mode, None if self._effort is not None else effort, added)
@@ -102,6 +103,13 @@ class _Wish:
             return Notice("profile", "changed", "REQUEST_FIELD_RENAMED", detail, level="debug")
         detail = f"{path} is not sent: the model has no switch for it"
         return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info")
+
+
+def unsent_thinking(body: Body, conversation: Conversation) -> Iterator[Notice]:
+    """Yields the notice for the `thinking` of another dialect, for which the backend has no switch."""
+    if conversation.params.get(THINKING) is not None and THINKING not in body:
+        detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
+        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
 def _written_off(body: Body, off: Mapping[str, Any]) -> bool | None:

@@ -34,8 +34,9 @@ def narrow_tools(body: Body, paths: FieldPaths) -> Iterator[Notice]:
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": [*allowed]}}:
             _keep(body, [_name(tool) for tool in allowed])
             body[CHOICE] = mode
-            if mode == "auto" and not body[_TOOLS]:
-                del body[CHOICE], body[_TOOLS]
+            if not body.get(_TOOLS):
+                del body[CHOICE]
+                body.pop(_TOOLS, None)
             yield changed(
                 f"{paths.param(CHOICE)} is sent as {mode!r}, beside no functions but those that it allows", "info"
             )
@@ -67,10 +68,12 @@ def changed(detail: str, level: Level) -> Notice:
 
 def _keep(body: Body, names: list[object]) -> None:
     tools = body.get(_TOOLS)
-    body[_TOOLS] = [tool for tool in tools if _name(tool) in names] if isinstance(tools, list) else tools
+    if isinstance(tools, list):
+        body[_TOOLS] = [tool for tool in tools if (name := _name(tool)) is not None and name in names]
 
 
 def _name(entry: object) -> object:
-    """Return the name of the function in a tool, or in a choice of one."""
-    function = entry.get("function") if isinstance(entry, dict) else None
-    return function.get("name") if isinstance(function, dict) else None
+    """Return the name of the tool, or of the one that a choice names; None for one without."""
+    kind = entry.get("type") if isinstance(entry, dict) else None
+    named = entry.get(kind) if isinstance(entry, dict) and isinstance(kind, str) else None
+    return named.get("name") if isinstance(named, dict) else None

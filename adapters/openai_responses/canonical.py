@@ -10,7 +10,9 @@ import msgspec
 from adapters.openai_responses.thinking import reasoning_field
 from adapters.response_schema import named_schema
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
+from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.core.provider_state import STATE_FIELD, provider_state
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames
@@ -41,17 +43,21 @@ SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict", "custom"})
 # "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
 LEAST_LIMIT: Final = 16
+# No profile says that the provider is another one.
+OPENAI: Final = (NEUTRAL, PROFILES["openai"])
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
-def canonical_fields(conversation: Conversation, model: str, notices: list[Notice]) -> dict[str, Json]:
+def canonical_fields(
+    conversation: Conversation, model: str, profile: Profile, notices: list[Notice]
+) -> dict[str, Json]:
     """Return the fields beside the model and the input. `model` is the name by which the rules for models go."""
     params, sampling = conversation.params, conversation.sampling
     fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
     named: dict[str, Json] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "max_output_tokens": _limit(conversation, notices),
+        "max_output_tokens": fit_limit(sampling.max_tokens, profile, conversation.paths, notices),
         "reasoning": reasoning_field(conversation, model, notices),
         "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
     }
@@ -71,10 +77,11 @@ def canonical_fields(conversation: Conversation, model: str, notices: list[Notic
     return fields
 
 
-def _limit(conversation: Conversation, notices: list[Notice]) -> int | None:
-    """Return the limit of tokens, which OpenAI refuses below its least. One below 1 asks for none."""
-    limit, path = conversation.sampling.max_tokens, conversation.paths.param("max_tokens")
-    if limit is None or limit >= LEAST_LIMIT:
+def fit_limit(limit: int | None, profile: Profile, paths: FieldPaths, notices: list[Notice]) -> int | None:
+    """Return the limit of tokens that is sent; None: none. OpenAI refuses one below its least, other providers do not,
+    and one below 1 asks for none."""
+    path = paths.param("max_tokens")
+    if limit is None or limit >= LEAST_LIMIT or (limit >= 1 and profile not in OPENAI):
         return limit
     if limit < 1:
         detail = f"{path} is not sent: a limit of {limit} is none"

@@ -5,11 +5,10 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.canonical import LEAST_LIMIT, canonical_fields, canonical_turn, custom_names
+from adapters.openai_responses.canonical import OPENAI, canonical_fields, canonical_turn, custom_names, fit_limit
 from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, PROFILES
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.function_names import ToolNames
@@ -20,7 +19,6 @@ from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, ItemEncod
 _GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
 
 _LIMIT: Final = "max_output_tokens"
-_OPENAI: Final = (NEUTRAL, PROFILES["openai"])
 
 STATE: Final = "reasoning.encrypted_content"
 _encode: Final = msgspec.json.Encoder().encode
@@ -48,27 +46,18 @@ def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice
         body["tool_choice"] = "none"
     if bool(body.get("stream")) != conversation.stream:
         body["stream"] = conversation.stream
-    _raise_limit(body, conversation, policy, notices)
+    if type(limit := body.get(_LIMIT)) is int and policy.profile in OPENAI:
+        body[_LIMIT] = fit_limit(limit, policy.profile, conversation.paths, notices)
     return _encode(body)
 
 
 def _canonical_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
     encoder = ItemEncoder(custom_names(conversation))
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
-    fields = canonical_fields(conversation, policy.base_model or conversation.model, notices)
+    fields = canonical_fields(conversation, policy.base_model or conversation.model, policy.profile, notices)
     if conversation.keeps is not None:
         fields["include"] = _with_state(None)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})
-
-
-def _raise_limit(body: dict[str, object], conversation: Conversation, policy: Policy, notices: list[Notice]) -> None:
-    """Raise a limit that OpenAI refuses, where no profile says that the provider is another one."""
-    limit = body.get(_LIMIT)
-    if type(limit) is int and limit < LEAST_LIMIT and policy.profile in _OPENAI:
-        body[_LIMIT] = LEAST_LIMIT
-        param = conversation.paths.param("max_tokens")
-        detail = f"{param} {limit} is sent as {LEAST_LIMIT}, the least that this API accepts"
-        notices.append(Notice("encode", "changed", "MAX_TOKENS_RAISED", detail))
 
 
 def _with_state(include: object) -> list[Json]:

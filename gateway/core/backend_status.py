@@ -70,6 +70,12 @@ _URL_WORDS: Final = re.compile(
     r"|unexpected endpoint|(?:file|page|path|route) not found|no such (?:path|route)",
     re.IGNORECASE,
 )
+# What a request may refer to at its provider: a file, a cached content, a response, an item.
+_RESOURCE_WORDS: Final = re.compile(
+    r"file not found: ?\S|no such (?:file )?object|requested entity|cached ?content|previous response"
+    r"|(?:item|response|file)s? with id",
+    re.IGNORECASE,
+)
 _MODEL_WORDS: Final = re.compile(
     r"\bmodels?(?:\b|_)|deployment|no endpoints found|\"code\":\s*\"not_found\"", re.IGNORECASE
 )
@@ -199,6 +205,11 @@ def unknown_url(path: str, words: str) -> BackendError:
     error = BackendRejected(message, status=_ADDRESS.status, kind=_ADDRESS.kind, code=_ADDRESS.code, headers=NO_RETRY)
     error.words = words
     return error
+
+
+def names_resource(body: str) -> bool:
+    """Returns whether the body of a 404 is about something that the request refers to, which the client can mend."""
+    return _RESOURCE_WORDS.search(body) is not None
 
 
 def names_model(body: str, model: str) -> bool:

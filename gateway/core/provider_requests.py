@@ -64,7 +64,7 @@ _GPT: Final = msgspec.structs.replace(
 # refuse tools there.
 _OPENAI_MODELS: Final = (
     ModelRules(r".*-chat-latest", ranges=_limit(16_384)),
-    ModelRules(r"(gpt-[34]|chatgpt-)(?![0-9]).*", thinking=ThinkingRules(efforts=(), off={}, default=False)),
+    ModelRules(r"(gpt-[34](?![0-9])|gpt-35-|chatgpt-).*", thinking=ThinkingRules(efforts=(), off={}, default=False)),
     msgspec.structs.replace(
         _GPT,
         models=r"gpt-5\.4(?!.*-(chat|pro))(?![0-9]).*",

@@ -79,7 +79,7 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
     notices += trim_notices
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
     limited = any(notice.rule in LIMITED for notice in trim_notices)
-    passes = Passes(received, unsummarised, recalled.turns, limited, policy.recent_tool_results.enabled)
+    passes = Passes(received, unsummarised, recalled.turns, limited, bool(recall_notices))
     return Prepared(prepared, tuple(notices), violations, conversation, passes)
 
 

@@ -46,6 +46,14 @@ MODEL: Final[dict[str, Json]] = {
     "openrouter": {"error": {"message": "No endpoints found for it.", "code": 404}},
     "name alone": {"error": {"message": "'m' not found"}},
 }
+# Bodies about something that the request refers to.
+RESOURCE: Final[dict[str, Json]] = {
+    "anthropic": {"type": "error", "error": {"type": "not_found_error", "message": "File not found: file_011"}},
+    "openai": {"error": {"message": "No such File object: file-1", "code": None}},
+    "gemini": {"error": {"code": 404, "message": "Requested entity was not found.", "status": "NOT_FOUND"}},
+    "cache": {"error": {"code": 404, "message": "CachedContent not found (or permission denied)"}},
+    "response": {"error": {"message": "Previous response with id 'resp_1' not found."}},
+}
 DIALECTS: Final = {
     "openai_chat": "/v1/chat/completions",
     "openai_responses": "/v1/responses",
@@ -90,6 +98,19 @@ async def test_a_wrong_address_is_no_unknown_model(wire: str, server: str, caplo
     lines = [line for line in caplog.messages if " code=upstream_unknown_url " in line and "upstream_failure" in line]
     assert len(lines) == len(DIALECTS)
     assert all(f"nothing at {base_url}/" in line for line in lines)
+
+
+@sample()
+@pytest.mark.parametrize("server", RESOURCE)
+@pytest.mark.parametrize("wire", SPEAKS)
+async def test_what_a_request_refers_to_is_neither(wire: str, server: str) -> None:
+    """The client reads the provider's words, and can send what it named."""
+    answers, _ = await _answers(wire, RESOURCE[server], ("openai_chat", "openai_responses", "anthropic_messages"))
+    assert [status for status, _ in answers] == [404, 404, 404]
+    assert json.loads(answers[0][1])["error"]["code"] == "not_found"
+    said = RESOURCE[server]
+    assert isinstance(said, dict) and isinstance(error := said["error"], dict)
+    assert str(error["message"]) in json.loads(answers[0][1])["error"]["message"]
 
 
 @sample()

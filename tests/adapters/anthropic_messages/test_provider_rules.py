@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, PROFILES
@@ -273,6 +274,43 @@ def test_a_forced_call_goes_before_thinking(model: str, choice: dict[str, Any]) 
     assert (given, told) == ({"tools": TOOLS, "tool_choice": choice}, ["REQUEST_FIELD_DROPPED"])
     given, told = fields_of(model, tools=TOOLS, tool_choice=choice, thinking={"type": "disabled"})
     assert (given["thinking"], told) == ({"type": "disabled"}, [])
+
+
+def test_edits_of_thinking_go_with_it() -> None:
+    """Anthropic: "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive"."""
+    clear, other = {"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}
+    asked: dict[str, Any] = {"tools": TOOLS, "tool_choice": FORCED[0], "thinking": {"type": "adaptive"}}
+    given, told = fields_of("claude-sonnet-4-5", **asked, context_management={"edits": [clear, other]})
+    assert given["context_management"] == {"edits": [other]} and told == ["REQUEST_FIELD_DROPPED"] * 2
+    given, _ = fields_of("claude-sonnet-4-5", **asked, context_management={"edits": [clear]})
+    assert "context_management" not in given
+    given, told = fields_of("claude-sonnet-4-5", thinking={"type": "adaptive"}, context_management={"edits": [clear]})
+    assert (given["context_management"], told) == ({"edits": [clear]}, [])
+
+
+@pytest.mark.parametrize(("top_p", "sent"), [(0.94, None), (0.95, 0.95), (1, 1)])
+def test_a_high_top_p_stands_beside_thinking(top_p: float, sent: float | None) -> None:
+    """Anthropic, "Extended thinking", feature compatibility: `top_p` between 0.95 and 1."""
+    given, told = fields_of("claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 2000}, top_p=top_p)
+    assert (given.get("top_p"), len(told)) == (sent, int(sent is None))
+
+
+def test_the_base_model_decides_where_a_deployment_hides_it() -> None:
+    asked = {"model": "prod-eu", "max_tokens": 9, "messages": [HELLO], "temperature": 0.5}
+    conversation = decode_document(read_document(json.dumps(asked).encode()), RequestHead("/v1/messages")).conversation
+    made = Exchange(ADAPTER, conversation, Policy(base_model="claude-opus-4-7"))
+    assert "temperature" not in body_of(made) and rules(made) == ["REQUEST_FIELD_DROPPED"]
+    assert body_of(Exchange(ADAPTER, conversation, Policy()))["temperature"] == 0.5
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8"])
+def test_the_base_model_decides_the_place_of_a_system_message(model: str) -> None:
+    turns = (Turn("user", (Text("hi"),)), Turn("system", (Text("Be brief."),)), Turn("user", (Text("go"),)))
+    named, hidden = (
+        Exchange(ADAPTER, Conversation(turns, model=name), Policy(base_model=base))
+        for name, base in ((model, None), ("prod-eu", model))
+    )
+    assert body_of(hidden)["messages"] == body_of(named)["messages"]
 
 
 def test_the_fields_of_an_unknown_model_arrive_as_they_are() -> None:

@@ -154,7 +154,10 @@ def test_a_budget_beside_the_type_of_thinking_is_told() -> None:
 
 @pytest.mark.parametrize("model", ["gemini-1.5-pro", "gemini-2.0-flash", "gemma-3-27b-it"])
 def test_a_model_that_cannot_think_is_asked_for_no_thoughts(model: str) -> None:
-    assert thought({"thinking": {"type": "adaptive"}}, model) == (None, [])
+    assert thought({"thinking": {"type": "adaptive"}}, model) == (None, ["EFFORT_NOT_SENT"])
+    assert thought({"reasoning_effort": "low"}, model) == (None, ["EFFORT_NOT_SENT"])
+    assert thought({"thinking": {"type": "disabled"}}, model) == (None, [])
+    assert thought({"reasoning_effort": "none"}, model) == (None, [])
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ def test_a_stream_that_ends_with_its_mark_is_an_answer_where_the_profile_says_so
         assert [event.rule for event in events if isinstance(event, Notice)] == ["FINISH_REASON_MISSING"]
 
 
+def test_half_a_character_at_its_end_is_told() -> None:
+    half = chunk({"content": "hi (1)"})
+    events = _read([sse(half).replace(b"(1)", b"\\ud83d")], OPTIONAL, "openai_chat")
+    told = [event.rule for event in events if isinstance(event, Notice)]
+    assert told == ["TEXT_MENDED", "FINISH_REASON_MISSING"]
+
+
 @pytest.mark.parametrize("dialect", ["openai_chat", "anthropic_messages"])
 def test_its_calls_are_calls(dialect: str) -> None:
     events = _read([sse(*CALL)], OPTIONAL, dialect)

@@ -20,8 +20,8 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.events import Event, Finish, ToolCallStart
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
-from gateway.core.request_rules import EFFORTS
+from gateway.core.profiles import PROFILES, Profile
+from gateway.core.request_rules import EFFORTS, RequestRules, ThinkingRules
 from gateway.dialects.anthropic_messages.decode import decode_document as decode_messages
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import Document
@@ -333,6 +333,57 @@ def test_a_switch_that_a_backend_lacks_is_told() -> None:
     sent = messages("none", "m", {"thinking": {"type": "disabled"}})
     assert sent_fields(sent) == {"max_tokens": 50}
     assert rules_told(sent) == {"FIELD_NOT_SENT"}
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+@pytest.mark.parametrize("kind", ["enabled", "adaptive", "disabled"])
+def test_no_profile_loses_the_thinking_of_a_client_of_messages_untold(profile: str, kind: str) -> None:
+    sent = messages(profile, "m", {"thinking": {"type": kind}})
+    found = {name for name in sent_fields(sent) if "max_" not in name}
+    assert found or rules_told(sent)
+
+
+@pytest.mark.parametrize("off", [{"thinking": {"enabled": False}}, {"thinking": False}])
+def test_a_switch_of_any_form_may_be_declared(off: dict[str, Any]) -> None:
+    rules = RequestRules(thinking=ThinkingRules(off=off))
+    asked = Document({"messages": HELLO, "model": "m", "max_tokens": 50, "thinking": {"type": "disabled"}})
+    conversation = decode_messages(asked, RequestHead("")).conversation
+    made = Exchange(ADAPTER, conversation, Policy(profile=Profile(request_rules=rules)))
+    assert json.loads(made.request.body)["thinking"] == off["thinking"] and rules_told(made)
+
+
+def _custom(name: str) -> dict[str, Json]:
+    return {"type": "custom", "custom": {"name": name}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice", "expected"),
+    [
+        (None, NAMED, {"tool_choice": "required"}),
+        (
+            [_custom("a"), _custom("b"), *TOOLS[:1]],
+            {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [_custom("a")]}},
+            {"tools": [_custom("a")], "tool_choice": "required"},
+        ),
+        (
+            TOOLS,
+            {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function"}]}},
+            {},
+        ),
+    ],
+)
+def test_a_choice_leaves_no_other_tools_and_invents_none(
+    tools: list[Json] | None, choice: Json, expected: dict[str, Json]
+) -> None:
+    fields = {"tool_choice": choice} if tools is None else {"tools": tools, "tool_choice": choice}
+    body = json.loads(chat("lm-studio", "m", fields).request.body)
+    assert {name: value for name, value in body.items() if name in ("tools", "tool_choice")} == expected
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "chatgpt-4o-latest", "gpt-3.5-turbo", "gpt-35-turbo"])
+def test_models_that_do_not_reason_get_no_effort(model: str) -> None:
+    sent = chat("openai", model, {"reasoning_effort": "low"})
+    assert "reasoning_effort" not in sent_fields(sent) and rules_told(sent) == {"REQUEST_FIELD_DROPPED"}
 
 
 def test_the_clients_own_switch_of_the_provider_comes_first() -> None:

@@ -327,5 +327,5 @@ def test_a_limit_that_openai_refuses_is_raised_and_told(limit: int, expected: in
 
 
 def test_another_provider_gets_a_low_limit_as_it_is() -> None:
-    conversation = own({"input": "x", "max_output_tokens": 3})
-    assert sent(conversation, Policy(profile=PROFILES["deepseek"]))["max_output_tokens"] == 3
+    for conversation in (own({"input": "x", "max_output_tokens": 3}), asked(sampling=Sampling(max_tokens=3))):
+        assert sent(conversation, Policy(profile=PROFILES["deepseek"]))["max_output_tokens"] == 3

@@ -208,11 +208,9 @@ async def test_a_model_that_a_backend_does_not_know_switches_off_the_counter_of_
     path, _, request, _ = CLIENTS["messages"]
 
     async def reply(connection: Connection) -> None:
-        known = b'"wrong"' not in connection.body
-        body = (
-            b'{"input_tokens": 14}' if known else b'{"error": {"type": "not_found_error", "message": "model: wrong"}}'
-        )
-        await connection.send(answer("200 OK" if known else "404 Not Found", body))
+        unknown = b'{"error": {"type": "not_found_error", "message": "model: wrong"}}'
+        found = answer("200 OK", b'{"input_tokens": 14}')
+        await connection.send(answer("404 Not Found", unknown) if b'"wrong"' in connection.body else found)
 
     async with faulty_backend(reply) as backend:
         own: dict[str, Json] = {
