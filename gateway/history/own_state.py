@@ -176,10 +176,24 @@ class _StateFilter:
                 if kept is not written:
                     lists[name] = kept
         if isinstance(joined := value.get(_MESSAGES), list):
-            read_each = [(one, self._message(one)) for one in joined if isinstance(one, dict)]
-            lists[_MESSAGES] = [dict(read) for one, read in read_each if _has_more(read) or not _has_more(one)]
+            kept = self._contents(joined)
+            if kept is not joined:
+                lists[_MESSAGES] = kept
         read, _ = self._read(value)
         return value if read is value and not lists else {**read, **lists}
+
+    def _contents(self, written: list[Json]) -> list[Json]:
+        """Returns the contents that a client of Gemini wrote as one turn; the same list where nothing changes."""
+        kept: list[Json] = []
+        changed = False
+        for one in written:
+            read = self._message(one) if isinstance(one, dict) else one
+            changed = changed or read is not one
+            if not isinstance(one, dict) or not isinstance(read, dict):
+                kept.append(one)
+            elif _has_more(read) or not _has_more(one):
+                kept.append(read)
+        return kept if changed else written
 
     def _objects(self, written: list[Json]) -> list[Json]:
         """Returns the objects of a message; the same list where nothing changes. Most of them have no state."""

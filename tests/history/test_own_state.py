@@ -185,3 +185,21 @@ def test_the_label_of_a_gateway_behind_this_one_stays() -> None:
     turn = Turn("assistant", (ToolCall("k", "f", "{}", extra),))
     kept, _ = keep_own_state(Conversation((turn,)), OWN, passes=True)
     assert kept.turns[0].calls[0].extra == {"extra_content": {"google": {"thought_signature": OTHER + "x"}}}
+
+
+def test_a_list_that_another_api_calls_contents_stays_as_it_is() -> None:
+    said: dict[str, Any] = {
+        "role": "assistant",
+        "content": "Yes.",
+        "contents": ["keep me", {"a": 1}],
+        "extra_content": {"google": {"thought_signature": OWN + "x"}},
+    }
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}, said, {"role": "user", "content": "Go"}]}
+    conversation = (
+        load_dialect("openai_chat")
+        .decode(read_document(msgspec.json.encode(asked)), RequestHead("/v1/chat/completions"))
+        .conversation
+    )
+    kept, _ = keep_own_state(conversation, OWN, passes=True)
+    source = kept.turns[1].source
+    assert source is not None and source.value["contents"] == ["keep me", {"a": 1}]

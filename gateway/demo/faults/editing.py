@@ -14,6 +14,7 @@ Event: TypeAlias = dict[str, Json]
 Edit: TypeAlias = Callable[[Response, Options], Response]
 
 # One part of a response that has JSON: an object, or one server-sent event that holds an object.
+_MOST: Final = 1e6
 _PART: Final = re.compile(rb"\A((?:event: [^\n]*\n)?data: )?(\{.*\})(\s*)\Z", re.DOTALL)
 
 
@@ -66,7 +67,15 @@ def each_json(edit: Callable[[Event], JsonObject | None]) -> Edit:
 
 
 def _position(response: Response, options: Options) -> int:
-    return int(options["after"]) if is_stream(response) else 1
+    return int(number(options, "after", _MOST)) if is_stream(response) else 1
+
+
+def number(options: Options, name: str, most: float = _MOST) -> float:
+    """Return the value of an option. Raises ValueError for one that is no number from 0 to `most`."""
+    value = float(options[name])
+    if not 0 <= value <= most:
+        raise ValueError(f"{name}={options[name]} is not a number from 0 to {most:g}")
+    return value
 
 
 def _edited(part: Part, edit: Callable[[Event], JsonObject | None]) -> Part | None:

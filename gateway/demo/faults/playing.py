@@ -75,7 +75,7 @@ def read_object(body: bytes) -> JsonObject:
     """Decode a body that is a JSON object. Raises Refused for any other."""
     try:
         decoded: JsonObject = msgspec.json.decode(body, type=dict)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"the body is not a JSON object: {error}") from error
     return decoded
 

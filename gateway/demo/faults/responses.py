@@ -13,6 +13,7 @@ from gateway.demo.faults.editing import (
     around,
     begun,
     each_json,
+    number,
     of_streams,
     pieces,
     with_parts,
@@ -72,15 +73,15 @@ def _in_half(how: Cut) -> Edit:
 
 
 def _stall(response: Response, options: Options) -> Response:
-    return around(response, options, Wait(float(options["seconds"])))
+    return around(response, options, Wait(number(options, "seconds")))
 
 
 def _stall_first(response: Response, options: Options) -> Response:
-    return with_parts(response, (Wait(float(options["seconds"])), *response.parts))
+    return with_parts(response, (Wait(number(options, "seconds")), *response.parts))
 
 
 def _stall_headers(response: Response, options: Options) -> Response:
-    return msgspec.structs.replace(response, hold=float(options["seconds"]))
+    return msgspec.structs.replace(response, hold=number(options, "seconds"))
 
 
 def _held_open(response: Response, options: Options) -> Response:
@@ -88,7 +89,7 @@ def _held_open(response: Response, options: Options) -> Response:
 
 
 def _slow(response: Response, options: Options) -> Response:
-    wait = Wait(float(options["ms"]) / 1000)
+    wait = Wait(number(options, "ms") / 1000)
     return with_parts(response, (part for found in pieces(response) for part in (found, wait)))
 
 

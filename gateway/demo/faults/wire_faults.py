@@ -1,12 +1,12 @@
 """Builds the faults of one wire from its events."""
 
 from collections.abc import Callable
-from typing import Generic
+from typing import Final, Generic
 
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.demo.faults.editing import Options, around, begun
+from gateway.demo.faults.editing import Options, around, begun, number
 from gateway.demo.faults.fault import Answer, Fault, after
 from gateway.demo.player.playback import Part, Response
 
@@ -67,6 +67,9 @@ class WireFaults(Generic[Answer]):
         )
 
 
+_MOST_MB: Final = 1024
+
+
 def megabytes(options: Options) -> int:
-    """Return the number of bytes that the option `mb` asks for."""
-    return int(float(options["mb"]) * 2**20)
+    """Return the number of bytes that the option `mb` asks for. Raises ValueError for more than `_MOST_MB`."""
+    return int(number(options, "mb", _MOST_MB) * 2**20)

@@ -111,6 +111,10 @@ async def test_what_one_message_cannot_ask_for_has_an_address_alone(name: str, k
         ("empty code=1", "the fault has no option 'code'; its options: type"),
         ("redirect code=1", "the fault has no option 'code'; its options: none"),
         ("stall seconds=long", "invalid option: could not convert string to float: 'long'"),
+        ("huge_event mb=inf", "invalid option: mb=inf is not a number from 0 to 1024"),
+        ("huge_event mb=1e300", "invalid option: mb=1e300 is not a number from 0 to 1024"),
+        ("truncated after=-1", "invalid option: after=-1 is not a number from 0 to 1e+06"),
+        ("stall seconds=nan", "invalid option: seconds=nan is not a number from 0 to 1e+06"),
         ("status code=99", "invalid option: 99 is not a response status"),
     ],
 )
