@@ -407,6 +407,31 @@ def test_a_part_at_any_position_is_one_part() -> None:
     assert streamed(events)[-1]["response"]["output"][0]["content"][-1]["text"] == "ab"
 
 
+@pytest.mark.parametrize("position", [-5, -1, True])
+def test_a_part_that_begins_at_no_position_loses_nothing(position: Any) -> None:
+    events = stream_of(TEXT_ITEM)
+    (begun,) = [event for event in events if event["type"] == "response.content_part.added"]
+    begun["content_index"] = position
+    sent = streamed(events)
+    assert "".join(part["text"] for part in sent[-1]["response"]["output"][0]["content"]) == "ab"
+    assert all(type(event.get("content_index", 0)) is int and event.get("content_index", 0) >= 0 for event in sent)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"item": {"type": "x"}, "output_index": 0}, {"item": {}}, {"item": {}, "output_index": []}, {"output_index": 0}],
+)
+@pytest.mark.parametrize("moment", ["added", "done"])
+def test_an_event_without_the_prefix_of_the_api_is_no_event_of_an_item(moment: str, fields: dict[str, Any]) -> None:
+    events = stream_of(TEXT_ITEM)
+    other = {"type": f"output_item.{moment}", **fields}
+    plain = streamed(events)[-1]["response"]
+    for at in range(2, len(events)):
+        sent = streamed([*events[:at], other, *events[at:]])
+        assert [event["type"] for event in sent].count(other["type"]) == 1
+        assert sent[-1]["response"] == plain
+
+
 @pytest.mark.parametrize(("name", "kind"), [("a", "function_call"), ("run", "custom_tool_call")])
 def test_a_call_through_a_wrapper_tool_is_the_call_inside_it(name: str, kind: str) -> None:
     inner = {"name": name, "args": {"input": "x"}}

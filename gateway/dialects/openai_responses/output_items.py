@@ -72,8 +72,9 @@ def added(item: Fields, index: int) -> ItemEvent:
 
 
 def event_kind(event: JsonObject) -> str:
-    """Returns the type of an event behind `response.`."""
-    return str(event.get("type", "")).removeprefix(_PREFIX)
+    """Returns the type of an event behind `response.`; nothing for one without it, which is no event of the API."""
+    kind = str(event.get("type", ""))
+    return kind.removeprefix(_PREFIX) if kind.startswith(_PREFIX) else ""
 
 
 class PartForm(NamedTuple):
@@ -168,7 +169,9 @@ class OutputText:
             yield from self._end_part()
             self._own[kind] = event
             position = event.get(form.position)
-            yield from self._begin_part(form, position if isinstance(position, int) else len(self._parts[form.field]))
+            if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+                position = len(self._parts[form.field])
+            yield from self._begin_part(form, position)
         elif part is not None and kind == f"{part.grown}.done":
             self._own[kind] = event
             yield from self._end_text()
