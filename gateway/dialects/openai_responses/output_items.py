@@ -11,6 +11,7 @@ Every item is written as a sequence of events, `(type, fields)` without the sequ
 
 import hashlib
 from collections.abc import Iterable
+from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -206,6 +207,10 @@ class OutputText:
         yield self._event(_DONE, {"output_index": self._index, "item": item})
 
     def _begin_part(self, form: PartForm, position: int) -> Iterable[ItemEvent]:
+        """Yields the event of a part that begins, at the next free position where that one has had a part."""
+        written = self._parts[form.field]
+        if position in written:
+            position = next(free for free in count(len(written)) if free not in written)
         self._part, self._position, self._ended = form, position, False
         yield self._event(f"{form.framed}.added", {**self._place(), "part": self._made_part("")})
 
