@@ -11,7 +11,7 @@ from adapters.openai_responses.call_item import ADDED, CALL_INPUT, DONE, CallIte
 from adapters.openai_responses.failure import invalid_call, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent
-from adapters.openai_responses.text_items import MessageItem, ReasoningItem
+from adapters.openai_responses.text_items import Latest, MessageItem, ReasoningItem
 from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
@@ -62,6 +62,7 @@ class EventReader:
         # Each item by its position; None: an item of an unknown type, as it began in `_begun`.
         self._items: dict[int, OutputItem | None] = {}
         self._begun: dict[int, JsonObject] = {}
+        self._latest = Latest()
         # The positions of calls of which pieces came before their names.
         self._nameless: set[int] = set()
         self._mended = False
@@ -141,13 +142,14 @@ class EventReader:
 
     def _open(self, index: int, event: JsonObject, item: JsonObject, events: list[Event]) -> OutputItem | None:
         self._begin(EMPTY, events)
+        self._latest.began(index)
         kind = item["type"]
         made: OutputItem | None = None
         if kind == "message":
-            made = message = MessageItem(index, self._passthrough)
+            made = message = MessageItem(index, self._passthrough, self._latest)
             events += message.begin(event, item)
         elif kind == "reasoning":
-            made = reasoning = ReasoningItem(index, self._passthrough)
+            made = reasoning = ReasoningItem(index, self._passthrough, self._latest)
             events += reasoning.begin(event)
         elif kind in CALL_KINDS and not self._is_hosted(item):
             made = call = CallItem(index, item, self._names, self._ids, self._passthrough)

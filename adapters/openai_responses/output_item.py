@@ -63,7 +63,7 @@ class OutputItem(Protocol):
     type: str
 
     def pieces(self, place: Place) -> Pieces | None:
-        """Return the part that has begun at this place, if there is one."""
+        """Return the part that has begun at this place, if there is one that a further piece stands in."""
         ...
 
     def piece(self, place: Place, text: str) -> Iterator[Event]:

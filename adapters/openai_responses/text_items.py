@@ -6,7 +6,7 @@ the backend left out the event that begins a part, the client gets one all the s
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -31,18 +31,53 @@ _MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
 _REASONING_FIELDS: Final = frozenset({"type", "summary", "content", "id", "status", "encrypted_content"})
 
 
+# Whether a part is one of the summary, and its position: in the client's words.
+_PartPlace: TypeAlias = tuple[bool, int]
+
+
+class Latest:
+    """The item of a response that began last, and the part of it that did: a client of the same API gets the next text
+    there, whichever part the backend sends it for."""
+
+    def __init__(self) -> None:
+        self._item: int | None = None
+        self._part: _PartPlace | None = None
+        self._told = False
+
+    def began(self, item: int) -> None:
+        """Note the beginning of an item."""
+        self._item, self._part = item, None
+
+    def began_part(self, item: int, part: _PartPlace | None) -> None:
+        """Note the beginning of a part; None: of one that began before, so that it stands at no place of the
+        backend's."""
+        if item == self._item:
+            self._part = part
+
+    def is_at(self, item: int, part: _PartPlace) -> bool:
+        """Return whether the next text stands in this part."""
+        return item == self._item and part == self._part
+
+    def tell(self) -> Iterator[Event]:
+        """Yield the notice of a text that stands elsewhere, once in a response."""
+        if not self._told:
+            self._told = True
+            detail = "a text came behind the beginning of another item or part, and stands in that one"
+            yield Notice("backend", "moved", "TEXT_OUT_OF_ORDER", detail, level="warning")
+
+
 class _TextItem:
     """An item of parts with text."""
 
     type: str
 
-    def __init__(self, index: int, make: Callable[[str], Event], passthrough: Passthrough) -> None:
+    def __init__(self, index: int, make: Callable[[str], Event], passthrough: Passthrough, latest: Latest) -> None:
         self._index = index
         self._make = make
         self._passthrough = passthrough
+        self._latest = latest
         self._parts: dict[Place, Pieces] = {}
-        # Where parts have begun, in the client's words.
-        self._begun_parts: set[tuple[bool, int]] = set()
+        self._begun_parts: set[_PartPlace] = set()
 
     def began_part(self, event: JsonObject) -> Iterator[Event]:
         """Yield the event that begins a part, for a client of the same API."""
@@ -50,18 +85,27 @@ class _TextItem:
             summary = event.get("summary_index")
             position = event.get("content_index") if summary is None else summary
             if type(position) is int:
-                self._begun_parts.add((summary is not None, position))
+                part = (summary is not None, position)
+                self._latest.began_part(self._index, None if part in self._begun_parts else part)
+                self._begun_parts.add(part)
             yield PassthroughFields("event", event, frames=True)
 
     def pieces(self, place: Place) -> Pieces | None:
-        return self._parts.get(place)
+        return None if self._is_elsewhere(place) else self._parts.get(place)
 
     def piece(self, place: Place, text: str) -> Iterator[Event]:
         part = self._parts.get(place)
         if part is None:
             yield from self._begin_part(*place)
             part = self._parts[place] = Pieces(self._make)
+        if self._is_elsewhere(place):
+            yield from self._latest.tell()
         yield part.add(text)
+
+    def _is_elsewhere(self, place: Place) -> bool:
+        """Return whether a client of the same API gets the next text of this part in another one."""
+        kind, position = place
+        return self._passthrough.passes and not self._latest.is_at(self._index, (kind == _SUMMARY, position))
 
     def whole(self, place: Place, text: str) -> Iterator[Event]:
         part = self._parts.get(place)
@@ -89,6 +133,7 @@ class _TextItem:
         summary = kind == _SUMMARY
         if self._passthrough.passes and (moment != "added" or (summary, position) not in self._begun_parts):
             self._begun_parts.add((summary, position))
+            self._latest.began_part(self._index, (summary, position))
             name = "reasoning_summary_part" if summary else "content_part"
             at: JsonObject = {"output_index": self._index, "summary_index" if summary else "content_index": position}
             yield PassthroughFields(
@@ -122,8 +167,8 @@ class MessageItem(_TextItem):
 
     type = "message"
 
-    def __init__(self, index: int, passthrough: Passthrough) -> None:
-        super().__init__(index, TextDelta, passthrough)
+    def __init__(self, index: int, passthrough: Passthrough, latest: Latest) -> None:
+        super().__init__(index, TextDelta, passthrough, latest)
         # Their number by the position of their part.
         self._annotations: Counter[int] = Counter()
         self._begun: JsonObject = EMPTY
@@ -175,8 +220,8 @@ class ReasoningItem(_TextItem):
 
     type = "reasoning"
 
-    def __init__(self, index: int, passthrough: Passthrough) -> None:
-        super().__init__(index, ReasoningDelta, passthrough)
+    def __init__(self, index: int, passthrough: Passthrough, latest: Latest) -> None:
+        super().__init__(index, ReasoningDelta, passthrough, latest)
 
     def begin(self, event: JsonObject) -> Iterator[Event]:
         """Yield what the pieces of its text do not contain."""

@@ -407,6 +407,89 @@ def test_a_part_at_any_position_is_one_part() -> None:
     assert streamed(events)[-1]["response"]["output"][0]["content"][-1]["text"] == "ab"
 
 
+def text_events(steps: list[str]) -> list[dict[str, Any]]:
+    """The events of a stream in which items open, and texts at an item and a part grow: `+0` opens, `0.1=A` grows, `-0`
+    ends with the whole text alone, `+0.1` begins a part."""
+    events = stream_of(TEXT_ITEM)[:2]
+    for step in steps:
+        place, _, text = step.lstrip("+-").partition("=")
+        item, _, part = place.partition(".")
+        at: dict[str, Any] = {"output_index": int(item)} | ({"content_index": int(part)} if part else {})
+        message = TEXT_ITEM | {"id": f"msg_{item}", "content": [TEXT | {"text": text}] if text else []}
+        match step[0]:
+            case "+" if part:
+                events.append(new("content_part.added", **at, part=TEXT | {"text": ""}))
+            case "+":
+                events.append(new("output_item.added", **at, item=message | {"status": "in_progress"}))
+            case "-":
+                events.append(new("output_item.done", **at, item=message))
+            case _:
+                events.append({"type": "response.output_text.delta", **at, "delta": text})
+    return [*events, new("completed", response=response_with())]
+
+
+OUT_OF_ORDER: Final = {
+    "two open messages": ["+0", "+1", "0.0=A", "1.0=B", "0.0=A2"],
+    "two open parts": ["+0", "+0.0", "0.0=A", "+0.1", "0.1=B", "0.0=A2"],
+    "a part that begins twice": ["+0", "+0.0", "0.0=A", "+0.1", "0.1=B", "+0.0", "0.0=A2"],
+    "a text that comes with the end": ["+0", "+1", "-0=A", "1.0=B", "1.0=A2"],
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_ORDER)
+def test_a_text_that_comes_behind_the_beginning_of_another_is_told_and_not_lost(name: str) -> None:
+    events = text_events(OUT_OF_ORDER[name])
+    output = streamed(events)[-1]["response"]["output"]
+    texts = "".join(part["text"] for item in output for part in item["content"])
+    assert sorted(texts) == sorted("ABA2")
+    told = [notice.rule for notice in notices_of(events)]
+    assert told.count("TEXT_OUT_OF_ORDER") == 1
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["+0", "0.0=A", "0.1=B", "-0", "+1", "1.0=C", "1.0=D"],
+        ["+0", "+0.0", "0.0=A", "+0.1", "0.1=B", "-0=A", "+1", "-1=C"],
+    ],
+)
+def test_texts_that_follow_one_another_are_not_told(steps: list[str]) -> None:
+    assert "TEXT_OUT_OF_ORDER" not in [notice.rule for notice in notices_of(text_events(steps))]
+
+
+def notices_of(events: Iterable[dict[str, Any]]) -> list[Notice]:
+    body = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
+    request = DIALECT.decode(read_document(json.dumps(BODY | {"stream": True}).encode()), RequestHead("/v1/responses"))
+    exchange = Exchange(ADAPTER, request.conversation, Policy())
+    exchange.on_response_head(200, {"content-type": "text/event-stream"})
+    return [event for event in [*exchange.feed(body), *exchange.close()] if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize("position", [-5, -1, True])
+def test_a_part_that_begins_at_no_position_loses_nothing(position: Any) -> None:
+    events = stream_of(TEXT_ITEM)
+    (begun,) = [event for event in events if event["type"] == "response.content_part.added"]
+    begun["content_index"] = position
+    sent = streamed(events)
+    assert "".join(part["text"] for part in sent[-1]["response"]["output"][0]["content"]) == "ab"
+    assert all(type(event.get("content_index", 0)) is int and event.get("content_index", 0) >= 0 for event in sent)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"item": {"type": "x"}, "output_index": 0}, {"item": {}}, {"item": {}, "output_index": []}, {"output_index": 0}],
+)
+@pytest.mark.parametrize("moment", ["added", "done"])
+def test_an_event_without_the_prefix_of_the_api_is_no_event_of_an_item(moment: str, fields: dict[str, Any]) -> None:
+    events = stream_of(TEXT_ITEM)
+    other = {"type": f"output_item.{moment}", **fields}
+    plain = streamed(events)[-1]["response"]
+    for at in range(2, len(events)):
+        sent = streamed([*events[:at], other, *events[at:]])
+        assert [event["type"] for event in sent].count(other["type"]) == 1
+        assert sent[-1]["response"] == plain
+
+
 @pytest.mark.parametrize(("name", "kind"), [("a", "function_call"), ("run", "custom_tool_call")])
 def test_a_call_through_a_wrapper_tool_is_the_call_inside_it(name: str, kind: str) -> None:
     inner = {"name": name, "args": {"input": "x"}}

@@ -105,9 +105,12 @@ def _response_format(request: MessagesFields) -> Json:
 
 def _effort(request: MessagesFields, changes: Changes) -> str | None:
     asked = None if request.output_config is None else request.output_config.effort
-    if asked is not None:
-        return asked if asked in _EFFORTS else None
     budget = _budget(request.thinking)
+    if asked is not None:
+        if budget:
+            name = "thinking.budget_tokens"
+            changes.drop_field(name, f"{name} is not sent beside output_config.effort")
+        return asked if asked in _EFFORTS else None
     if not budget:
         return None
     effort = next((effort for limit, effort in _BUDGETS if budget < limit), "high")
@@ -116,8 +119,8 @@ def _effort(request: MessagesFields, changes: Changes) -> str | None:
 
 
 def _budget(thinking: Thinking | None) -> int:
-    """The budget of thinking in tokens; 0 where the request sets none, as for adaptive thinking."""
-    return (thinking.budget_tokens or 0) if thinking is not None and thinking.type == "enabled" else 0
+    """The budget of thinking in tokens; 0 where the request sets none above it, as for adaptive thinking."""
+    return max(0, thinking.budget_tokens or 0) if thinking is not None and thinking.type == "enabled" else 0
 
 
 def _user(request: MessagesFields, changes: Changes) -> str | None:

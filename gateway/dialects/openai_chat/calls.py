@@ -61,13 +61,14 @@ def _read_call(entry: dict[str, Json], index: int, place: str, faults: Faults) -
     body = entry.get(kind)
     if not isinstance(body, dict):
         # Frameworks that store calls flat: {"id", "name", "arguments"}.
-        flat = {key: value for key, value in entry.items() if key in _FLAT}
+        flat = {key: value for key, value in entry.items() if key in _FLAT or key == BODIES[kind]}
         body = {**flat, "name": body} if _is_word(body, index, f"{place}.{kind}", faults) else flat
-    arguments = read_arguments(body.get(BODIES[kind]), index, f"{place}.{kind}.{BODIES[kind]}", identity, faults)
+    at, is_custom = f"{place}.{kind}.{BODIES[kind]}", kind == "custom"
+    arguments = read_arguments(body.get(BODIES[kind]), index, at, identity, faults, custom=is_custom)
     return ToolCall(
         identity,
         _name(body.get("name"), index, f"{place}.{kind}.name", identity, faults),
-        custom_arguments(arguments) if kind == "custom" else arguments,
+        custom_arguments(arguments) if is_custom else arguments,
         _rest(entry, kind, body),
     )
 
@@ -104,18 +105,22 @@ def _name(name: Json, index: int, place: str, identity: str | None, faults: Faul
     return UNNAMED
 
 
-def read_arguments(arguments: Json, index: int, place: str, identity: str | None, faults: Faults) -> str:
-    """Returns JSON text unchanged, valid or not; any other value as JSON text, null as `{}`. Fault: CALL_ARGS_TYPE."""
+def read_arguments(
+    arguments: Json, index: int, place: str, identity: str | None, faults: Faults, *, custom: bool = False
+) -> str:
+    """Returns JSON text unchanged, valid or not; any other value as JSON text, null as `{}`. Of a `custom` tool it is
+    the input: any text, null as empty text. Fault: CALL_ARGS_TYPE."""
     if isinstance(arguments, str):
         return arguments
-    faults.add("CALL_ARGS_TYPE", index, place, f"arguments is {kind_of(arguments)}, not JSON text", identity)
-    return "{}" if arguments is None else encode_json(arguments)
+    field, wanted, null = ("input", "text", "") if custom else ("arguments", "JSON text", "{}")
+    faults.add("CALL_ARGS_TYPE", index, place, f"{field} is {kind_of(arguments)}, not {wanted}", identity)
+    return null if arguments is None else encode_json(arguments)
 
 
 def _rest(entry: dict[str, Json], kind: str, body: JsonObject) -> JsonObject:
     if entry.keys() == _PLAIN and body.keys() == _FLAT:
         return EMPTY
-    flat = frozenset() if isinstance(entry.get(kind), dict) else _FLAT
+    flat = frozenset() if isinstance(entry.get(kind), dict) else _FLAT | {BODIES[kind]}
     rest = {key: value for key, value in entry.items() if key not in _READ and key not in flat and value is not None}
     inner = {key: value for key, value in body.items() if key not in ("name", BODIES[kind])}
     if kind != "function":

@@ -26,7 +26,7 @@ from gateway.core.notices import Notice
 from gateway.core.provider_state import several_states
 from gateway.dialects.custom_input import custom_input
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.openai_chat.unknown_fields import call_object, merged
+from gateway.dialects.openai_chat.unknown_fields import as_custom, call_object, merged
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage
 
@@ -123,6 +123,6 @@ class _Fold(msgspec.Struct):
         arguments = "".join(self.arguments[start.index])
         if start.extra.get("type") != "custom":
             if start.name in self.custom:
-                return call_object(start.id, start.name, custom_input(arguments), {"type": "custom"})
+                return call_object(start.id, start.name, custom_input(arguments), as_custom(start.extra))
             arguments = arguments or "{}"
         return call_object(start.id, start.name, arguments, start.extra)

@@ -11,8 +11,8 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.foreign_forms import read_foreign_tools, responses_conversation
-from gateway.dialects.openai_chat.request_models import ForcedTool, RequestFields
-from gateway.dialects.openai_chat.tools import read_not_allowed, read_other_tools, read_tool_choice, read_tools
+from gateway.dialects.openai_chat.request_models import RequestFields
+from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
 from gateway.dialects.openai_chat.turns import read_turns
 from gateway.framing.json_text import MAX_DEPTH
 from gateway.history.rules import violation
@@ -51,7 +51,7 @@ def decode_document(document: Document) -> Conversation:
     options = request.stream_options
     # The newer name wins where a client sends both.
     limit = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
-    tools = read_tools(request, params, faults)
+    tools, not_offered = read_tools(request, params, faults)
     return Conversation(
         turns,
         tools,
@@ -65,5 +65,5 @@ def decode_document(document: Document) -> Conversation:
         params,
         DIALECT,
         () if request.tools is None else read_other_tools(request.tools, params["tools"]),
-        notices=read_not_allowed(request, tools) if type(request.tool_choice) is ForcedTool else (),
+        notices=not_offered,
     )

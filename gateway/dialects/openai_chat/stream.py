@@ -32,7 +32,7 @@ from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
 from gateway.dialects.openai_chat.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
-from gateway.dialects.openai_chat.unknown_fields import call_object, merged
+from gateway.dialects.openai_chat.unknown_fields import as_custom, call_object, merged
 from gateway.dialects.openai_errors import encode_error_frame
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage
@@ -41,7 +41,6 @@ _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
 _ROLE_NULL: Final = b'"role":"assistant","content":null'
 _SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
-_CUSTOM: Final[JsonObject] = {"type": "custom"}
 # Not equal to any event.
 _NOTHING: Final = (PassthroughFields("response", EMPTY),)
 
@@ -177,11 +176,11 @@ class ChatStreamEncoder:
     def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
         if type(event) is ToolCallStart:
             is_custom = event.extra.get("type") == "custom"
-            as_custom = event.name in self._custom and not is_custom
+            custom = event.name in self._custom and not is_custom
             call = self._calls[event.index] = _OpenCall(
-                len(self._calls), is_custom or as_custom, CustomInput() if as_custom else None
+                len(self._calls), is_custom or custom, CustomInput() if custom else None
             )
-            start = msgspec.structs.replace(event, extra=_CUSTOM) if as_custom else event
+            start = msgspec.structs.replace(event, extra=as_custom(event.extra)) if custom else event
             self._chunk(out, b'"tool_calls":[' + call.start(start) + b"]")
             return
         call = self._calls[event.index]

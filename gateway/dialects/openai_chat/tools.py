@@ -26,16 +26,18 @@ _NAME: Final = frozenset({"name"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
 
 
-def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
+def read_tools(
+    request: RequestFields, document: JsonObject, faults: Faults
+) -> tuple[tuple[ToolSpec, ...], tuple[Notice, ...]]:
     """Returns every function and custom tool of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT,
     TOOLS_NAME.
 
-    A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it.
-    Raises InvalidRequest for an entry of type function without a function.
+    A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it;
+    the notice names them. Raises InvalidRequest for an entry of type function without a function.
     """
     if request.tools is None:
         if not request.functions:
-            return ()
+            return (), ()
         functions = document["functions"]
         assert isinstance(functions, list)  # msgspec has read it as one
         specs = [
@@ -47,8 +49,8 @@ def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> 
         assert isinstance(sources, list)  # msgspec has read it as one
         specs, names = [], []
         for position, (tool, source) in enumerate(zip(request.tools, sources, strict=True)):
-            if (custom := read_custom(source)) is not None:
-                specs.append(custom)
+            if (custom := _custom(source)) is not None:
+                specs.append(_custom_spec(custom, source))
                 names.append(f"tools[{position}].custom.name")
             if tool.type != "function":
                 continue
@@ -58,26 +60,28 @@ def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> 
             names.append(f"tools[{position}].function.name")
     check_tools(specs, names, faults)
     allowed = _allowed(document.get("tool_choice"))
-    return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
+    if allowed is None:
+        return tuple(specs), ()
+    offered = tuple([spec for spec in specs if spec.name in allowed])
+    return offered, not_allowed([spec.name for spec in specs], offered, "tool_choice.allowed_tools.tools")
 
 
-def read_not_allowed(request: RequestFields, offered: Sequence[ToolSpec]) -> tuple[Notice, ...]:
-    """Returns the notice of the functions that a choice of type `allowed_tools` leaves out."""
-    declared = [tool.function.name for tool in request.tools or () if tool.function is not None]
-    return not_allowed(declared, offered, "tool_choice.allowed_tools.tools")
-
-
-def read_custom(source: Json) -> ToolSpec | None:
-    """Returns a custom tool as a function, with the client's own fields in `extra`; None for any other tool, and for a
-    custom tool without a name."""
+def _custom(source: Json) -> JsonObject | None:
+    """Returns the fields of a custom tool that has a name; None for any other tool."""
     if not isinstance(source, dict) or source.get("type") != "custom":
         return None
     custom = source.get("custom")
-    if not isinstance(custom, dict) or not isinstance(name := custom.get("name"), str):
-        return None
+    return custom if isinstance(custom, dict) and isinstance(custom.get("name"), str) else None
+
+
+def _custom_spec(custom: JsonObject, source: Json) -> ToolSpec:
+    """Returns a custom tool as a function, with the client's own fields in `extra`."""
     said = custom.get("description")
-    extra: JsonObject = {"type": "custom", "custom": _rest(custom, _NAME), **_rest(source, _CUSTOM_FIELDS)}
-    return custom_spec(name, said if isinstance(said, str) else None, _grammar(custom.get("format")), extra)
+    extra: dict[str, Json] = {"type": "custom", "custom": _rest(custom, _NAME)}
+    if isinstance(source, dict):
+        extra |= _rest(source, _CUSTOM_FIELDS)
+    grammar = _grammar(custom.get("format"))
+    return custom_spec(str(custom["name"]), said if isinstance(said, str) else None, grammar, extra)
 
 
 def _grammar(form: Json) -> Grammar | None:
@@ -93,7 +97,7 @@ def read_other_tools(tools: Sequence[Tool], sources: Json) -> tuple[OtherTool, .
     has them."""
     assert isinstance(sources, list)  # msgspec has read it as one
     read = zip(tools, sources, strict=True)
-    return tuple([OtherTool(tool.type) for tool, source in read if tool.type != "function" and not read_custom(source)])
+    return tuple([OtherTool(tool.type) for tool, source in read if tool.type != "function" and _custom(source) is None])
 
 
 def _allowed(choice: Json) -> set[str] | None:

@@ -19,6 +19,13 @@ def call_object(id: str, name: str, arguments: Json, extra: JsonObject) -> dict[
     return {"id": id, "type": kind, kind: body, **rest}
 
 
+def as_custom(extra: JsonObject) -> JsonObject:
+    """Returns the unknown fields of a call of a function as those of a call of a custom tool."""
+    rest = {key: value for key, value in extra.items() if key != "function"}
+    inner = {"custom": extra["function"]} if "function" in extra else {}
+    return {**rest, **inner, "type": "custom"}
+
+
 _GROWING: Final = (str, list, dict)
 
 

@@ -21,16 +21,18 @@ class BackendItems:
         if type(own := event.get("output_index")) is int:
             self._indexes[own] = index
 
-    def has(self, event: JsonObject) -> bool:
-        """Returns whether the event is about an item that is placed."""
-        return event.get("output_index") in self._indexes
+    def begins(self, event: JsonObject) -> bool:
+        """Returns whether the event is one of the API about an item that is not placed."""
+        own = event.get("output_index")
+        placed = type(own) is int and own in self._indexes
+        return not placed and isinstance(event.get("item"), dict) and event_kind(event) != ""
 
     def events(self, event: JsonObject, free: int) -> Iterator[ItemEvent]:
         """Yields the event with its index in the answer; `free` is that of a new item, which is added if it was not."""
         fields = {name: value for name, value in event.items() if name not in _REPLACED}
         own, item = event.get("output_index"), fields.get("item")
         index = self._indexes.get(own) if type(own) is int else None
-        if index is None and isinstance(item, dict):
+        if isinstance(item, dict) and self.begins(event):
             index = free
             self.place(event, free)
             if event_kind(event) != "output_item.added":

@@ -86,9 +86,7 @@ def read_items(
     answered = {
         call_id
         for item in items
-        if isinstance(item, dict)
-        and item.get("type") == FORMS["custom"].output
-        and isinstance(call_id := item.get("call_id"), str)
+        if isinstance(item, dict) and type_of(item) in OUTPUT_KINDS and isinstance(call_id := item.get("call_id"), str)
     }
     reader = _Reader(names, faults, notices, earlier, answered)
     odd: list[int] = []
@@ -268,16 +266,15 @@ class _Reader:
     def _arguments(self, kind: ToolKind, item: Item, position: int, call_id: str) -> str:
         form = FORMS[kind]
         written = item.get(form.field)
-        if isinstance(written, dict if form.is_object else str):
-            if kind == "custom" and isinstance(written, str):
-                return custom_arguments(written)
-            return written if isinstance(written, str) else msgspec.json.encode(written).decode()
-        wanted = "an object" if form.is_object else "text"
-        detail = f"{form.field} is {kind_of(written)}, not {wanted}"
-        self._faults.add("CALL_ARGS_TYPE", position, f".{form.field}", detail, call_id or None)
-        if isinstance(written, str):
-            return written
-        return "{}" if written is None else msgspec.json.encode(written).decode()
+        if not isinstance(written, dict if form.is_object else str):
+            wanted = "an object" if form.is_object else "text"
+            detail = f"{form.field} is {kind_of(written)}, not {wanted}"
+            self._faults.add("CALL_ARGS_TYPE", position, f".{form.field}", detail, call_id or None)
+        if written is None:
+            text = "" if kind == "custom" else "{}"
+        else:
+            text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+        return custom_arguments(text) if kind == "custom" else text
 
     def _result(self, kind: ToolKind, item: Item, position: int) -> ToolResult:
         call_id = self._call_id(item, position, "TOOL_ID_MISSING")

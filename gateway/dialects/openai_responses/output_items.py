@@ -11,6 +11,7 @@ Every item is written as a sequence of events, `(type, fields)` without the sequ
 
 import hashlib
 from collections.abc import Iterable
+from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -72,8 +73,9 @@ def added(item: Fields, index: int) -> ItemEvent:
 
 
 def event_kind(event: JsonObject) -> str:
-    """Returns the type of an event behind `response.`."""
-    return str(event.get("type", "")).removeprefix(_PREFIX)
+    """Returns the type of an event behind `response.`; nothing for one without it, which is no event of the API."""
+    kind = str(event.get("type", ""))
+    return kind.removeprefix(_PREFIX) if kind.startswith(_PREFIX) else ""
 
 
 class PartForm(NamedTuple):
@@ -168,7 +170,9 @@ class OutputText:
             yield from self._end_part()
             self._own[kind] = event
             position = event.get(form.position)
-            yield from self._begin_part(form, position if isinstance(position, int) else len(self._parts[form.field]))
+            if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+                position = len(self._parts[form.field])
+            yield from self._begin_part(form, position)
         elif part is not None and kind == f"{part.grown}.done":
             self._own[kind] = event
             yield from self._end_text()
@@ -203,6 +207,10 @@ class OutputText:
         yield self._event(_DONE, {"output_index": self._index, "item": item})
 
     def _begin_part(self, form: PartForm, position: int) -> Iterable[ItemEvent]:
+        """Yields the event of a part that begins, at the next free position where that one has had a part."""
+        written = self._parts[form.field]
+        if position in written:
+            position = next(free for free in count(len(written)) if free not in written)
         self._part, self._position, self._ended = form, position, False
         yield self._event(f"{form.framed}.added", {**self._place(), "part": self._made_part("")})
 

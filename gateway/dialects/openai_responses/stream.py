@@ -238,7 +238,7 @@ class ResponsesStreamEncoder:
             self._feed_blocks(OwnPiece(event, index if is_call else None), out)
             if kind == "response.output_item.done" and self._own.pop(index) == "text" and self._is_next(index):
                 self._feed_blocks(OwnEnd(), out)
-        elif isinstance(item, dict) and not self._backend_items.has(event):
+        elif self._backend_items.begins(event):
             self._feed_blocks(passed, out)
         else:
             self._open(out)
@@ -380,7 +380,7 @@ class ResponsesStreamEncoder:
         kind, fields = event
         if kind == "output_item.added":
             self._items += 1
-        elif kind == "output_item.done" and isinstance(index := fields["output_index"], int):
+        elif kind == "output_item.done" and type(index := fields.get("output_index")) is int and "item" in fields:
             self._response.output[index] = fields["item"]
         said = fields.get("type")
         name = f"response.{kind}" if said is None else str(said)

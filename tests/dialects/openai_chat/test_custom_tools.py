@@ -14,6 +14,7 @@ from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from adapters.text import TextAdapter, TextOptions
 from gateway.adapter import Adapter
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.policy import Policy
 from gateway.dialects.base import RequestHead
@@ -136,6 +137,19 @@ def test_a_call_comes_back_as_one_of_the_custom_tool(pieces: list[str], text: st
     calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
     assert (calls[0]["type"], calls[0]["custom"]["name"]) == ("custom", "patch")
     assert "".join([call["custom"]["input"] for call in calls]) == text
+
+
+def test_the_state_of_a_call_stands_beside_its_custom_tool() -> None:
+    state: Json = {"google": {"thought_signature": "s"}}
+    extra: JsonObject = {"extra_content": state, "function": {"strict": True}}
+    events: list[Event] = [ResponseStart(), ToolCallStart(0, "a", "patch", extra=extra), ToolCallEnd(0)]
+    (whole,) = encoded([*events, Finish("tool_calls")], stream=False)
+    custom = {"name": "patch", "input": "", "strict": True}
+    called = {"id": "a", "type": "custom", "custom": custom, "extra_content": state}
+    assert whole["choices"][0]["message"]["tool_calls"] == [called]
+    chunks = encoded([*events, Finish("tool_calls")], stream=True)
+    calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert calls == [{"index": 0, **called}]
 
 
 def test_a_call_of_a_responses_backend_comes_back_as_one_of_the_custom_tool() -> None:

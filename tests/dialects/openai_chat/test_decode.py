@@ -160,6 +160,35 @@ def test_functions_that_are_not_allowed_are_named() -> None:
     assert decode(request(tools=tools, tool_choice=forced)).notices == ()
 
 
+def test_every_tool_that_is_left_out_is_named_and_no_other() -> None:
+    tools: Json = [
+        {"type": "custom", "custom": {"name": "a"}},
+        {"type": "function", "function": {"name": "b"}},
+        {"type": "x_search", "function": {"name": "c"}},
+        {"type": "custom", "custom": {"name": "d"}, "function": {"name": "e"}},
+    ]
+    choice: Json = {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "b"}}]},
+    }
+    conversation = decode(request(tools=tools, tool_choice=choice))
+    assert [tool.name for tool in conversation.tools] == ["b"]
+    assert [tool.kind for tool in conversation.other_tools] == ["x_search"]
+    assert [(notice.rule, notice.detail) for notice in conversation.notices] == [
+        (
+            "TOOL_NOT_ALLOWED",
+            "the model is not offered 'a', 'd', which tool_choice.allowed_tools.tools does not name",
+        )
+    ]
+
+
+def test_functions_of_the_deprecated_field_that_are_not_allowed_are_named() -> None:
+    choice: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}
+    conversation = decode(request(functions=[{"name": "a"}], tool_choice=choice))
+    assert conversation.tools == ()
+    assert [notice.rule for notice in conversation.notices] == ["TOOL_NOT_ALLOWED"]
+
+
 def test_allowed_tools_leave_the_others_out() -> None:
     tools: Json = [{"type": "function", "function": {"name": name}} for name in "fgh"]
     allowed: Json = [{"type": "function", "function": {"name": "g"}}, {"type": "mcp", "server_label": "x"}]

@@ -78,6 +78,10 @@ WELL_FORMED: dict[str, tuple[dict[str, Json], tuple[Block, ...]]] = {
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}]},
         (ToolCall("a", "c", '{"input":"i"}', {"type": "custom"}),),
     ),
+    "a flat custom call": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "name": "p", "input": "hi"}]},
+        (ToolCall("a", "p", '{"input":"hi"}', {"type": "custom"}),),
+    ),
     "broken arguments": (
         {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": "{"})]},
         (ToolCall("a", "f", "{"),),
@@ -263,6 +267,30 @@ MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
         "messages[0].tool_calls[0].function",
         "assistant",
         (ToolCall("a", "look", '{"n": 1}'),),
+    ),
+    "a custom call whose tool is a word": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": "patch", "input": "hi", "x": 1}]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0].custom",
+        "assistant",
+        (ToolCall("a", "patch", '{"input":"hi"}', {"x": 1, "type": "custom"}),),
+    ),
+    "a custom call without input": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c"}}]},
+        "CALL_ARGS_TYPE",
+        "messages[0].tool_calls[0].custom.input",
+        "assistant",
+        (ToolCall("a", "c", '{"input":""}', {"type": "custom"}),),
+    ),
+    "a custom call with an object": (
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c", "input": {"a": 1}}}],
+        },
+        "CALL_ARGS_TYPE",
+        "messages[0].tool_calls[0].custom.input",
+        "assistant",
+        (ToolCall("a", "c", '{"input":"{\\"a\\":1}"}', {"type": "custom"}),),
     ),
     "a deprecated call as text": (
         {"role": "assistant", "content": "x", "function_call": "auto"},

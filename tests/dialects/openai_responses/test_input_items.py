@@ -8,6 +8,7 @@ from gateway.core.conversation import Conversation, File, Image, Reasoning, Text
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.provider_state import provider_state
+from gateway.dialects.openai_responses.call_items import OUTPUT_KINDS
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.turn_items import ItemEncoder, encode_turn
 from gateway.exchange import Exchange
@@ -74,6 +75,30 @@ def test_a_custom_call_that_the_backend_ran_is_no_call() -> None:
     assert [notice.rule for notice in conversation.notices] == ["ITEM_NOT_SENT"]
     # A client that has run it no longer needs to offer it.
     assert [turn.role for turn in read([call, output, user]).turns] == ["assistant", "tool", "user"]
+
+
+@pytest.mark.parametrize("kind", OUTPUT_KINDS)
+def test_a_custom_call_with_an_output_of_any_type_is_one_that_the_client_ran(kind: str) -> None:
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "x"}
+    output = {"type": kind, "call_id": "c", "output": "ok"}
+    conversation = read([call, output, USER])
+    assert [turn.role for turn in conversation.turns] == ["assistant", "tool", "user"]
+    assert conversation.notices == ()
+
+
+def test_an_output_may_have_any_value_as_its_type() -> None:
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "x"}
+    assert [turn.role for turn in read([call, {"type": [], "call_id": "c"}, USER]).turns] == ["user", "user"]
+
+
+@pytest.mark.parametrize("written", [None, {"a": 1}])
+def test_the_input_of_a_custom_call_that_is_no_text_stays_its_input(written: Any) -> None:
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": written}
+    output = {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"}
+    conversation = read([call, output, USER])
+    (made,) = conversation.turns[0].calls
+    assert made.arguments == ('{"input":""}' if written is None else '{"input":"{\\"a\\":1}"}')
+    assert rules(conversation) == [("CALL_ARGS_TYPE", "input[0].input")]
 
 
 @pytest.mark.parametrize("kind", CALLS)
