@@ -8,11 +8,12 @@ import re
 from typing import Final, TypeAlias
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.framing.json_text import MAX_DEPTH
 
 _PATH: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _KINDS: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
-# A path to an index far behind the end of an array would fill the memory.
+# Paths to indexes far behind the ends of arrays would fill the memory. So many items of one call may be missing.
 _MOST_MISSING: Final = 1000
 
 _Step: TypeAlias = str | int
@@ -33,6 +34,7 @@ class PartialArguments:
     def __init__(self) -> None:
         self.open = True
         self.arguments: Json = {}
+        self._missing = 0
 
     def add(self, call: JsonObject) -> None:
         """Adds the arguments of a piece. Raises BrokenPiece."""
@@ -53,7 +55,29 @@ class PartialArguments:
                 raise BrokenPiece(f"a partial argument has {unknown[0][:40]!r}, which is no kind of value")
             return
         value = None if kinds[0] == "nullValue" else piece[kinds[0]]
-        self.arguments = _with(self.arguments, steps, value)
+        self.arguments = self._with(self.arguments, steps, value)
+
+    def _with(self, held: Json, steps: list[_Step], value: Json) -> Json:
+        """Returns what stands at a place with the value put in; a text continues the text that is there."""
+        if not steps:
+            return held + value if isinstance(held, str) and isinstance(value, str) else value
+        step, *rest = steps
+        if isinstance(step, str):
+            members = {} if held is None else held
+            if not isinstance(members, dict):
+                raise BrokenPiece("a partial argument is a member of a value that has none")
+            members[step] = self._with(members.get(step), rest, value)
+            return members
+        items = [] if held is None else held
+        if not isinstance(items, list):
+            raise BrokenPiece("a partial argument is an item of a value that has none")
+        if step >= len(items):
+            self._missing += step - len(items)
+            if self._missing > _MOST_MISSING:
+                raise BrokenPiece("a partial argument is an item far behind the end of its array")
+            items += [None] * (step + 1 - len(items))
+        items[step] = self._with(items[step], rest, value)
+        return items
 
 
 def _steps(path: Json) -> list[_Step]:
@@ -70,25 +94,6 @@ def _steps(path: Json) -> list[_Step]:
         name = member if quoted is None else _ESCAPE.sub(r"\1", quoted)
         steps.append(int(index) if index is not None else name)
         at = found.end()
+    if len(steps) > MAX_DEPTH:
+        raise BrokenPiece(f"a partial argument is nested deeper than {MAX_DEPTH} levels")
     return steps
-
-
-def _with(held: Json, steps: list[_Step], value: Json) -> Json:
-    """Returns what stands at a place with the value put in; a text continues the text that is there."""
-    if not steps:
-        return held + value if isinstance(held, str) and isinstance(value, str) else value
-    step, *rest = steps
-    if isinstance(step, str):
-        members = {} if held is None else held
-        if not isinstance(members, dict):
-            raise BrokenPiece("a partial argument is a member of a value that has none")
-        members[step] = _with(members.get(step), rest, value)
-        return members
-    items = [] if held is None else held
-    if not isinstance(items, list):
-        raise BrokenPiece("a partial argument is an item of a value that has none")
-    if (missing := step + 1 - len(items)) > _MOST_MISSING:
-        raise BrokenPiece("a partial argument is an item far behind the end of its array")
-    items += [None] * missing
-    items[step] = _with(items[step], rest, value)
-    return items

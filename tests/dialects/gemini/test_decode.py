@@ -449,6 +449,12 @@ def test_a_call_in_pieces_is_one_call() -> None:
     assert (second.name, second.arguments) == ("g", '{"n":1}')
 
 
+def test_a_path_without_end_is_a_fault() -> None:
+    deep: list[Json] = [{"jsonPath": "$" + ".a" * 3000, "numberValue": 1}]
+    (fault,) = conversation({"role": "model", "parts": [{"functionCall": {"name": "f", "partialArgs": deep}}]}).faults
+    assert (fault.rule, fault.param) == ("CALL_ARGS_TYPE", "contents[0].parts[0].functionCall.args")
+
+
 def test_a_wrong_form_of_a_stream_is_an_error() -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode({}, query=b"alt=proto")
