@@ -5,7 +5,10 @@ Source: Vertex AI, reference, `FunctionCall` and `PartialArg`: each piece sets o
 """
 
 import re
+from io import StringIO
 from typing import Final, TypeAlias
+
+import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.framing.json_text import MAX_DEPTH
@@ -17,6 +20,8 @@ _KINDS: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 _MOST_MISSING: Final = 1000
 
 _Step: TypeAlias = str | int
+# A text that was continued is a buffer: it would be copied whole for each of its pieces.
+_Held: TypeAlias = "bool | int | float | str | StringIO | list[_Held] | dict[str, _Held] | None"
 
 
 class BrokenPiece(ValueError):
@@ -33,14 +38,20 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self.open = True
-        self.arguments: Json = {}
+        self._held: _Held = {}
         self._missing = 0
 
+    @property
+    def arguments(self) -> Json:
+        """The arguments, a copy."""
+        arguments: Json = msgspec.to_builtins(self._held, enc_hook=StringIO.getvalue)
+        return arguments
+
     def add(self, call: JsonObject) -> None:
-        """Adds the arguments of a piece. Raises BrokenPiece."""
+        """Adds the arguments of a piece, which stays as it is. Raises BrokenPiece."""
         self.open = call.get("willContinue") is True
-        if isinstance(whole := call.get("args"), dict) and isinstance(self.arguments, dict):
-            self.arguments = {**self.arguments, **whole}
+        if isinstance(whole := call.get("args"), dict) and isinstance(self._held, dict):
+            self._held |= msgspec.to_builtins(whole)
         pieces = call.get("partialArgs")
         for piece in pieces if isinstance(pieces, list) else ():
             if not isinstance(piece, dict):
@@ -54,13 +65,13 @@ class PartialArguments:
             if unknown := [name for name in piece if name.endswith("Value")]:
                 raise BrokenPiece(f"a partial argument has {unknown[0][:40]!r}, which is no kind of value")
             return
-        value = None if kinds[0] == "nullValue" else piece[kinds[0]]
-        self.arguments = self._with(self.arguments, steps, value)
+        value = None if kinds[0] == "nullValue" else msgspec.to_builtins(piece[kinds[0]])
+        self._held = self._with(self._held, steps, value)
 
-    def _with(self, held: Json, steps: list[_Step], value: Json) -> Json:
+    def _with(self, held: _Held, steps: list[_Step], value: _Held) -> _Held:
         """Returns what stands at a place with the value put in; a text continues the text that is there."""
         if not steps:
-            return held + value if isinstance(held, str) and isinstance(value, str) else value
+            return _continued(held, value) if isinstance(held, str | StringIO) and isinstance(value, str) else value
         step, *rest = steps
         if isinstance(step, str):
             members = {} if held is None else held
@@ -78,6 +89,14 @@ class PartialArguments:
             items += [None] * (step + 1 - len(items))
         items[step] = self._with(items[step], rest, value)
         return items
+
+
+def _continued(text: str | StringIO, more: str) -> StringIO:
+    if isinstance(text, str):
+        begun, text = text, StringIO()
+        text.write(begun)
+    text.write(more)
+    return text
 
 
 def _steps(path: Json) -> list[_Step]:
