@@ -139,8 +139,9 @@ def test_a_call_in_pieces_is_one_call(calls: list[dict[str, Any]], arguments: Js
     assert end == ToolCallEnd(0)
 
 
-def test_each_piece_of_a_call_is_progress() -> None:
-    decoder = GeminiDecoder(MAX_EVENT, 1, passes=False)
+@pytest.mark.parametrize("passes", [False, True])
+def test_each_piece_of_a_call_is_progress(passes: bool) -> None:
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=passes)
     seen = []
     for piece in (BEGIN, argument("$.a", stringValue="x"), argument("$.a", stringValue="y")):
         decoder.feed(sse(chunk({"functionCall": piece})))
