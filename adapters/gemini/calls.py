@@ -23,7 +23,7 @@ class _GrowingCall(NamedTuple):
 
 
 class CallReader:
-    """Reads the calls of one response; `count` of them have begun, and `pieces` wait or have waited for the rest.
+    """Reads the calls of one response; `count` of them have begun as events, and `pieces` are those of calls in pieces.
 
     `seed` as in CallIds. `passes`: the client speaks this dialect, so that a call keeps the fields that the backend
     wrote, and stays without an id.
@@ -46,6 +46,13 @@ class CallReader:
             self._piece(call, part, events)
         else:
             self._whole(call, part, events)
+
+    def passed(self, piece: JsonObject) -> str:
+        """Count a piece that the client gets as it is. Return the name of the function whose call it begins; a further
+        piece has none, or the same again."""
+        self.pieces += 1
+        name = piece.get("name")
+        return name if isinstance(name, str) else ""
 
     def close(self, finish: Finish, events: list[Event]) -> None:
         """End the call that has not ended, of a response that the token limit has cut. Raises InvalidToolCall for any

@@ -201,7 +201,8 @@ class ChunkReader:
                 events.append(PassthroughFields("delta", others))
             events.append(ReasoningDelta(text) if thought else TextDelta(text))
         else:
-            events.append(PassthroughFields("event", part))
+            called = self.calls.passed(call) if isinstance(call, dict) else ""
+            events.append(PassthroughFields("event", part, call=called))
 
     def _part(self, part: dict[str, Json], events: list[Event]) -> None:
         if "functionCall" in part:

@@ -101,13 +101,15 @@ class PassthroughFields(msgspec.Struct, frozen=True):
 
     `scope` names the object of the chunk that carried them. They belong to the next event of the same list. Those of
     the scope `event` are a whole event of the backend's stream, which no other event expresses or which others express
-    in part; `frames`: it says where content begins or ends that other events hold. A decoder reports them only to a
-    conversation of its own dialect (`Capabilities.passthrough`).
+    in part; `frames`: it says where content begins or ends that other events hold. `call` is the name of the function
+    that they begin to call, in a form which no other event expresses. A decoder reports them only to a conversation of
+    its own dialect (`Capabilities.passthrough`).
     """
 
     scope: Scope
     fields: JsonObject
     frames: bool = False
+    call: str = ""
 
 
 # The beginning of the raw reason where the gateway ended an answer at a stop sequence, which follows it.

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.core.conversation import NamedTool, ToolChoice
 from gateway.core.errors import InvalidToolCall
-from gateway.core.events import Event, Finish, Reason, TextDelta, ToolCallStart
+from gateway.core.events import Event, Finish, PassthroughFields, Reason, TextDelta, ToolCallStart
 from gateway.core.notices import Notice
 
 # A response that ended so may have ended before its call.
@@ -36,7 +36,10 @@ class ForcedCallCheck:
         shown: list[Event] = []
         for event in events:
             if type(event) is ToolCallStart:
-                self._call(event, shown)
+                self._call(event.name, shown)
+            elif type(event) is PassthroughFields:
+                if event.call:
+                    self._call(event.call, shown)
             elif type(event) is Finish:
                 self._finish(event, shown)
             if self._fails and not self._made and type(event) is TextDelta:
@@ -45,8 +48,8 @@ class ForcedCallCheck:
                 shown.append(event)
         return shown
 
-    def _call(self, call: ToolCallStart, shown: list[Event]) -> None:
-        if self._name is None or call.name == self._name:
+    def _call(self, name: str, shown: list[Event]) -> None:
+        if self._name is None or name == self._name:
             self._made = True
             self._release(shown)
         elif self._fails:

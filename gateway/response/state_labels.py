@@ -25,7 +25,7 @@ def with_label(event: Event, label: str) -> Event:
             for name in _HOLDERS:
                 if isinstance(held := fields.get(name), dict):
                     fields = {**fields, name: dict(_labelled(held, label))}
-            return PassthroughFields(event.scope, fields, event.frames)
+            return PassthroughFields(event.scope, fields, event.frames, event.call)
         case _:
             return event
 

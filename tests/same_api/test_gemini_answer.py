@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.core.errors import InvalidToolCall
+from gateway.core.events import PassthroughFields, TextDelta
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.base import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
@@ -210,3 +213,32 @@ def test_counts_that_the_backend_does_not_report_are_estimated() -> None:
         (said,) = got([chunk(TEXT, reason="STOP", usageMetadata={"x_count": 1})], form)
         assert said["usageMetadata"]["x_count"] == 1 and said["usageMetadata"]["candidatesTokenCount"] > 0
         assert said["dragoman"] == {"usage": "estimated"}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("name", ["f", "g", None])
+def test_a_call_in_pieces_is_the_one_that_the_client_requires(name: str | None, fails: bool) -> None:
+    """`functionCallingConfig.mode` ANY, with the functions that may be called."""
+    config = {"mode": "ANY", **({} if name is None else {"allowedFunctionNames": [name]})}
+    declared = [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}]
+    body = {**BODY, "tools": declared, "toolConfig": {"functionCallingConfig": config}}
+    request = DIALECT.decode(read_document(json.dumps(body).encode()), RequestHead("/v1beta/models/m:generateContent"))
+    exchange = Exchange(ADAPTER, request.conversation, Policy(forced_tools="error" if fails else "notice"))
+    exchange.on_response_head(200, {"content-type": "text/event-stream"})
+    pieces: list[dict[str, Any]] = [
+        {"functionCall": {"name": "f", "willContinue": True}},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}},
+        {"functionCall": {}},
+    ]
+    chunks = [chunk(TEXT), *[chunk(piece) for piece in pieces], chunk(reason="STOP")]
+    wire = b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in chunks)
+    if fails and name == "g":
+        with pytest.raises(InvalidToolCall):
+            exchange.feed(wire)
+        return
+    events = exchange.feed(wire)
+    told = [event.rule for event in events if isinstance(event, Notice)]
+    assert told == (["TOOL_CHOICE_IGNORED"] if name == "g" else [])
+    passed = [event for event in events if isinstance(event, PassthroughFields) and "functionCall" in event.fields]
+    assert [event.call for event in passed] == ["f", "", ""]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["a"]

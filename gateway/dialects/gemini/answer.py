@@ -35,7 +35,7 @@ def encode_answer(events: Iterable[Event], head: AnswerHead) -> bytes:
     if fold.chunks:
         own = merged(fold.chunks)
         more = {**counts(fold.usage, own.fields), **notes(fold.usage, notices, own.fields)}
-        return msgspec.json.encode({**own.whole(head), **more})
+        return msgspec.json.encode({**own.whole(head, fold.finish), **more})
     # Chat helpers keep only an answer with a part.
     parts: list[Json] = [part.whole() for part in fold.parts] or [{"text": ""}]
     candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}}

@@ -1,6 +1,6 @@
 """Reads function calls and function responses. Clients may leave out the ids of both: then the ids are derived."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
@@ -40,10 +40,10 @@ class CallReader:
         said = self._object(part["functionCall"], index, place, "CALL_TYPE")
         self._report(said, _CALL_FIELDS, index, place)
         name = self._name(said.get("name"), index, place)
-        joined, count = _joined(said, following) if is_piece(said) else (said, 0)
-        arguments = self._arguments(joined.get("args"), index, place)
+        pieces = _pieces(said, following) if is_piece(said) else ()
+        arguments = self._joined(pieces, index, place) if pieces else self._arguments(said.get("args"), index, place)
         identity = _identity(said)
-        return ToolCall(identity, name, arguments, unread(part, _CALL), not identity, position), count
+        return ToolCall(identity, name, arguments, unread(part, _CALL), not identity, position), max(len(pieces) - 1, 0)
 
     def response(self, part: Part, index: int, position: int) -> tuple[ToolResult, str | None]:
         """Returns the result in this part, and the name of its function if it has no id. Faults: CONTENT_MISSING,
@@ -120,20 +120,33 @@ class CallReader:
             self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", f"args is {kind_of(arguments)}, not an object")
         return arguments if isinstance(arguments, str) else encode_json(arguments)
 
+    def _joined(self, pieces: Sequence[JsonObject], index: int, place: str) -> str:
+        """Returns the arguments of the pieces; of those that cannot be joined, what they set, as it was written."""
+        joined = PartialArguments()
+        try:
+            for piece in pieces:
+                joined.add(piece)
+        except BrokenPiece as broken:
+            self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", str(broken))
+            return encode_json([value for piece in pieces for value in _written(piece)])
+        return self._arguments(joined.arguments, index, place)
 
-def _joined(said: JsonObject, following: Iterable[JsonObject]) -> tuple[JsonObject, int]:
-    """Returns a call with the arguments of its pieces, and how many of the following calls are its pieces."""
-    pieces, count = PartialArguments(), 0
-    try:
-        pieces.add(said)
-        for call in following:
-            if not pieces.open or call.get("name"):
-                break
-            pieces.add(call)
-            count += 1
-    except BrokenPiece as broken:
-        return {**said, "args": str(broken)}, count
-    return {**said, "args": pieces.arguments}, count
+
+def _pieces(said: JsonObject, following: Iterable[JsonObject]) -> Sequence[JsonObject]:
+    """Returns a call and those of the following calls that are its pieces."""
+    pieces = [said]
+    for call in following:
+        if pieces[-1].get("willContinue") is not True or call.get("name"):
+            break
+        pieces.append(call)
+    return pieces
+
+
+def _written(piece: JsonObject) -> Iterator[Json]:
+    if (whole := piece.get("args")) is not None:
+        yield whole
+    partial = piece.get("partialArgs")
+    yield from partial if isinstance(partial, list) else ()
 
 
 def _identity(said: JsonObject) -> str:

@@ -9,12 +9,13 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.events import ToolCallStart, UsageReport
+from gateway.core.events import Finish, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.contents import call_object, signature
+from gateway.dialects.gemini.finish import finish_word
 from gateway.dialects.gemini.parts import SIGNATURE
 from gateway.dialects.gemini.usage import usage_object
 from gateway.history.call_arguments import as_object
@@ -69,16 +70,31 @@ class OwnChunk(msgspec.Struct):
     fields: JsonObject
     parts: list[Json] = []
 
-    def whole(self, head: AnswerHead) -> dict[str, Json]:
-        """Returns the chunk with its parts. The gateway writes the model and the id itself."""
+    def whole(self, head: AnswerHead, finish: Finish | None = None) -> dict[str, Json]:
+        """Returns the chunk with its parts, and with the reason of the `finish` if the gateway itself has ended the
+        answer. The gateway writes the model and the id itself."""
         fields = dict(self.fields)
-        candidates = fields.get(_CANDIDATES)
-        if self.parts and isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
-            first = candidates[0]
-            content = first.get("content")
-            filled: Json = {**(content if isinstance(content, dict) else {}), "parts": self.parts}
-            fields[_CANDIDATES] = [{**first, "content": filled}, *candidates[1:]]
+        reason = None if finish is None else _own_reason(finish)
+        if self.parts or reason is not None:
+            written = fields.get(_CANDIDATES)
+            first, *others = written if isinstance(written, list) and written else [{"index": 0}]
+            fields[_CANDIDATES] = [self._filled(first, reason) if isinstance(first, dict) else first, *others]
         return {**fields, "modelVersion": head.model, "responseId": head.unique}
+
+    def _filled(self, candidate: JsonObject, reason: str | None) -> Json:
+        filled = dict(candidate)
+        if self.parts:
+            content = candidate.get("content")
+            filled["content"] = {**(content if isinstance(content, dict) else {"role": "model"}), "parts": self.parts}
+        if reason is not None and not filled.get("finishReason"):
+            filled["finishReason"] = reason
+        return filled
+
+
+def _own_reason(finish: Finish) -> str | None:
+    """Returns the reason of an end that may be the gateway's own. A backend's end without a word stays so, and a prompt
+    that a filter has blocked has no candidate."""
+    return None if finish.raw is None or finish.reason == "content_filter" else finish_word(finish)
 
 
 def merged(chunks: Iterable[OwnChunk]) -> OwnChunk:

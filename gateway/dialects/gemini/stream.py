@@ -62,6 +62,8 @@ class GeminiStreamEncoder:
         # The chunk of a backend of the same API whose parts follow.
         self._own: OwnChunk | None = None
         self._finish: Finish | None = None
+        # The end that stands in the chunk of a backend of the same API which is written next.
+        self._unwritten: Finish | None = None
         self._usage: UsageReport | None = None
         self._notices: list[Notice] | None = [] if head.diagnostics else None
 
@@ -105,6 +107,7 @@ class GeminiStreamEncoder:
         if self._state is StreamState.ENDED:
             return b""
         out: list[bytes] = []
+        self._unwritten = None
         if self._own is not None:
             self._write_own(out)
         before = self._form.first_error if self._state is StreamState.NEW else self._form.before_error
@@ -121,7 +124,7 @@ class GeminiStreamEncoder:
         elif type(event) is PassthroughFields:
             self._unknown(event, out)
         elif type(event) is Finish:
-            self._finish = event
+            self._finish = self._unwritten = event
         elif type(event) is UsageReport:
             self._usage = merge_usage(self._usage, event)
         elif type(event) is Notice:
@@ -181,8 +184,9 @@ class GeminiStreamEncoder:
     def _write_own(self, out: list[bytes], last: JsonObject = EMPTY) -> None:
         """Writes the chunk of a backend of the same API. `last` are the gateway's own fields in it."""
         assert self._own is not None  # the caller has seen it
-        out += (self._before, _encode({**self._own.whole(self._head), **last}), self._form.behind)
-        self._own = None
+        whole = self._own.whole(self._head, self._unwritten)
+        out += (self._before, _encode({**whole, **last}), self._form.behind)
+        self._own = self._unwritten = None
         self._written()
 
     def _written(self) -> None:

@@ -115,15 +115,20 @@ class _Reader:
         return Text(part if isinstance(part, str) else encode_json(part))
 
     def _calls_behind(self, index: int, position: int) -> Iterator[JsonObject]:
-        """Yields the calls behind a part, up to the next content that has none."""
-        for content in self._contents[index:]:
+        """Yields the calls behind a part, up to the next content that has none. Only the first few are asked for."""
+        first = position + 1
+        for at in range(index, len(self._contents)):
+            content = self._contents[at]
             parts = content.get("parts") if isinstance(content, dict) else None
             listed = parts if isinstance(parts, list) else [parts]
-            calls = [part["functionCall"] for part in listed[position + 1 :] if _has_call(part)]
-            if not calls and position < 0:
+            none = True
+            for n in range(first, len(listed)):
+                if _has_call(part := listed[n]):
+                    none = False
+                    yield call if isinstance(call := part["functionCall"], dict) else {}
+            if none and not first:
                 return
-            yield from (call if isinstance(call, dict) else {} for call in calls)
-            position = -1
+            first = 0
 
     def _role(self, content: Part, parts: Sequence[Json], index: int) -> Role:
         """Returns the role of a content; without one, or with one that is unknown, its parts decide."""

@@ -139,8 +139,9 @@ def test_a_call_in_pieces_is_one_call(calls: list[dict[str, Any]], arguments: Js
     assert end == ToolCallEnd(0)
 
 
-def test_each_piece_of_a_call_is_progress() -> None:
-    decoder = GeminiDecoder(MAX_EVENT, 1, passes=False)
+@pytest.mark.parametrize("passes", [False, True])
+def test_each_piece_of_a_call_is_progress(passes: bool) -> None:
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=passes)
     seen = []
     for piece in (BEGIN, argument("$.a", stringValue="x"), argument("$.a", stringValue="y")):
         decoder.feed(sse(chunk({"functionCall": piece})))
@@ -167,6 +168,7 @@ def test_calls_in_pieces_follow_one_another() -> None:
         [argument("$.a..b", stringValue="x")],
         [argument("$.a[*]", stringValue="x")],
         [argument("$.a[999999]", stringValue="x")],
+        [argument("$" + ".a" * 3000, stringValue="x")],
         [argument("$.a", listValue=[])],
         [argument("$.a", numberValue=1), argument("$.a.b", numberValue=1)],
         [argument("$.a", numberValue=1), argument("$.a[0]", numberValue=1)],
@@ -174,7 +176,7 @@ def test_calls_in_pieces_follow_one_another() -> None:
         [{"name": "g"}],
         [argument("$.a", stringValue="x")],
     ],
-    ids=json.dumps,
+    ids=lambda calls: json.dumps(calls)[:80],
 )
 def test_a_call_that_cannot_be_joined_or_does_not_end_is_an_error(calls: list[dict[str, Any]]) -> None:
     with pytest.raises(InvalidToolCall):

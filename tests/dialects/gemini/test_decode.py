@@ -1,5 +1,6 @@
 """Each field of a request, each part of a content, and each fault."""
 
+import json
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,7 @@ from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.gemini.dialect import GeminiDialect
 from gateway.history.prepare import prepare
+from tests.fuzz.counted import Work, count_work, growth
 
 HELLO: Final[list[Json]] = [{"role": "user", "parts": [{"text": "Hello"}]}]
 STATE: Final = with_provider_state("google", {"thought_signature": "c2ln"})
@@ -125,6 +127,11 @@ def test_tools_may_be_one_object() -> None:
     asked = decode({"tools": {**declared, "googleSearch": {}}}).conversation
     assert [tool.name for tool in asked.tools] == ["f", "g", "h"]
     assert asked.other_tools == (OtherTool("googleSearch"),)
+
+
+def test_an_object_without_a_field_is_no_tool() -> None:
+    asked = decode({"tools": {}}).conversation
+    assert (asked.tools, asked.other_tools, asked.notices) == ((), (), ())
 
 
 def test_a_backend_of_the_same_api_gets_these_words_as_they_were_written() -> None:
@@ -383,7 +390,7 @@ def test_a_fault_names_its_place(content: Json, rule: str, param: str) -> None:
     [
         ({"contents": "x"}, "contents"),
         ({"contents": []}, "contents"),
-        ({"tools": {}}, "tools"),
+        ({"tools": "x"}, "tools"),
         ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name"),
         (
             {"tools": DECLARED, "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": ["x"]}}},
@@ -447,6 +454,63 @@ def test_a_call_in_pieces_is_one_call() -> None:
     first, second = turn.calls
     assert (first.id, first.name, first.arguments) == ("k", "f", '{"a":{"b":[null,"xy"]}}')
     assert (second.name, second.arguments) == ("g", '{"n":1}')
+
+
+def test_the_contents_of_a_call_in_pieces_stay_as_they_were() -> None:
+    def content() -> dict[str, Any]:
+        begun: Json = {"name": "f", "args": {"a": {"b": 1}}, "willContinue": True}
+        more: Json = {"partialArgs": [{"jsonPath": "$.a.c", "numberValue": 2}]}
+        return {"role": "model", "parts": [{"functionCall": begun}, {"functionCall": more}]}
+
+    (turn,) = conversation(content()).turns
+    assert turn.calls[0].arguments == '{"a":{"b":1,"c":2}}'
+    assert turn.source is not None and turn.source.value == content()
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("$" + ".a" * 3000, "a partial argument is nested deeper than 64 levels"),
+        ("$..a", "a partial argument has the JSON path '$..a', which names no value"),
+    ],
+    ids=["deep", "no name"],
+)
+def test_pieces_that_cannot_be_joined_are_a_fault_and_stay_as_written(path: str, detail: str) -> None:
+    written: list[Json] = [
+        {"b": 1},
+        {"jsonPath": "$.c", "stringValue": "x"},
+        {"jsonPath": path, "numberValue": 1},
+        {"jsonPath": "$.d", "boolValue": True},
+    ]
+    whole, *partial = written
+    calls: list[Any] = [
+        {"name": "f", "args": whole, "willContinue": True},
+        *({"partialArgs": [piece], "willContinue": True} for piece in partial),
+        {},
+        {"name": "g"},
+    ]
+    asked = conversation({"role": "model", "parts": [{"functionCall": call} for call in calls]})
+    (fault,) = asked.faults
+    assert (fault.rule, fault.param) == ("CALL_ARGS_TYPE", "contents[0].parts[0].functionCall.args")
+    assert detail in fault.detail
+    (turn,) = asked.turns
+    assert [call.name for call in turn.calls] == ["f", "g"]
+    assert json.loads(turn.calls[0].arguments) == written
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_work_grows_with_the_calls_in_pieces(apart: bool, named: bool) -> None:
+    def work(size: int) -> Work:
+        call: Json = {"functionCall": {**({"name": "f"} if named else {}), "willContinue": True}}
+        begun: Json = {"functionCall": {"name": "f", "willContinue": True}}
+        said = [begun, *[call] * size]
+        contents: list[Json] = [{"role": "model", "parts": [part]} for part in said]
+        whole: list[Json] = [{"role": "model", "parts": [*said]}]
+        return count_work(lambda: conversation(*(contents if apart else whole)))
+
+    work(10)
+    assert growth(work(100), work(1000)) < 13
 
 
 def test_a_wrong_form_of_a_stream_is_an_error() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.errors import BackendRejected, GatewayError, InvalidRequest
 from gateway.core.events import (
     Event,
@@ -257,3 +258,42 @@ def test_the_details_name_code_field_and_delay() -> None:
     limited = BackendRejected("slower", status=429, headers={"retry-after": "7"})
     last = msgspec.json.decode(encode_error(limited).body)["error"]["details"][-1]
     assert last == {"@type": f"{kind}RetryInfo", "retryDelay": "7s"}
+
+
+OWN_HEAD: Final[dict[str, Any]] = {"modelVersion": "m", "responseId": "abc"}
+
+
+def test_text_behind_a_chunk_without_a_candidate_arrives() -> None:
+    """The gateway holds text back while a stop sequence may follow."""
+    without: list[dict[str, Json]] = [{}, {"candidates": []}]
+    for first in without:
+        events: list[Event] = [PassthroughFields("response", {"x": 1, **first}), TextDelta("a"), END]
+        candidate = {"index": 0, "content": {"parts": [{"text": "a"}], "role": "model"}}
+        assert [*chunks(*events), whole(*events)] == [{"x": 1, "candidates": [candidate], **OWN_HEAD}] * 2
+
+
+@pytest.mark.parametrize("text", [TextDelta("a"), None])
+@pytest.mark.parametrize("candidates", [[{"index": 0, "x": 1}], [{"index": 0, "finishReason": None}], [], None])
+def test_an_answer_that_the_gateway_ends_has_a_finish_reason(text: TextDelta | None, candidates: Json) -> None:
+    chunk: dict[str, Json] = {} if candidates is None else {"candidates": candidates}
+    said = [] if text is None else [text]
+    events: list[Event] = [PassthroughFields("response", chunk), *said, Finish("stop", "stop sequence")]
+    late: list[Event] = [PassthroughFields("response", {"candidates": [{"index": 0}], "x": 2})]
+    first, second = chunks(*events, *late)
+    assert [one["finishReason"] for one in first["candidates"]] == ["STOP"]
+    assert second == {"candidates": [{"index": 0}], "x": 2, **OWN_HEAD}
+    assert [one["finishReason"] for one in whole(*events, *late)["candidates"]] == ["STOP"]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "finish"),
+    [
+        ({"candidates": [{"finishReason": "MAX_TOKENS"}]}, Finish("stop", "stop sequence")),
+        ({"candidates": [{"finishReason": "X_NEW"}]}, Finish("stop", "X_NEW")),
+        ({"candidates": [{"index": 0}]}, END),
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, Finish("content_filter", "SAFETY")),
+    ],
+)
+def test_what_the_backend_says_of_its_end_stays(chunk: dict[str, Json], finish: Finish) -> None:
+    events: list[Event] = [PassthroughFields("response", chunk), finish]
+    assert [*chunks(*events), whole(*events)] == [{**chunk, **OWN_HEAD}] * 2
