@@ -37,7 +37,7 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
     "contents": (None, True, 1, "x", []),
     "systemInstruction": (True, 1, [], {"parts": [1]}, {"parts": [{"inlineData": {}}]}),
     "tools": (
-        *("x", True, 1, [1], ["x"], [None], [[]], [{"functionDeclarations": {}}]),
+        *("x", True, 1, {}, [1], ["x"], [None], [[]], [{"functionDeclarations": {}}]),
         *([{"functionDeclarations": [{}]}], [{"functionDeclarations": [{"name": 1}]}]),
         *([{"functionDeclarations": [{"name": "f", "parameters": []}]}],),
         *([{"functionDeclarations": [{"name": "f", "parametersJsonSchema": "x"}]}],),

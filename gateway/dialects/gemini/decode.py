@@ -235,9 +235,7 @@ def _object(value: Json) -> dict[str, Json]:
 
 def _listed(value: Json) -> Json:
     """The API takes one object for a list of one; an object without a field is no tool."""
-    if isinstance(value, dict):
-        return [value] if value else []
-    return value
+    return [value] if isinstance(value, dict) and value else value
 
 
 def _in_upper_case(fields: JsonObject, path: Sequence[str]) -> dict[str, Json]:
