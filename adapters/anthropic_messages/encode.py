@@ -13,8 +13,7 @@ from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
 from gateway.core.messages_rules import MessagesModel, MessagesRules
 from gateway.core.notices import Notice
-from gateway.dialects.anthropic_messages import DIALECT
-from gateway.dialects.anthropic_messages.decode import BETA_FIELD
+from gateway.dialects.anthropic_messages import BETA_FIELD, DIALECT
 
 # A thread would leave the history to the backend, and the next request would refer to it.
 _NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})

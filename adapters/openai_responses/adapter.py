@@ -21,7 +21,7 @@ from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.core.tool_rules import ToolRules
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
-from gateway.dialects.openai_responses.decode import tool_names
+from gateway.dialects.openai_responses.tools import tool_names
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
 from gateway.response.passthrough import Passthrough

@@ -10,10 +10,9 @@ from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.openai_responses import DIALECT
-from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.function_names import ToolNames
-from gateway.dialects.openai_responses.stored_history import PREVIOUS
-from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, ItemEncoder
+from gateway.dialects.openai_responses.tools import tool_names
+from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, PREVIOUS, ItemEncoder
 
 # Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
 _GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)

@@ -14,9 +14,10 @@ from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.decode import decode_document, tool_names
+from gateway.dialects.openai_responses.decode import decode_document
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.dialects.openai_responses.request_models import ResponsesRequest
+from gateway.dialects.openai_responses.tools import tool_names
 from gateway.dialects.openai_responses.turn_items import ItemEncoder
 from tests.dialects.openai_responses.test_conformance import CASE
 from tests.fuzz.counted import Work, count_work

@@ -5,3 +5,5 @@ from typing import Final
 DIALECT: Final = "anthropic_messages"
 # The name below which this API keeps its own state of reasoning: signatures and redacted thinking.
 PROVIDER: Final = "anthropic"
+# The name that the header with the client's betas has as a field of the request's source.
+BETA_FIELD: Final = "anthropic_beta"

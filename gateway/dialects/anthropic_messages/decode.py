@@ -9,7 +9,7 @@ from typing import Final
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
 from gateway.core.state_rule import HeldState
-from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
+from gateway.dialects.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.anthropic_messages.params import forbids_parallel_calls, own_fields, read_params
 from gateway.dialects.anthropic_messages.paths import PATHS
@@ -24,9 +24,8 @@ from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
 
 COUNT_PATH: Final = "/v1/messages/count_tokens"
-# The header with the client's betas, and the name that it has as a field of the request's source.
+# The header with the client's betas.
 BETA_HEADER: Final = b"anthropic-beta"
-BETA_FIELD: Final = "anthropic_beta"
 # A block of thinking has a place for the state of this API alone, a call for none.
 _HELD: Final = HeldState(frozenset({PROVIDER}), frozenset())
 

@@ -4,12 +4,11 @@ The fields around the input are typed strictly: a wrong field is a 400 that name
 their faults are repaired and listed in `faults`, so that one faulty item does not make a long history unusable.
 """
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
+from gateway.core.conversation import Conversation, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.state_rule import HeldState
 from gateway.dialects.allowed_tools import not_allowed
@@ -26,7 +25,7 @@ from gateway.dialects.openai_responses.paths import PATHS
 from gateway.dialects.openai_responses.request_models import RequestFields
 from gateway.dialects.openai_responses.stored_history import read_history, resolved
 from gateway.dialects.openai_responses.tool_choice import read_tool_choice
-from gateway.dialects.openai_responses.tools import read_tools
+from gateway.dialects.openai_responses.tools import read_tools, tool_places
 from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, ITEMS
 from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
@@ -37,8 +36,6 @@ NAMES: Final = "names"
 
 # A reasoning item has a place for any state, the item of a call for none.
 _HELD: Final = HeldState(calls=frozenset())
-# Items that bring further tools.
-_TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
 
 
 def decode_document(document: Document) -> ClientRequest:
@@ -63,7 +60,7 @@ def decode_document(document: Document) -> ClientRequest:
     own = resolved(own_items(value), history, document.stored)
     faults.earlier = len(history.items)
     items = [*history.items, *own]
-    tools = read_tools(_tool_places(request.tools, items, faults.earlier))
+    tools = read_tools(tool_places(request.tools, items, faults.earlier))
     choice = read_tool_choice(request.tool_choice, tools)
     specs = tools.specs(choice.allowed, faults)
     # Only OpenAI itself runs the tools of which a call is forced.
@@ -102,29 +99,6 @@ def decode_document(document: Document) -> ClientRequest:
 def _with_objects(names: ToolNames) -> frozenset[str]:
     """Returns the functions whose calls the client reads as an object (`action`, `operation`)."""
     return frozenset([name for name, tool in names.tools.items() if FORMS[tool.kind].is_object])
-
-
-def tool_names(conversation: Conversation) -> ToolNames:
-    """Returns the names of the tools that a request of this dialect offers, by what its sources hold."""
-    source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
-    if source is None:
-        return ToolNames()
-    sources = [turn.source.in_dialect(DIALECT) for turn in conversation.turns if turn.source is not None]
-    items = [item for value in sources if value is not None for item in _items(value)]
-    return read_tools(_tool_places(source.get("tools"), items, 0)).names
-
-
-def _items(source: JsonObject) -> list[Json]:
-    items = source.get(ITEMS)
-    return items if isinstance(items, list) else []
-
-
-def _tool_places(tools: Json, items: Sequence[Json], earlier: int) -> Iterator[tuple[str, Json]]:
-    """Yields the arrays of tools in a request, by their paths."""
-    yield "tools", tools
-    for position, item in enumerate(items):
-        if isinstance(item, dict) and (kind := item.get("type")) and isinstance(kind, str) and kind in _TOOL_ITEMS:
-            yield f"{ITEMS}[{position - earlier}].tools", item.get("tools")
 
 
 def _instructions(text: str) -> Turn:

@@ -18,9 +18,8 @@ from gateway.dialects.openai_responses.stored_answer import (
     read_response,
     response_entry,
 )
-from gateway.dialects.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
+from gateway.dialects.openai_responses.turn_items import ITEMS, PREVIOUS, REFERENCE, Item, type_of
 
-PREVIOUS: Final = "previous_response_id"
 # A request may refer to so many responses. Each reference costs a look-up.
 MOST_OWNERS: Final = 512
 

@@ -4,21 +4,26 @@ A tool that the client runs is always sent, as a function if it is none. A tool 
 `mcp`, ...) is an OtherTool.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
+from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Level, Notice
 from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
+from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
 from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
+from gateway.dialects.openai_responses.turn_items import ITEMS
 from gateway.dialects.tool_names import check_tools
+
+# Items that bring further tools.
+_TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
 
 # Any: msgspec cannot read the recursive Json type.
 _Free = dict[str, Any]
@@ -215,3 +220,26 @@ def _as_function(place: str, kind: str, what: str) -> Notice:
 def field_not_sent(place: str) -> Notice:
     """Returns the notice about a field that only OpenAI's own backend has."""
     return Notice("decode", "dropped", "FIELD_NOT_SENT", f"no other API has a field for {place[:80]!r}", level="debug")
+
+
+def tool_names(conversation: Conversation) -> ToolNames:
+    """Returns the names of the tools that a request of this dialect offers, by what its sources hold."""
+    source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
+    if source is None:
+        return ToolNames()
+    sources = [turn.source.in_dialect(DIALECT) for turn in conversation.turns if turn.source is not None]
+    items = [item for value in sources if value is not None for item in _items(value)]
+    return read_tools(tool_places(source.get("tools"), items, 0)).names
+
+
+def _items(source: JsonObject) -> list[Json]:
+    items = source.get(ITEMS)
+    return items if isinstance(items, list) else []
+
+
+def tool_places(tools: Json, items: Sequence[Json], earlier: int) -> Iterator[tuple[str, Json]]:
+    """Yields the arrays of tools in a request, by their paths."""
+    yield "tools", tools
+    for position, item in enumerate(items):
+        if isinstance(item, dict) and (kind := item.get("type")) and isinstance(kind, str) and kind in _TOOL_ITEMS:
+            yield f"{ITEMS}[{position - earlier}].tools", item.get("tools")

@@ -15,6 +15,8 @@ Part = Text | Image | File
 # Where the items of a turn, or the text of the system turn in front, stand in its source.
 ITEMS: Final = "input"
 INSTRUCTIONS: Final = "instructions"
+# The field that names the stored response which a request continues.
+PREVIOUS: Final = "previous_response_id"
 PHASE: Final = "phase"
 # The type of an item that stands for a stored one.
 REFERENCE: Final = "item_reference"

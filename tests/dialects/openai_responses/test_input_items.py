@@ -9,7 +9,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses.call_items import OUTPUT_KINDS
-from gateway.dialects.openai_responses.decode import tool_names
+from gateway.dialects.openai_responses.tools import tool_names
 from gateway.dialects.openai_responses.turn_items import ItemEncoder, encode_turn
 from gateway.exchange import Exchange
 from gateway.testing.dialect_case import GREETING
