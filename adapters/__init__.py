@@ -1,1 +1,6 @@
-"""Holds the adapters: one package for each family of backends."""
+"""Holds the wires: one package for each API, with its clients, its backends and what both sides share."""
+
+from gateway.moved import install
+
+# Who still imports a module by its old path finds it.
+install()

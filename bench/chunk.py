@@ -10,25 +10,25 @@ from typing import Final
 
 import msgspec
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from adapters.proto import ProtoAdapter, ProtoOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.gemini.client.dialect import GeminiDialect
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.policy import Policy
-from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.base import AnswerHead, Dialect, RequestHead
+from gateway.dialect import AnswerHead, Dialect, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.dialect import GeminiDialect
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
 from gateway.settings import check_options
 

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from unittest.mock import patch
 
-from adapters.anthropic_messages import decoder as messages_decoder
-from adapters.gemini import decoder as gemini_decoder
-from adapters.openai_chat import decoder
-from adapters.openai_chat.decoder import ChatDecoder
-from adapters.openai_chat.delta_fast_path import DeltaFastPath
-from adapters.openai_responses import delta_fast_path as responses_delta_fast_path
-from adapters.text.event_fast_path import EventFastPath
-from adapters.warp.decode import delta_fast_path as warp_delta_fast_path
+from adapters.anthropic_messages.backend import decoder as messages_decoder
+from adapters.gemini.backend import decoder as gemini_decoder
+from adapters.openai_chat.backend import decoder
+from adapters.openai_chat.backend.decoder import ChatDecoder
+from adapters.openai_chat.backend.delta_fast_path import DeltaFastPath
+from adapters.openai_responses.backend import delta_fast_path as responses_delta_fast_path
+from adapters.text.backend.event_fast_path import EventFastPath
+from adapters.warp.backend.decode import delta_fast_path as warp_delta_fast_path
 from bench import payload
 from bench.chunk import microseconds
 from gateway.framing.sse_fast_path import SSEFastPath
@@ -33,21 +33,21 @@ def _nothing(*_: object) -> None:
 
 
 PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
-    "adapters/anthropic_messages/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
-    "adapters/gemini/chunk_fast_path.py": (
+    "adapters/anthropic_messages/backend/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
+    "adapters/gemini/backend/chunk_fast_path.py": (
         (gemini_decoder, "read_plain", _nothing),
         (gemini_decoder, "read_own", _nothing),
     ),
-    "adapters/openai_chat/delta_fast_path.py": (
+    "adapters/openai_chat/backend/delta_fast_path.py": (
         (DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
         (DeltaFastPath, "learn", _nothing),
     ),
-    "adapters/openai_chat/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
-    "adapters/openai_responses/delta_fast_path.py": (
+    "adapters/openai_chat/backend/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
+    "adapters/openai_responses/backend/delta_fast_path.py": (
         (responses_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
     ),
-    "adapters/text/event_fast_path.py": ((EventFastPath, "read", lambda *_: []),),
-    "adapters/warp/decode/delta_fast_path.py": (
+    "adapters/text/backend/event_fast_path.py": ((EventFastPath, "read", lambda *_: []),),
+    "adapters/warp/backend/decode/delta_fast_path.py": (
         (warp_delta_fast_path.DeltaFastPath, "read", _nothing),
         (warp_delta_fast_path.DeltaFastPath, "learn", _nothing),
     ),
@@ -74,16 +74,16 @@ def _chunks(path: str, more: str = "") -> Mapping[str, Callable[[], float]]:
 
 
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
-    "adapters/anthropic_messages/delta_fast_path.py": _chunks("messages"),
-    "adapters/gemini/chunk_fast_path.py": {
+    "adapters/anthropic_messages/backend/delta_fast_path.py": _chunks("messages"),
+    "adapters/gemini/backend/chunk_fast_path.py": {
         **_chunks("gemini"),
         **_chunks("gemini, Gemini client", " for a Gemini client"),
     },
-    "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
-    "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
-    "adapters/openai_responses/delta_fast_path.py": _chunks("responses"),
-    "adapters/text/event_fast_path.py": _chunks("text"),
-    "adapters/warp/decode/delta_fast_path.py": _chunks("protobuf"),
+    "adapters/openai_chat/backend/delta_fast_path.py": _chunks("native"),
+    "adapters/openai_chat/backend/completion_fast_path.py": {"a whole answer": answer_us},
+    "adapters/openai_responses/backend/delta_fast_path.py": _chunks("responses"),
+    "adapters/text/backend/event_fast_path.py": _chunks("text"),
+    "adapters/warp/backend/decode/delta_fast_path.py": _chunks("protobuf"),
     "gateway/framing/sse_fast_path.py": _chunks("native"),
 }
 

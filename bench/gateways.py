@@ -126,14 +126,17 @@ def settings_file(folder: Path, name: str = "settings", **sections: object) -> P
         "server": {"port": 9201},
         "log": {"file": str(folder / "gateway.log")},
         "backends": {
-            "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
-            "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
-            "mapped": {"adapter": "adapters.proto:ProtoAdapter", "preset": "warp", "base_url": BACKEND},
+            "native": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
+            "agent": {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+            "mapped": {"adapter": "adapters.proto.backend:ProtoAdapter", "preset": "warp", "base_url": BACKEND},
             "grpc": {"adapter": "proto", "preset": "demo", "base_url": BACKEND},
             "grpc_web": {"adapter": "proto", "preset": "demo", "carrier": "grpc_web", "base_url": BACKEND},
-            "messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter", "base_url": BACKEND},
-            "responses": {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter", "base_url": BACKEND},
-            "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
+            "messages": {
+                "adapter": "adapters.anthropic_messages.backend:AnthropicMessagesAdapter",
+                "base_url": BACKEND,
+            },
+            "responses": {"adapter": "adapters.openai_responses.backend:OpenAIResponsesAdapter", "base_url": BACKEND},
+            "text": {"adapter": "adapters.text.backend:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
         },
         "models": {
             "agent": {"backend": "agent", "name": "auto"},

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from adapters.proto.demo.answer import Answer
+from adapters.proto.demo.response import frames as grpc_frames
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.grpc.answer import Answer
-from gateway.demo.grpc.response import frames as grpc_frames
-from gateway.demo.warp.actions import Ids, actions_event, add, append, create_task, init_event, output
+from adapters.warp.demo.actions import Ids, actions_event, add, append, create_task, init_event, output
 
 CHUNKS: Final = 100
 TEXT: Final = "twenty letters here "

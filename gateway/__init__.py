@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gateway.moved import install
+
 if TYPE_CHECKING:
     from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder
     from gateway.core.conversation import Conversation, Turn
@@ -52,6 +54,9 @@ _HOME = {
     "Turn": "gateway.core.conversation",
     "plan": "gateway.diagnostics.explain_request",
 }
+
+# Who still imports a module by its old path finds it.
+install()
 
 
 def __getattr__(name: str) -> object:

@@ -9,31 +9,31 @@ import msgspec
 
 from gateway.adapter import Adapter
 from gateway.core.errors import OptionError, SettingsError
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 from gateway.dialects.route_table import RouteTable
 from gateway.settings import BackendSettings, Settings, check_options, nearest
 from gateway.settings.check import unknown_name
 
 # The built-in adapters, by the names that settings may use.
 ADAPTERS: Final[Mapping[str, str]] = {
-    "anthropic_messages": "adapters.anthropic_messages:AnthropicMessagesAdapter",
-    "gemini": "adapters.gemini:GeminiAdapter",
-    "openai_chat": "adapters.openai_chat:OpenAIChatAdapter",
-    "openai_responses": "adapters.openai_responses:OpenAIResponsesAdapter",
-    "proto": "adapters.proto:ProtoAdapter",
-    "text": "adapters.text:TextAdapter",
-    "warp": "adapters.warp:WarpAdapter",
+    "anthropic_messages": "adapters.anthropic_messages.backend:AnthropicMessagesAdapter",
+    "gemini": "adapters.gemini.backend:GeminiAdapter",
+    "openai_chat": "adapters.openai_chat.backend:OpenAIChatAdapter",
+    "openai_responses": "adapters.openai_responses.backend:OpenAIResponsesAdapter",
+    "proto": "adapters.proto.backend:ProtoAdapter",
+    "text": "adapters.text.backend:TextAdapter",
+    "warp": "adapters.warp.backend:WarpAdapter",
 }
 # Entry points of this group name adapters of other packages. A built-in name wins over an entry point.
 ADAPTER_GROUP: Final = "dragoman.adapters"
 # The same for dialects: all of them are served, built in and installed.
 DIALECTS: Final[Mapping[str, str]] = {
-    "openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect",
-    "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
-    "openai_responses": "gateway.dialects.openai_responses.dialect:OpenAIResponsesDialect",
-    "anthropic_messages": "gateway.dialects.anthropic_messages.dialect:AnthropicMessagesDialect",
-    "openai_completions": "gateway.dialects.openai_completions.dialect:OpenAICompletionsDialect",
-    "gemini": "gateway.dialects.gemini.dialect:GeminiDialect",
+    "openai_chat": "adapters.openai_chat.client.dialect:OpenAIChatDialect",
+    "ollama": "adapters.ollama.client.dialect:OllamaDialect",
+    "openai_responses": "adapters.openai_responses.client.dialect:OpenAIResponsesDialect",
+    "anthropic_messages": "adapters.anthropic_messages.client.dialect:AnthropicMessagesDialect",
+    "openai_completions": "adapters.openai_completions.client.dialect:OpenAICompletionsDialect",
+    "gemini": "adapters.gemini.client.dialect:GeminiDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

@@ -14,7 +14,7 @@ GOOGLE = Path(grpc_tools.__file__).resolve().parent / "_proto"
 
 # folder of sources under proto/ -> package that holds what is generated from them
 PACKAGES = {
-    "demo": "gateway/demo/grpc",
+    "demo": "adapters/proto/demo",
     "reflection": "gateway/protobuf",
     "status": "adapters/proto",
     "warp": "adapters/warp",

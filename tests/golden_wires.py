@@ -6,11 +6,11 @@ from typing import Final
 
 from google.protobuf import text_format
 
-from adapters.proto import ProtoOptions
-from adapters.proto.schema import Schema, message_class
+from adapters.proto.backend import ProtoOptions
+from adapters.proto.backend.schema import Schema, message_class
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.settings import check_options
-from tests.adapters.proto.services import METHODS, WRITERS, grpc_web
+from tests.adapters.proto.backend.services import METHODS, WRITERS, grpc_web
 
 
 def _read_events(text: str) -> bytes:

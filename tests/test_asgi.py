@@ -15,11 +15,11 @@ import httpx
 import pytest
 from starlette.types import Message, Scope
 
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_chat.client.stream import ChatStreamEncoder
 from gateway.asgi import Application, changed_unused, is_local
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import AsgiConnection, AsgiWriter, through_asgi
 from gateway.settings import ServerSettings

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect

@@ -13,25 +13,25 @@ from types import FrameType
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from adapters.proto import ProtoAdapter, ProtoOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
+from adapters.openai_chat.client.completion import encode_completion
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.client.stream import ChatStreamEncoder
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_sample
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
@@ -45,8 +45,8 @@ from gateway.server.telemetry.request_context import CHAT, Observers, Outcome, R
 from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, InspectorSettings, check_options
-from tests.adapters.proto.mappings import PARTS
-from tests.adapters.proto.services import answer, envelope
+from tests.adapters.proto.backend.mappings import PARTS
+from tests.adapters.proto.backend.services import answer, envelope
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()

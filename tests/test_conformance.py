@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_responses import OpenAIResponsesAdapter
-from adapters.text import TextAdapter
-from adapters.warp import WarpAdapter
-from gateway.demo import serve_demo
-from gateway.dialects.openai_chat.decode import decode
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_responses.backend import OpenAIResponsesAdapter
+from adapters.text.backend import TextAdapter
+from adapters.warp.backend import WarpAdapter
+from gateway.demo.serve import serve_demo
 from gateway.testing.conformance import CHECKS, Case, Check
 from gateway.testing.golden import read_golden
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from adapters.warp.demo.framing_options import FRAMING_OPTIONS
+from adapters.warp.demo.scenarios import SCENARIOS
 from gateway.demo.faults.catalogue import COMMON, OTHER_KINDS, OWN
 from gateway.demo.faults.fault import AFTER, ALL_WIRES, Fault
-from gateway.demo.warp.framing_options import FRAMING_OPTIONS
-from gateway.demo.warp.scenarios import SCENARIOS
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Only a dialect, its adapter, the demo backends, the registry, recordings and discovery know a format's words."""
+"""Only the wire, the demo backends, the registry, recordings and discovery know a format's words."""
 
 import re
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "openai_chat": re.compile(rb"openai_chat|chat\.completion|chatcmpl"),
     "openai_responses": re.compile(rb"openai_responses|output_item\.added"),
     "openai_completions": re.compile(rb"openai_completions|text_completion\b|\bcmpl-"),
-    "ollama": re.compile(rb"dialects\.ollama|done_reason|eval_count|/api/(?:chat|generate|tags|show)"),
-    "gemini": re.compile(rb"dialects\.gemini|enerateContent|finishReason|usageMetadata|functionResponse"),
+    "ollama": re.compile(rb"adapters\.ollama|done_reason|eval_count|/api/(?:chat|generate|tags|show)"),
+    "gemini": re.compile(rb"adapters\.gemini\.client|enerateContent|finishReason|usageMetadata|functionResponse"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
 # A redacted recording keeps the words of every format, so that it still shows the same fault, and the headers that
@@ -24,7 +24,7 @@ RECORDINGS: Final = "gateway/recording/"
 # The first settings of a server name its adapter.
 DISCOVERY: Final = ("gateway/discovery/",)
 # What clients of other APIs send to the route of chat completions is read by the readers of those APIs.
-FOREIGN: Final = ("gateway/dialects/openai_chat/foreign_forms.py",)
+FOREIGN: Final = ("adapters/openai_chat/client/foreign_forms.py",)
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON. The doctor looks at the bytes of
 # the wire whose servers differ most.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,9 +32,9 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     # The state in an event that a client of the same API gets as it is has a label, too.
     # Only clients of this API return thinking, of which Anthropic demands a signature.
     "anthropic_messages": (*FOREIGN, "gateway/response/state_labels.py", "gateway/diagnostics/lint.py"),
-    "ollama": ("adapters/text/presets.py",),
+    "ollama": ("adapters/text/backend/presets.py",),
     "openai_chat": (
-        "adapters/proto/openai_json.py",
+        "adapters/proto/backend/openai_json.py",
         "gateway/diagnostics/doctor/",
         "gateway/commands/doctor_offline.py",
     ),
@@ -42,12 +42,15 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def _places(dialect: str) -> tuple[str, ...]:
-    """The places that may know the format; a dialect may have no adapter."""
-    own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/", *OTHERS.get(dialect, ()))
+    """The places that may know the format."""
     return (
-        *(place for place in own if (ROOT / place).exists()),
+        f"adapters/{dialect}/",
+        *OTHERS.get(dialect, ()),
         "gateway/demo/",
         "gateway/registry.py",
+        # Old paths, and who may import which wire.
+        "gateway/moved.py",
+        "gateway/testing/layering.py",
         RECORDINGS,
         *DISCOVERY,
     )
@@ -64,4 +67,4 @@ def test_no_other_place_knows_a_format_by_name(dialect: str) -> None:
     found = _found(ROOT, WORDS[dialect])
     assert {name: words for name, words in found.items() if not name.startswith(_places(dialect))} == {}
     known = {place for place in _places(dialect) if any(name.startswith(place) for name in found)}
-    assert known >= {f"gateway/dialects/{dialect}/", "gateway/registry.py"}
+    assert known >= {f"adapters/{dialect}/", "gateway/registry.py"}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
 from gateway.adapter import Adapter, Capabilities, Decoder
 from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import (

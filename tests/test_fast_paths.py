@@ -17,7 +17,7 @@ FAST_PATHS: Final = {
     for room in ("gateway", "adapters")
     for path in sorted((ROOT / room).rglob("*fast_path*.py"))
 }
-HEAD: Final = re.compile(r'# fast path: "(.+)", .+\n# budget: "(.+)"\n# law: (tests/.+)\.py::(test_\w+)\n"""')
+HEAD: Final = re.compile(r'# fast path: "(.+)", .+\n# budget: "(.+)"\n# law: (tests/.+)\.py\n#      (test_\w+)\n"""')
 
 
 @pytest.mark.parametrize("name", FAST_PATHS)

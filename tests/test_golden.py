@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dialects.openai_errors import error_object
+from adapters.openai.client_errors import error_object
 from gateway.registry import ADAPTERS, DIALECTS
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.events import content, join
@@ -55,7 +55,7 @@ def test_cuts_change_nothing(golden: Golden) -> None:
 @goldens
 def test_an_error_is_never_an_end(golden: Golden) -> None:
     outcome = play(golden, _bytewise(golden))
-    case: DialectCase = pkgutil.resolve_name(f"tests.dialects.{golden.scenario.dialect}.test_conformance:CASE")
+    case: DialectCase = pkgutil.resolve_name(f"tests.adapters.{golden.scenario.dialect}.client.test_conformance:CASE")
     read = case.read_stream(outcome.stream)
     if outcome.error is None:
         assert read.finish is not None and read.error is None

@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
-from gateway.dialects.base import AnswerHead, ClientRequest
+from gateway.dialect import AnswerHead, ClientRequest
 from gateway.exchange import Exchange
 from gateway.testing.dialect_case import DialectCase
 from tests.dialects.cases import CASES

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 import gateway
-from adapters.warp.options import WarpOptions
+from adapters.warp.backend.options import WarpOptions
 from gateway.core.conversation import Turn
 from tests.paths import ROOT
 

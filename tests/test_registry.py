@@ -22,7 +22,7 @@ from gateway.registry import (
 )
 from gateway.server.api.app import create_app
 from gateway.settings import BackendSettings, Settings, read_settings
-from tests.adapters.proto.mappings import REQUIRED_OPTIONS
+from tests.adapters.proto.backend.mappings import REQUIRED_OPTIONS
 
 LIMIT = 1 << 20
 
@@ -87,7 +87,7 @@ def test_the_names_of_adapters_are_listed_and_none_is_imported() -> None:
     assert named["dodo", True].value == "tests.examples.dodo:DodoAdapter"  # which does not exist
 
 
-@pytest.mark.parametrize("name", ["json:dumps", "adapters.text:Missing"])
+@pytest.mark.parametrize("name", ["json:dumps", "adapters.text.backend:Missing"])
 def test_what_is_no_adapter_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=r"backends\.b\.adapter"):
         load_adapter("b", entry(name), LIMIT)
@@ -111,8 +111,8 @@ def dialect_package(folder: Path, entry_points: str, module: str = "") -> None:
 
 LINES = "tests.examples.json_lines.json_lines_dialect:JsonLinesDialect"
 TAKES_A_PATH_OF_OURS = """
-from gateway.dialects.base import Route
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.dialect import Route
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
 
 class Chatty(OpenAIChatDialect):
     name = "chatty"

@@ -1,17 +1,15 @@
-"""Turns one content block of a response into events: it opens with some content, grows by deltas and closes.
+"""Encodes the blocks of an answer as the content blocks in which they open, and what they grow into."""
 
-Source: Anthropic, API reference, streaming messages.
-"""
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-from collections.abc import Callable
-from typing import Final, Protocol
-
-import msgspec
-
+from adapters.anthropic_messages import DIALECT, PROVIDER
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
     Event,
+    PassthroughFields,
     ReasoningDelta,
     ReasoningEnd,
     TextDelta,
@@ -19,193 +17,102 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from gateway.core.malformed_event import invalid_event
-from gateway.core.provider_state import with_provider_state
-from gateway.dialects.anthropic_messages import PROVIDER
+from gateway.core.provider_state import provider_state
+from gateway.dialects.sequential_blocks import BlockEvent, BlockKind, BlockStart, OwnBlock, OwnEnd, OwnPiece
 
-# The fields of a block whose events hold all of its content.
-CONTENT_FIELDS: Final = {
-    "text": frozenset({"type", "text"}),
-    "thinking": frozenset({"type", "thinking", "signature"}),
-    "redacted_thinking": frozenset({"type", "data"}),
-}
-CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
-# The fields of a block that its pieces fill.
-_FILLED: Final = {"text": ("text",), "thinking": ("thinking", "signature")}
-
-
-class Block(Protocol):
-    """An open block. `grows_by` are the types of the deltas that it takes."""
-
-    grows_by: frozenset[str]
-
-    def start(self) -> list[Event]:
-        """Return the events of what the block holds when it opens. Raises BackendProtocolError."""
-        ...
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        """Return the events of a piece, of a delta of this type."""
-        ...
-
-    def stop(self) -> list[Event]:
-        """Return the events of the block's end."""
-        ...
-
-
-class TextBlock:
-    """Text that the client reads."""
-
-    grows_by: frozenset[str] = frozenset({"text_delta"})
-
-    def __init__(self, index: int, opened: JsonObject) -> None:
-        self._opened = opened
-
-    def start(self) -> list[Event]:
-        return self.grow("text_delta", _content_of(self._opened, "text"))
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        return [TextDelta(piece)] if piece else []
-
-    def stop(self) -> list[Event]:
-        return []
-
-
-class ThinkingBlock:
-    """Reasoning, with a signature by which its provider knows it again.
-
-    `length` is that of its text so far. `place` says where it stands behind other blocks: behind how many calls, and
-    whether behind text, for a client that keeps the reasoning of an answer apart from its text. Empty: it is the first
-    block, or its client keeps it at its place.
-    """
-
-    grows_by: frozenset[str] = frozenset({"thinking_delta", "signature_delta"})
-
-    def __init__(self, index: int, opened: JsonObject) -> None:
-        self.length = 0
-        self.place: JsonObject = EMPTY
-        self._opened = opened
-        self._signature = text_of(opened, "signature")
-
-    def start(self) -> list[Event]:
-        return self.grow("thinking_delta", _content_of(self._opened, "thinking"))
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        if kind == "signature_delta":
-            self._signature = piece
-            return []
-        self.length += len(piece)
-        return [ReasoningDelta(piece)] if piece else []
-
-    def stop(self) -> list[Event]:
-        state: dict[str, Json] = {"signature": self._signature}
-        if self.place:
-            state |= {"length": self.length, **self.place}
-        return [ReasoningEnd(with_provider_state(PROVIDER, state))] if self._signature else []
-
-
-class RedactedThinkingBlock:
-    """Reasoning that only its provider can read. `place` as in ThinkingBlock."""
-
-    grows_by: frozenset[str] = frozenset()
-
-    def __init__(self, index: int, opened: JsonObject) -> None:
-        self.place: JsonObject = EMPTY
-        self._data = text_of(opened, "data")
-
-    def start(self) -> list[Event]:
-        return []
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        return []
-
-    def stop(self) -> list[Event]:
-        return [ReasoningEnd(with_provider_state(PROVIDER, {"data": self._data, **self.place}))]
-
-
-class CallBlock:
-    """A call of a client's tool. Its input arrives as pieces of JSON, or whole where the response is not streamed.
-
-    `id` is that of the call, which the reader sets; `grown` is set when a piece has arrived.
-    """
-
-    grows_by: frozenset[str] = frozenset({"input_json_delta"})
-
-    def __init__(self, index: int, opened: JsonObject) -> None:
-        self.id = ""
-        self.grown = False
-        self._index = index
-        self._opened = opened
-
-    @property
-    def has_input(self) -> bool:
-        """Whether any of the input has come."""
-        return self.grown or bool(self._opened.get("input"))
-
-    def start(self) -> list[Event]:
-        name = text_of(self._opened, "name")
-        if not name:
-            message = "The backend sent a tool call without the name of a function."
-            raise BackendProtocolError(message, code="upstream_invalid_tool_call")
-        return [ToolCallStart(self._index, self.id, name)]
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        self.grown = self.grown or bool(piece)
-        return [ToolCallDelta(self._index, piece)] if piece else []
-
-    def stop(self) -> list[Event]:
-        end = ToolCallEnd(self._index)
-        if self.grown:
-            return [end]
-        arguments = msgspec.json.encode(self._opened.get("input") or {}).decode()
-        return [ToolCallDelta(self._index, arguments), end]
-
-
-class OtherBlock:
-    """A block without events of its own, such as a call that the backend has executed, for a client of the same API."""
-
-    grows_by: frozenset[str] = frozenset({"input_json_delta"})
-
-    def __init__(self, index: int, opened: JsonObject) -> None:
-        pass
-
-    def start(self) -> list[Event]:
-        return []
-
-    def grow(self, kind: str, piece: str) -> list[Event]:
-        return []
-
-    def stop(self) -> list[Event]:
-        return []
-
-
-_KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
-    "text": TextBlock,
-    "thinking": ThinkingBlock,
-    "redacted_thinking": RedactedThinkingBlock,
-    "tool_use": CallBlock,
+_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
+_DIGEST: Final = 24
+# The kinds of blocks whose text the events of the core hold; any other block stands as its backend wrote it.
+_KINDS: Final[dict[Json, BlockKind]] = {"text": "text", "thinking": "reasoning", "redacted_thinking": "reasoning"}
+# The field that holds the piece of each type of delta.
+PIECES: Final[dict[Json, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+    "signature_delta": "signature",
 }
 
 
-def open_block(index: int, opened: JsonObject) -> Block:
-    """Return the block that an object opens."""
-    return _KINDS.get(text_of(opened, "type"), OtherBlock)(index, opened)
+def block_event(event: Event) -> BlockEvent | None:
+    """Returns an event of a block as this API's clients get it, None for any other event.
+
+    Of the state of a piece of reasoning they get what the provider of this API made, without its name.
+    """
+    if isinstance(event, ReasoningEnd):
+        return ReasoningEnd(provider_state(event.extra, PROVIDER))
+    if isinstance(event, PassthroughFields):
+        return _passed(event) if event.scope == "event" else None
+    if isinstance(event, TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | ToolCallEnd):
+        return event
+    return None
 
 
-def emptied(opened: JsonObject) -> dict[str, Json]:
-    """Return the fields of a block without the text that its events hold."""
-    filled = _FILLED.get(text_of(opened, "type"), ())
-    return {name: "" if name in filled and isinstance(value, str) else value for name, value in opened.items()}
+def opened_block(start: BlockStart) -> dict[str, Json]:
+    """Returns the content block with which a block begins: without its text, without the input of a call."""
+    if start.call is not None:
+        return {**_own_block(start.call.extra.get(DIALECT)), **_call(start.call)}
+    if own := _own_block(start.fields):
+        return {**own}
+    if start.kind == "reasoning" and "data" in start.fields:
+        return {"type": "redacted_thinking", "data": start.fields["data"]}
+    return (
+        {"type": "thinking", "thinking": "", "signature": ""}
+        if start.kind == "reasoning"
+        else {"type": "text", "text": ""}
+    )
 
 
-def text_of(fields: JsonObject, name: str) -> str:
-    """Return a field as text; empty where it is anything else."""
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
+def start_event(start: BlockStart) -> JsonObject:
+    """Returns the event with which a block begins, as a backend of the same API wrote it; empty where none did."""
+    own = start.fields if start.call is None else start.call.extra.get(DIALECT)
+    return own if isinstance(own, Mapping) and "content_block" in own else EMPTY
 
 
-def _content_of(opened: JsonObject, name: str) -> str:
-    """Return the content that a block begins with. Raises BackendProtocolError for anything but text or null."""
-    value = opened.get(name)
-    if value is not None and not isinstance(value, str):
-        raise invalid_event(f"{name} of a block is not text")
-    return value or ""
+def _own_block(event: object) -> JsonObject:
+    block = event.get("content_block") if isinstance(event, Mapping) else None
+    return block if isinstance(block, Mapping) else EMPTY
+
+
+def _passed(event: PassthroughFields) -> BlockEvent | None:
+    """Returns what a backend of the same API wrote of a block; None for an event of the message as a whole."""
+    match event.fields:
+        case {"type": "content_block_start", "content_block": {"type": kind}}:
+            return OwnBlock(_KINDS.get(kind, "other"), event.fields)
+        case {"type": "content_block_delta", "index": int(index)}:
+            return OwnPiece(event.fields, index)
+        case {"type": "content_block_stop"}:
+            return OwnEnd()
+        case _:
+            return None
+
+
+def with_pieces(block: dict[str, Json], deltas: Iterable[JsonObject]) -> dict[str, Json]:
+    """Returns a block with what deltas add to it that no event of the core holds, as Anthropic's SDKs do it."""
+    for event in deltas:
+        delta = event.get("delta")
+        match delta:
+            case {"type": "citations_delta", "citation": citation}:
+                before = block.get("citations")
+                block["citations"] = [*(before if isinstance(before, list) else ()), citation]
+            case {"type": "input_json_delta", "partial_json": str(piece)}:
+                before = block.get("input")
+                block["input"] = before + piece if isinstance(before, str) else piece
+            case {"type": kind} if isinstance(delta, dict) and kind not in PIECES:
+                block |= {name: value for name, value in delta.items() if name != "type"}
+            case _:
+                pass
+    return block
+
+
+def client_id(call_id: str) -> str:
+    """Returns an id that clients and the API itself accept; the same for the same id, so that a result names it.
+
+    Source: Anthropic, error of `tool_use.id`: "String should match pattern '^[a-zA-Z0-9_-]+$'".
+    """
+    if _ID.fullmatch(call_id):
+        return call_id
+    return f"toolu_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGEST]}"
+
+
+def _call(start: ToolCallStart) -> dict[str, Json]:
+    return {"type": "tool_use", "id": client_id(start.id), "name": start.name, "input": {}}

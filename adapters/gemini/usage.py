@@ -1,20 +1,31 @@
-"""Decodes `usageMetadata`. Its counts are parts of those of the protocol: the thoughts belong to the completion."""
+"""Encodes token counts as `usageMetadata`.
 
-from adapters.token_count import token_count
+The counts of the API are parts: `candidatesTokenCount` is without the tokens of the thoughts, which the canonical
+completion includes.
+"""
+
+from typing import Final
+
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.gemini.usage import CACHED, REASONING
+from gateway.dialects.usage import token_counts, usage_part
+
+# The fields of a chat completion's usage that the API has, too.
+CACHED: Final = ("prompt_tokens_details", "cached_tokens")
+REASONING: Final = ("completion_tokens_details", "reasoning_tokens")
 
 
-def decode_usage(usage: dict[str, Json]) -> UsageReport:
-    """Decode the counts. Missing, null and impossible counts become None."""
-    answered, thoughts = token_count(usage.get("candidatesTokenCount")), token_count(usage.get("thoughtsTokenCount"))
-    cached = token_count(usage.get("cachedContentTokenCount"))
-    extra: dict[str, Json] = {}
+def usage_object(usage: UsageReport) -> dict[str, Json]:
+    """Returns the counts in the API's words."""
+    prompt, completion, total = token_counts(usage)
+    cached, thoughts = usage_part(usage, "cached_tokens"), usage_part(usage, "reasoning_tokens")
+    counts: dict[str, Json] = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": max(completion - (thoughts or 0), 0),
+        "totalTokenCount": total,
+    }
     if cached is not None:
-        extra[CACHED[0]] = {CACHED[1]: cached}
+        counts["cachedContentTokenCount"] = cached
     if thoughts is not None:
-        extra[REASONING[0]] = {REASONING[1]: thoughts}
-    completion = None if answered is None and thoughts is None else (answered or 0) + (thoughts or 0)
-    prompt, total = token_count(usage.get("promptTokenCount")), token_count(usage.get("totalTokenCount"))
-    return UsageReport(prompt, completion, total, False, extra)
+        counts["thoughtsTokenCount"] = thoughts
+    return counts

@@ -1,5 +1,13 @@
-"""Adapts backends that speak OpenAI chat completions; it changes only the fields that the backend requires."""
+"""OpenAI's chat completions: its clients, its backends, and what both sides of this API share."""
 
-from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["OpenAIChatAdapter", "OpenAIChatOptions"]
+from gateway.moved import moved_name
+
+# The tag of its sources.
+DIALECT: Final = "openai_chat"
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved_name(__name__, name)

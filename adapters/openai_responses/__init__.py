@@ -1,5 +1,15 @@
-"""Adapts backends that speak OpenAI Responses."""
+"""OpenAI's Responses: its clients, its backends, and what both sides of this API share."""
 
-from adapters.openai_responses.adapter import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["OpenAIResponsesAdapter", "OpenAIResponsesOptions"]
+from gateway.moved import moved_name
+
+# The tag of its sources.
+DIALECT: Final = "openai_responses"
+# The maker of its opaque state (`gateway.core.provider_state`).
+PROVIDER: Final = "openai"
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved_name(__name__, name)

@@ -1,6 +1,10 @@
-"""Adapts backends that speak protobuf, by a schema and a mapping in settings.json."""
+"""Wires of backends that speak protobuf: described by a schema and a mapping in settings.json."""
 
-from adapters.proto.adapter import ProtoAdapter
-from adapters.proto.options import ProtoOptions
+from typing import TYPE_CHECKING
 
-__all__ = ["ProtoAdapter", "ProtoOptions"]
+from gateway.moved import moved_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved_name(__name__, name)

@@ -1,6 +1,10 @@
-"""Adapts backends that take one text; data describes their requests and responses."""
+"""Wires of backends that take one text: described by data."""
 
-from adapters.text.adapter import TextAdapter
-from adapters.text.options import TextOptions
+from typing import TYPE_CHECKING
 
-__all__ = ["TextAdapter", "TextOptions"]
+from gateway.moved import moved_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved_name(__name__, name)

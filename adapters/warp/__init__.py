@@ -1,5 +1,10 @@
-"""Adapts backends that speak the Warp multi-agent wire."""
+"""The Warp multi-agent wire: its backends and its protobuf schema."""
 
-from adapters.warp.adapter import WarpAdapter
+from typing import TYPE_CHECKING
 
-__all__ = ["WarpAdapter"]
+from gateway.moved import moved_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved_name(__name__, name)

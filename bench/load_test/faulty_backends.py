@@ -12,7 +12,7 @@ from typing import Final
 import uvloop
 
 from bench import payload
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 from gateway.testing.faults import FAULTS, Spoken
 from gateway.testing.faulty import Connection, FaultyBackend
 

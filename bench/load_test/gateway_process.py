@@ -18,7 +18,7 @@ from bench.load import Target
 from bench.load_test.instrumented_app import Reading
 from gateway.core.conversation import Json
 
-NATIVE: Final = "adapters.openai_chat:OpenAIChatAdapter"
+NATIVE: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 POLL_S: Final = 0.1
 COLLECTED_S: Final = 10
 # Long timeouts where no timeout is tested, so that a busy machine does not look like a silent backend.
@@ -113,8 +113,8 @@ def gateway_process(
 def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]) -> dict[str, Json]:
     entries: dict[str, dict[str, Json]] = {
         "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
-        "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
-        "text": {"adapter": "adapters.text:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
+        "agent": {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
+        "text": {"adapter": "adapters.text.backend:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
         "grpc": {"adapter": "proto", "preset": "demo", "base_url": behind.mock},
         "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
     }

@@ -20,7 +20,7 @@ from gateway.diagnostics.explanation import (
     PinnedMessage,
     SchemaFacts,
 )
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify

@@ -11,7 +11,7 @@ from gateway.core.notices import Notice
 from gateway.diagnostics.explain import explain, with_notices
 from gateway.diagnostics.explanation import Explanation, StateExplanation
 from gateway.diagnostics.routed_request import RoutedRequest, route_document
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 from gateway.dialects.document import Document, read_document
 from gateway.history.prepare import Substitution, repaired
 from gateway.registry import load_adapters, load_dialect

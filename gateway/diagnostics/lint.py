@@ -10,7 +10,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.diagnostics.refused_fields import refused_field_violations
 from gateway.diagnostics.saved_dialect import saved_dialect
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_saved
 from gateway.history.rules import violation
 from gateway.history.validate import unsigned_thinking, validate

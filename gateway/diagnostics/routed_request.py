@@ -9,7 +9,7 @@ from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import Document
 from gateway.settings import Settings, override_policy
 from gateway.settings.model_names import ModelNames

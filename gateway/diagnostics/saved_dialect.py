@@ -5,7 +5,7 @@ from functools import cache
 
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 from gateway.dialects.document import read_saved
 from gateway.registry import load_dialect, load_dialects
 

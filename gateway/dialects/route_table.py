@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.errors import SettingsError
-from gateway.dialects.base import Dialect, RequestHead, Route, RouteKind
+from gateway.dialect import Dialect, RequestHead, Route, RouteKind
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 

@@ -2,7 +2,7 @@
 
 What is stored are entries: bytes by name. Only the dialect knows what stands in them; the server looks them up for one
 client at a time, so that nobody else finds them under the same names. The life of a request, beside that in
-`gateway.dialects.base`:
+`gateway.dialect`:
 
 1. `missing_entries` names what the request refers to, and `Document.stored` then has it, or says that there is none.
 2. Behind the last events of a complete answer, `StoringEncoder.record` returns the entries of this answer. Only when
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead, Route, StreamEncoder
+from gateway.dialect import AnswerHead, ClientRequest, Dialect, RequestHead, Route, StreamEncoder
 from gateway.dialects.document import Document
 
 

@@ -1,6 +1,7 @@
 # fast path: "CPU/chunk, us", splits a read of events that begin alike without a look at each line
 # budget: "chunk of eight"
-# law: tests/framing/test_sse.py::test_events_that_begin_alike_are_read_like_any
+# law: tests/framing/test_sse.py
+#      test_events_that_begin_alike_are_read_like_any
 """Splits whole server-sent events that begin alike and hold one line of data each.
 
 A backend writes the same fields before the data of nearly every event. That text is learned from an event that was read

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.recording.route import quoted_path
 
 # The headers of clients that a recording may hold.

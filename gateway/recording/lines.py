@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.conversation import EMPTY
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerTimes
+from gateway.dialect import AnswerTimes
 
 FORMAT: Final = 1
 MAX_LINE: Final = 16 * 2**20

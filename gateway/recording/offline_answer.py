@@ -5,7 +5,7 @@ from typing import Final
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
+from gateway.dialect import AnswerHead, ClientRequest, Dialect, StreamEncoder
 
 # What comes of no read of the backend's response, but of the beginning or the end of the answer.
 NO_READ: Final = -1

@@ -18,7 +18,7 @@ from gateway.core.errors import BackendError, BackendTruncated, GatewayError, Ow
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, AnswerTimes, ClientRequest, Dialect
+from gateway.dialect import AnswerHead, AnswerTimes, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.validate import validate

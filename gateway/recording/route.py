@@ -8,7 +8,7 @@ from gateway.adapter import Adapter
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.recording.lines import RecordingError, RouteLine
 from gateway.recording.recording import Interaction
 from gateway.registry import ADAPTERS, load_adapter

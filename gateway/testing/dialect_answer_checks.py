@@ -32,7 +32,7 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, ListedModels, ModelInfo
+from gateway.dialect import AnswerHead, ListedModels, ModelInfo
 from gateway.testing.dialect_case import (
     HEAD,
     ClientAnswer,

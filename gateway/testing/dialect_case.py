@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.core.conversation import ALL_CONTENT, Conversation, Json, ReadableContent, Text, ToolCall, Turn
 from gateway.core.events import Reason
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead
+from gateway.dialect import AnswerHead, ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 
 

@@ -37,10 +37,10 @@ def options_are_strict(case: Case) -> None:
 
 
 def imports_only_the_contract(case: Case) -> None:
-    """The adapter's module opens no sockets, writes no log and imports no server, and no dialect but its own."""
+    """The adapter's module opens no sockets, writes no log and imports no server, and no wire but its own."""
     module = inspect.getmodule(case.adapter)
     assert module is not None and module.__file__ is not None
-    rule = ImportRule(module.__name__.rpartition(".")[0] or module.__name__, ADAPTER, others=None, own_dialect=True)
+    rule = ImportRule(module.__name__.rpartition(".")[0] or module.__name__, ADAPTER, others=None)
     source = Path(module.__file__).read_text(encoding="utf-8")
     assert broken_imports(module.__name__, source, [rule]) == []
     clients = {"httpx", "aiohttp", "requests", "urllib3", "httpcore", "fastapi", "starlette", "grpc", "openai"}

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.registry import DEFAULT_DIALECT
 
 # Convert a wire in a readable form back to bytes, by the suffix of its file.

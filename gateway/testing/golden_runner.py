@@ -13,7 +13,7 @@ from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, AnswerTimes
+from gateway.dialect import AnswerHead, AnswerTimes
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect

@@ -24,15 +24,14 @@ class ImportRule(msgspec.Struct, frozen=True):
     """The imports that a package and everything below it may use, besides itself.
 
     `gateway` lists the project's packages by prefix, `others` the distributions' packages by prefix; None: any of them.
-    `io` lists the permitted IO modules; None: all of them. `own_dialect`: an adapter whose wire is what clients speak,
-    too, may import that dialect, which has the name of the adapter's package (`adapters.X` -> `gateway.dialects.X`).
+    `io` lists the permitted IO modules; None: all of them. `*` in a package stands for the name of any wire. A side of
+    a wire (`client`, `backend`, `demo`) may import what its wire has beside the sides, and never another side.
     """
 
     package: str
     gateway: tuple[str, ...] | None = ()
     others: tuple[str, ...] | None = ("msgspec",)
     io: tuple[str, ...] | None = ()
-    own_dialect: bool = False
 
 
 def _ours(names: str) -> tuple[str, ...]:
@@ -44,7 +43,18 @@ _VALUES: Final = (
     " core.messages_rules core.provider_state core.request_rules core.state_rule core.tool_rules"
 )
 
-ADAPTER: Final = _ours("core adapter history response tool_calls framing")
+ADAPTER: Final = _ours("core adapter history response tool_calls framing wires")
+DIALECT: Final = (
+    *_ours(f"{_VALUES} core.data_url core.profiles core.tokens history.rules history.violation_error"),
+    *_ours("history.call_arguments framing dialect dialects"),
+)
+_PARTS: Final = ("adapters.openai.backend_errors", "adapters.protobuf_values")
+_OPENAI: Final = tuple(f"adapters.openai.{name}" for name in ("client_errors", "fields", "models", "usage"))
+
+
+def _responses(names: str) -> tuple[str, ...]:
+    return tuple(f"adapters.openai_responses.{name}" for name in names.split())
+
 
 # The rule with the longest matching package applies.
 RULES: Final[tuple[ImportRule, ...]] = (
@@ -90,21 +100,18 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
     ImportRule("gateway.response", _ours(f"{_VALUES} core.tokens history.call_arguments history.transcript framing")),
-    ImportRule(
-        "gateway.dialects",
-        _ours(
-            f"{_VALUES} core.data_url core.profiles core.tokens history.rules history.violation_error"
-            " history.call_arguments framing"
-        ),
-    ),
+    ImportRule("gateway.moved"),
+    ImportRule("gateway.wires", ADAPTER),
+    ImportRule("gateway.dialect", DIALECT),
+    ImportRule("gateway.dialects", DIALECT),
     ImportRule(
         "gateway.exchange",
         _ours(f"{_VALUES} core.backend_status core.tokens adapter capabilities history response tool_calls"),
     ),
-    ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
+    ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
-        _ours("core adapter capabilities dialects.base dialects.document exchange history registry settings"),
+        _ours("core adapter capabilities dialect dialects.document exchange history registry settings"),
     ),
     ImportRule(
         "gateway.inspector",
@@ -112,7 +119,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule(
         "gateway.recording",
-        _ours("core adapter dialects.base dialects.document exchange history registry settings"),
+        _ours("core adapter dialect dialects.document exchange history registry settings"),
     ),
     ImportRule(
         "gateway.recording.playback",
@@ -156,12 +163,15 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
     ImportRule("gateway.commands", gateway=None, others=None, io=None),
     ImportRule("gateway.__main__", ("gateway.cli",)),
+    ImportRule("gateway.demo", _ours("core framing"), others=None, io=None),
+    # What lists the demo backends of all wires.
+    ImportRule("gateway.demo.faults.catalogue", ("adapters.*.demo", *_ours("demo"))),
     ImportRule(
-        "gateway.demo",
-        (*_ours("core framing"), "adapters.proto.status_details_pb2", "adapters.warp.multi_agent_pb2"),
-        others=None,
-        io=None,
+        "gateway.demo.player.key_check",
+        ("adapters.proto.demo.response", *_ours("core demo")),
+        others=("starlette",),
     ),
+    ImportRule("gateway.demo.serve", ("adapters.*.demo", *_ours("core demo framing")), others=None, io=None),
     ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
     ImportRule(
         "gateway.testing",
@@ -169,10 +179,44 @@ RULES: Final[tuple[ImportRule, ...]] = (
         others=("msgspec", "pytest", "hypothesis", "httpx", "starlette"),
         io=None,
     ),
-    ImportRule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),
+    ImportRule("adapters", ("gateway.moved",)),
+    ImportRule("adapters.protobuf_values", ADAPTER, others=("msgspec", "google.protobuf")),
+    ImportRule("adapters.openai", DIALECT),
+    ImportRule("adapters.openai.backend_errors", ADAPTER),
+    ImportRule("adapters.openai.demo", _ours("core demo")),
+    ImportRule("adapters.*", (*ADAPTER, *DIALECT, "gateway.moved"), others=("msgspec", "google.protobuf")),
+    ImportRule("adapters.*.client", (*DIALECT, *_OPENAI)),
+    ImportRule("adapters.*.backend", (*ADAPTER, *_PARTS), others=("msgspec", "google.protobuf")),
+    ImportRule("adapters.*.demo", ("adapters.openai.demo", *_ours("core demo framing")), others=None, io=None),
+    # Clients of chat completions also send what the other two APIs write.
+    ImportRule(
+        "adapters.openai_chat.client",
+        (*DIALECT, *_OPENAI, "adapters.anthropic_messages.client", *_responses("client.decode turn_items")),
+    ),
+    # A mapping to protobuf reuses the forms of a text wire, and the JSON of chat completions and of Google's errors.
+    ImportRule(
+        "adapters.proto.backend",
+        (
+            *ADAPTER,
+            *_PARTS,
+            "adapters.text.backend",
+            "adapters.openai_chat.backend",
+            "adapters.gemini.backend.failure",
+        ),
+        others=("msgspec", "google.protobuf"),
+    ),
+    # The agent reads transcripts like the text model.
+    ImportRule(
+        "adapters.warp.demo",
+        ("adapters.openai.demo", "adapters.text.demo.transcript", *_ours("core demo framing")),
+        others=None,
+        io=None,
+    ),
 )
 
 
+# The sides of a wire, of which none imports another.
+SIDES: Final = ("client", "backend", "demo")
 # The rooms of the server, each of which may import those before it.
 SERVER_ROOMS: Final = (
     *("log", "access", "upstream", "http", "telemetry", "inspect", "doctor", "state", "summaries"),
@@ -199,7 +243,7 @@ def broken_imports(module: str, source: str, rules: Iterable[ImportRule] = RULES
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"
         for line, name in _imports(source)
-        if _is_later(name, module) or not (_allowed(name, rule) or _is_own_dialect(name, module, rule))
+        if _is_later(name, module) or not (_is_own(name, module, rule) or _allowed(name, rule))
     ]
 
 
@@ -219,10 +263,19 @@ def _server_room(module: str) -> str | None:
     return parts[2]
 
 
-def _is_own_dialect(name: str, module: str, rule: ImportRule) -> bool:
-    """Returns whether the import is of the dialect that has the name of the importing adapter's package, and the rule
-    allows it."""
-    return rule.own_dialect and any(_below(name, f"gateway.dialects.{package}") for package in module.split("."))
+def _is_own(name: str, module: str, rule: ImportRule) -> bool:
+    """Returns whether the import is of the package that the rule is for; for a wire, of a place of that same wire which
+    is not another of its sides."""
+    if not module.startswith("adapters."):
+        return _below(name, rule.package) and rule.package != "gateway"
+    wire, own, other = module.split(".")[1], _side(module), _side(name)
+    return _below(name, f"adapters.{wire}") and other in (own, None)
+
+
+def _side(module: str) -> str | None:
+    """Returns the side of a wire that a module is on; None for what the sides share."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[2] in SIDES else None
 
 
 def _imports(source: str) -> Iterator[tuple[int, str]]:
@@ -240,8 +293,7 @@ def _allowed(name: str, rule: ImportRule) -> bool:
         return False
     top = name.partition(".")[0]
     if top in ("gateway", "adapters"):
-        own = _below(name, rule.package) and rule.package != "gateway"
-        return own or _listed(name, rule.gateway, otherwise=top == "gateway")
+        return _listed(name, rule.gateway, otherwise=top == "gateway")
     if top in sys.stdlib_module_names:
         return not _listed(name, tuple(IO)) or _listed(name, rule.io)
     return _listed(name, rule.others)
@@ -252,4 +304,5 @@ def _listed(name: str, packages: tuple[str, ...] | None, otherwise: bool = True)
 
 
 def _below(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
+    own, pattern = name.split("."), package.split(".")
+    return len(own) >= len(pattern) and all(one in (part, "*") for one, part in zip(pattern, own, strict=False))

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.errors import BackendError

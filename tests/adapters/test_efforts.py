@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.anthropic_messages.client.decode import decode_document as decode_messages
+from adapters.openai_chat.client.decode import decode_document as decode_chat
 from gateway.adapter import Adapter
 from gateway.core.conversation import Json
 from gateway.core.policy import Policy
 from gateway.core.request_rules import EFFORTS
-from gateway.dialects.anthropic_messages.decode import decode_document as decode_messages
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
-from gateway.dialects.openai_chat.decode import decode_document as decode_chat
 from gateway.exchange import Exchange
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.client.decode import decode_document
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Reasoning, Text, Turn
 from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ReasoningEnd
@@ -17,7 +18,6 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
 from gateway.core.state_rule import StateRule
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_responses.decode import decode_document
 from gateway.exchange import Exchange
 
 MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)

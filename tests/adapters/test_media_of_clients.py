@@ -5,21 +5,21 @@ from typing import Final
 
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.gemini.client.dialect import GeminiDialect
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, File, Image, Json, Text, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
-from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.dialect import GeminiDialect
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
 
 LIMIT: Final = 1 << 20

@@ -6,26 +6,26 @@ from typing import Final
 import msgspec
 import pytest
 
-from adapters.anthropic_messages.decoder import MessagesDecoder
-from adapters.gemini.decoder import GeminiDecoder
-from adapters.openai_chat.decoder import ChatDecoder
-from adapters.openai_responses.decoder import ResponsesDecoder
-from adapters.openai_responses.event_reader import EventReader
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
+from adapters.anthropic_messages.backend.decoder import MessagesDecoder
+from adapters.gemini.backend.decoder import GeminiDecoder
+from adapters.openai_chat.backend.decoder import ChatDecoder
+from adapters.openai_responses.backend.decoder import ResponsesDecoder
+from adapters.openai_responses.backend.event_reader import EventReader
+from adapters.openai_responses.function_names import ToolNames
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
 from gateway.adapter import Decoder
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.events import Event
 from gateway.core.notices import Notice
-from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.response.passthrough import Passthrough
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings, replay
-from tests.adapters.anthropic_messages import wires as messages
-from tests.adapters.gemini import wires as gemini
-from tests.adapters.openai_chat import wires as chat
-from tests.adapters.openai_responses import wires as responses
-from tests.adapters.text import answers
+from tests.adapters.anthropic_messages.backend import wires as messages
+from tests.adapters.gemini.backend import wires as gemini
+from tests.adapters.openai_chat.backend import wires as chat
+from tests.adapters.openai_responses.backend import wires as responses
+from tests.adapters.text.backend import answers
 
 MAX_EVENT: Final = 1 << 16
 # A character of four bytes, cut where servers cut it.

@@ -23,12 +23,12 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import ADAPTERS, DIALECTS, load_adapter, load_dialect
 from gateway.settings import BackendSettings
-from tests.adapters.proto.mappings import REQUIRED_OPTIONS
+from tests.adapters.proto.backend.mappings import REQUIRED_OPTIONS
 
 CANARIES: Final[Mapping[str, bytes]] = {
     provider: f"state-of-{provider}".encode() for provider in ("anthropic", "openai", "google")

@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
 from gateway.adapter import Adapter
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json, Text, Turn

@@ -5,23 +5,23 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import GatewayError
 from gateway.core.events import Finish
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from gateway.testing.events import fold
-from tests.adapters.anthropic_messages import wires as messages
-from tests.adapters.gemini import wires as gemini
+from tests.adapters.anthropic_messages.backend import wires as messages
+from tests.adapters.gemini.backend import wires as gemini
 
 _MAX: Final = 1 << 20
 WIRES: Final[dict[str, Adapter]] = {

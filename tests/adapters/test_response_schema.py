@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.anthropic_messages.client.decode import decode_document as decode_messages
+from adapters.gemini.client.decode import decode_document as decode_gemini
+from adapters.ollama.client.decode import decode_chat as decode_ollama
+from adapters.openai_chat.client.decode import decode_document as decode_chat
+from adapters.openai_responses.client.decode import decode_document as decode_responses
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json
 from gateway.core.policy import Policy
-from gateway.dialects.anthropic_messages.decode import decode_document as decode_messages
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
-from gateway.dialects.gemini.decode import decode_document as decode_gemini
-from gateway.dialects.ollama.decode import decode_chat as decode_ollama
-from gateway.dialects.openai_chat.decode import decode_document as decode_chat
-from gateway.dialects.openai_responses.decode import decode_document as decode_responses
 from gateway.exchange import Exchange
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings

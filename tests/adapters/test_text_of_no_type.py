@@ -5,23 +5,23 @@ from typing import Final
 
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import EMPTY_ANSWER, Exchange
-from tests.adapters.anthropic_messages import wires as messages
-from tests.adapters.gemini import wires as gemini
-from tests.adapters.openai_chat import wires as chat
-from tests.adapters.openai_responses import wires as responses
-from tests.adapters.text import answers
+from tests.adapters.anthropic_messages.backend import wires as messages
+from tests.adapters.gemini.backend import wires as gemini
+from tests.adapters.openai_chat.backend import wires as chat
+from tests.adapters.openai_responses.backend import wires as responses
+from tests.adapters.text.backend import answers
 from tests.tiers import sample
 
 _MAX: Final = 1 << 20

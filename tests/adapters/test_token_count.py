@@ -5,20 +5,20 @@ from typing import Final
 
 import pytest
 
-from adapters.anthropic_messages.decoder import MessagesDecoder
-from adapters.gemini.decoder import GeminiDecoder
-from adapters.openai_chat.decoder import ChatDecoder
-from adapters.proto.token_counts import Counts
+from adapters.anthropic_messages.backend.decoder import MessagesDecoder
+from adapters.gemini.backend.decoder import GeminiDecoder
+from adapters.openai_chat.backend.decoder import ChatDecoder
+from adapters.proto.backend.token_counts import Counts
 from gateway.adapter import Decoder
 from gateway.core.conversation import Json
 from gateway.core.events import MOST_TOKENS, Event, UsageReport
 from gateway.dialects.usage import merge_usage, usage_part
 from gateway.testing.replay import replay
-from tests.adapters.anthropic_messages import wires as messages
-from tests.adapters.gemini import wires as gemini
-from tests.adapters.openai_chat import wires as chat
-from tests.adapters.openai_responses import wires as responses
-from tests.adapters.openai_responses.reading import played
+from tests.adapters.anthropic_messages.backend import wires as messages
+from tests.adapters.gemini.backend import wires as gemini
+from tests.adapters.openai_chat.backend import wires as chat
+from tests.adapters.openai_responses.backend import wires as responses
+from tests.adapters.openai_responses.backend.reading import played
 
 MAX_EVENT: Final = 1 << 16
 BIG: Final = (MOST_TOKENS + 1, 1 << 64, 1 << 70, 1e30)

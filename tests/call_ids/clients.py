@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import ToolSpec
-from gateway.dialects.base import ClientRequest
+from gateway.dialect import ClientRequest
 from gateway.dialects.document import read_document
 from gateway.testing.dialect_case import GREETING, DialectCase
 from tests.dialects.cases import CASES

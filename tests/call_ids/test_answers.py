@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.proto.demo.answer import Answer
+from adapters.proto.demo.response import frames
 from gateway.core.conversation import ToolCall
 from gateway.core.events import Event, ToolCallStart
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.demo.grpc.answer import Answer
-from gateway.demo.grpc.response import frames
 from gateway.demo.scripted_model.dialogue import PlannedCall
-from gateway.dialects.base import ClientRequest
+from gateway.dialect import ClientRequest
 from gateway.exchange import Exchange
 from gateway.testing.dialect_case import HEAD
-from tests.adapters.anthropic_messages import wires as messages_wire
-from tests.adapters.gemini import wires as gemini_wire
-from tests.adapters.openai_chat import wires as chat_wire
-from tests.adapters.openai_responses import wires as responses_wire
-from tests.adapters.warp.script import acts, add, finished, init, mcp_call, task
+from tests.adapters.anthropic_messages.backend import wires as messages_wire
+from tests.adapters.gemini.backend import wires as gemini_wire
+from tests.adapters.openai_chat.backend import wires as chat_wire
+from tests.adapters.openai_responses.backend import wires as responses_wire
+from tests.adapters.warp.backend.script import acts, add, finished, init, mcp_call, task
 from tests.call_ids.clients import CLIENTS, Client, Named, Round
 from tests.call_ids.wires import ADAPTERS, MARK, WIRES, holds, sent
 from tests.tiers import sample

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
 from gateway.core.backend_status import reported_error, status_error
 from gateway.core.context_length import Overflow
 from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import ResponseStart
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_adapter, load_dialect

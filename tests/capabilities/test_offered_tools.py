@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.gemini import GeminiAdapter, GeminiOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.gemini.client.dialect import GeminiDialect
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.adapter import Adapter
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.tool_schemas import complete_schema, object_schema
@@ -20,12 +24,8 @@ from gateway.core.json_schema import fits
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
 from gateway.core.tool_rules import ToolRules
-from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.dialect import GeminiDialect
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
 
 LIMIT: Final = 1 << 20

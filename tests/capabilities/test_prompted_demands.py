@@ -7,8 +7,8 @@ import openai
 import pydantic
 import pytest
 
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Capabilities
 from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, NamedTool, Text, ToolChoice, ToolSpec, Turn
 from gateway.core.errors import BackendError, Unsupported
@@ -27,7 +27,7 @@ from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
 from gateway.testing.gateway import running_gateway
-from tests.adapters.warp.script import DONE, PRELUDE, acts, add, mcp_call, output
+from tests.adapters.warp.backend.script import DONE, PRELUDE, acts, add, mcp_call, output
 from tests.promises.wire_gateway import wire_settings
 from tests.promises.wires import WIRES, Wire
 from tests.scripted import ScriptedAdapter

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from adapters.text import TextAdapter, TextOptions
+from adapters.openai_chat.client.decode import decode
+from adapters.text.backend import TextAdapter, TextOptions
 from gateway.adapter import Capabilities
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import (
@@ -24,7 +25,6 @@ from gateway.core.conversation import (
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
-from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from tests.scripted import ScriptedAdapter
 

@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from gateway.cli import main
-from tests.adapters.proto.mappings import TALK
-from tests.adapters.proto.services import TALK as ANSWER
-from tests.adapters.proto.services import envelope, grpc_web
+from tests.adapters.proto.backend.mappings import TALK
+from tests.adapters.proto.backend.services import TALK as ANSWER
+from tests.adapters.proto.backend.services import envelope, grpc_web
 
 BODY: Final = grpc_web(ANSWER)
 ENTRY: Final = {"adapter": "proto", "base_url": "http://127.0.0.1:9", **TALK}

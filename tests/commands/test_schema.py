@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from tests.adapters.proto.mappings import SET, TALK
-from tests.adapters.proto.services import SOURCES
+from tests.adapters.proto.backend.mappings import SET, TALK
+from tests.adapters.proto.backend.services import SOURCES
 from tests.protobuf.schemas import ECHO, SHARED, descriptors
 
 

@@ -2,6 +2,7 @@ import inspect
 
 import pytest
 
+from adapters.openai.client_errors import error_object
 from gateway.core import errors
 from gateway.core.errors import (
     BackendError,
@@ -21,7 +22,6 @@ from gateway.core.errors import (
     Unsupported,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.openai_errors import error_object
 
 # What a client sees of each error when nobody says more.
 TABLE: list[tuple[type[GatewayError], type[GatewayError], int, Kind, str]] = [

@@ -8,12 +8,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES, Alphabet, Profile
-from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands

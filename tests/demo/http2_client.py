@@ -19,10 +19,10 @@ from h2.events import (
     TrailersReceived,
 )
 
-from gateway.demo import DemoBackend
-from gateway.demo.grpc import generation_pb2 as pb
-from gateway.demo.grpc.backend import METHOD
-from gateway.demo.grpc.response import envelope
+from adapters.proto.demo import generation_pb2 as pb
+from adapters.proto.demo.backend import METHOD
+from adapters.proto.demo.response import envelope
+from gateway.demo.serve import DemoBackend
 
 HEADERS = (("content-type", "application/grpc+proto"), ("te", "trailers"))
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 QUESTION = "Weather in Rome?"

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.settings import parse_settings
-from tests.adapters.proto.mappings import DELTAS, PARTS, TALK, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, PARTS, TALK, Entry
 
 URL: Final = {"adapter": "proto", "base_url": "http://127.0.0.1:9"}
 

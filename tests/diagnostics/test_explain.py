@@ -24,12 +24,16 @@ LOOP: list[dict[str, Any]] = [
 ]
 ORPHAN: list[dict[str, Any]] = [*LOOP[:2], {"role": "tool", "tool_call_id": "gone", "content": "lost"}]
 WARP: dict[str, Json] = {
-    "backends": {"agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": "demo:agent"}},
+    "backends": {"agent": {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": "demo:agent"}},
     "models": {"m": {"backend": "agent"}},
 }
 NATIVE: dict[str, Json] = {
     "backends": {
-        "chat": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat", "profile": "mistral"}
+        "chat": {
+            "adapter": "adapters.openai_chat.backend:OpenAIChatAdapter",
+            "base_url": "demo:chat",
+            "profile": "mistral",
+        }
     },
     "models": {"n": {"backend": "chat"}},
 }
@@ -161,7 +165,7 @@ def test_half_a_character_is_told() -> None:
 
 def test_a_broken_message_goes_out_as_it_is_where_repair_is_off() -> None:
     broken = {**LOOP[2], "tool_calls": [{**CALL, "function": {"name": "read", "arguments": {"a": [1]}}}]}
-    backend: dict[str, Json] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}
+    backend: dict[str, Json] = {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "demo:chat"}
     told = plan([LOOP[1], broken, LOOP[3]], {**NATIVE, "backends": {"chat": backend}, "repair": "off"})
     assert rules(told)[0] == "CALL_ARGS_TYPE"
     assert [dict(message) for message in told.wire] == [LOOP[1], broken, LOOP[3]]

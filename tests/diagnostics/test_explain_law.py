@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
-from adapters.text.presets import PRESETS
-from adapters.warp import WarpAdapter
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
+from adapters.text.backend.presets import PRESETS
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.options import WarpOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Text, ToolChoice, ToolSpec, Turn
 from gateway.core.policy import Policy
@@ -26,7 +26,7 @@ from gateway.diagnostics.explanation import Explanation
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
-from tests.adapters.text.encoded_request import adapter as text_adapter
+from tests.adapters.text.backend.encoded_request import adapter as text_adapter
 from tests.history.strategies import broken_turns, valid_turns
 from tests.tiers import sample
 

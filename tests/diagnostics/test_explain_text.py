@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from adapters.openai.client_errors import error_object
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.core.errors import Unsupported
 from gateway.diagnostics.explain_request import plan
 from gateway.diagnostics.explain_text import explain_text
 from gateway.diagnostics.explanation import Classified, Explanation
-from gateway.dialects.openai_errors import error_object
 
 CALLING: dict[str, Json] = {
     "role": "assistant",
@@ -167,7 +167,7 @@ def test_a_refusal_gives_its_reason() -> None:
 
 def test_messages_are_shown_for_a_backend_that_takes_messages() -> None:
     chat: dict[str, Json] = {
-        "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
+        "backends": {"b": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "demo:chat"}},
         "models": {"m": {"backend": "b"}},
     }
     assert page([{"role": "user", "content": "first"}], chat)[-1] == '  {"role":"user","content":"first"}'

@@ -7,5 +7,5 @@ from gateway.registry import DIALECTS
 from gateway.testing.dialect_case import DialectCase
 
 CASES: Final[tuple[DialectCase, ...]] = tuple(
-    [pkgutil.resolve_name(f"tests.dialects.{name}.test_conformance:CASE") for name in DIALECTS]
+    [pkgutil.resolve_name(f"tests.adapters.{name}.client.test_conformance:CASE") for name in DIALECTS]
 )

@@ -15,7 +15,7 @@ from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
-from gateway.dialects.base import AnswerHead, ClientRequest
+from gateway.dialect import AnswerHead, ClientRequest
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect

@@ -8,7 +8,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import pytest
 
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
 from gateway.core.errors import SettingsError
-from gateway.dialects.base import RequestHead, RequestMark, Route, RouteKind
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.dialect import RequestHead, RequestMark, Route, RouteKind
 from gateway.dialects.route_table import RouteTable
 
 

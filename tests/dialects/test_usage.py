@@ -2,16 +2,16 @@ import functools
 
 import pytest
 
-from adapters.anthropic_messages.decoder import MessagesDecoder
+from adapters.anthropic_messages.backend.decoder import MessagesDecoder
+from adapters.anthropic_messages.client import usage as messages
+from adapters.gemini import usage as gemini
+from adapters.openai.usage import usage_object
+from adapters.openai_responses.client import usage as responses
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.anthropic_messages import usage as messages
-from gateway.dialects.gemini import usage as gemini
-from gateway.dialects.openai_responses import usage as responses
-from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage, token_counts, usage_note, usage_part
 from gateway.testing.replay import replay
-from tests.adapters.anthropic_messages.wires import TEXT, block, end, sse, start, text
+from tests.adapters.anthropic_messages.backend.wires import TEXT, block, end, sse, start, text
 
 
 @pytest.mark.parametrize(

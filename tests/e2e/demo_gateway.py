@@ -8,13 +8,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo import DemoBackend, serve_demo
 from gateway.demo.player.recorder import RecordedRequest
+from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
 
-WARP: Final = "adapters.warp:WarpAdapter"
-CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+WARP: Final = "adapters.warp.backend:WarpAdapter"
+CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 # Long enough for a busy machine, short enough for a test that waits for it.
 IMPATIENT: Final[dict[str, Json]] = {"connect": 1, "first_byte": 1.2, "idle": 1.2, "total": 8}
 # For a whole answer only the total limit holds.

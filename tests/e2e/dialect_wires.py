@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from gateway.core.conversation import Conversation, Json
-from gateway.demo import DemoBackend, serve_demo
+from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from gateway.testing.gateway import RunningGateway, running_gateway
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
+from adapters.warp.demo.scenarios import TOOLS
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
-from gateway.demo.warp.scenarios import TOOLS
 from gateway.server.api.app import create_app
 from gateway.settings import read_settings
 from tests.e2e.answers import Answer

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.demo import DemoBackend, serve_demo
+from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.local import backend_for_model, find_weights, run_model
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
@@ -84,23 +84,23 @@ DEMO_FAULTS: Final[Mapping[str, tuple[int, str]]] = {
 }
 BACKENDS: Final[Mapping[str, Backend]] = {
     "demo-text": Backend(
-        _demo("text", "adapters.text:TextAdapter"),
+        _demo("text", "adapters.text.backend:TextAdapter"),
         faults={**DEMO_FAULTS, "[[demo:bad_json]]": (502, "upstream_invalid_event")},
     ),
     "demo-chat": Backend(
-        _demo("chat", "adapters.openai_chat:OpenAIChatAdapter"),
+        _demo("chat", "adapters.openai_chat.backend:OpenAIChatAdapter"),
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-messages": Backend(
-        _demo("messages", "adapters.anthropic_messages:AnthropicMessagesAdapter"),
+        _demo("messages", "adapters.anthropic_messages.backend:AnthropicMessagesAdapter"),
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-gemini": Backend(
-        _demo("gemini", "adapters.gemini:GeminiAdapter"),
+        _demo("gemini", "adapters.gemini.backend:GeminiAdapter"),
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-grpc": Backend(
-        _demo("grpc", "adapters.proto:ProtoAdapter", preset="demo"),
+        _demo("grpc", "adapters.proto.backend:ProtoAdapter", preset="demo"),
         faults={
             **{name: told for name, told in DEMO_FAULTS.items() if "error_first" not in name},
             "[[demo:unavailable]]": (503, "upstream_overloaded"),
@@ -108,7 +108,7 @@ BACKENDS: Final[Mapping[str, Backend]] = {
         },
     ),
     "demo-agent": Backend(
-        _demo("agent", "adapters.warp:WarpAdapter"),
+        _demo("agent", "adapters.warp.backend:WarpAdapter"),
         forces=False,
         limits=False,
         faults={

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, Turn
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.dialects.cases import CASES

@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from gateway.demo import DemoBackend, serve_demo
-from gateway.dialects.ollama.dialect import OllamaDialect
+from adapters.ollama.client.dialect import OllamaDialect
+from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.dialects.ollama.test_conformance import read_stream, read_whole
+from tests.adapters.ollama.client.test_conformance import read_stream, read_whole
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
-from gateway.demo import DemoBackend
+from gateway.demo.serve import DemoBackend
 from tests.e2e.checkers import check_log
 from tests.e2e.demo_gateway import AGENTS, DemoGateway, busy, demo_gateway
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
-from gateway.demo import DemoBackend, serve_demo
+from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import read_stream, read_whole
 

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from adapters.warp.demo.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.warp.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
 from tests.e2e.answers import Answer
 from tests.e2e.demo_gateway import (
     AGENTS,

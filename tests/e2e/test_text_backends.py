@@ -14,7 +14,7 @@ from tests.e2e.demo_gateway import STREAMED, WHOLE, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-TEXT: Final = "adapters.text:TextAdapter"
+TEXT: Final = "adapters.text.backend:TextAdapter"
 PATIENCE: Final[dict[str, Json]] = {"connect": 1, "first_byte": 5, "idle": 0.5, "total": 10}
 SETTINGS: Final[dict[str, Json]] = {
     "backends": {

@@ -7,11 +7,11 @@ import msgspec
 from hypothesis import note
 from hypothesis import strategies as st
 
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.text import TextAdapter, TextOptions
-from adapters.text.presets import PRESETS
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.text.backend import TextAdapter, TextOptions
+from adapters.text.backend.presets import PRESETS
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
@@ -19,7 +19,7 @@ from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolRes
 from gateway.core.profiles import PROFILES
 from gateway.core.provider_state import state_label
 from gateway.diagnostics.explain import explain
-from gateway.dialects.base import ClientRequest, Dialect
+from gateway.dialect import ClientRequest, Dialect
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
 from gateway.testing.dialect_case import HEAD, DialectCase

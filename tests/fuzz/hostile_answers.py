@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.warp.multi_agent_pb2 import ClientAction, Message
 from gateway.core.conversation import Json
-from tests.adapters.warp import script as warp
+from tests.adapters.warp.backend import script as warp
 
 Answers = Mapping[str, Callable[[int], bytes]]
 

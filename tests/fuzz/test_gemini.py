@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.gemini import GeminiAdapter, GeminiOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.gemini.client.dialect import GeminiDialect
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialect import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.dialect import GeminiDialect
-from tests.dialects.gemini.test_conformance import ARRAY, CASE
+from tests.adapters.gemini.client.test_conformance import ARRAY, CASE
 from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, LIMIT, POLICIES, STATES, WIRES, check_exchanges
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled

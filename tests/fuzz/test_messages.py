@@ -7,13 +7,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
 from gateway.adapter import Adapter
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.diagnostics.explain import explain
-from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from tests.fuzz.exchanges import ADAPTERS, LABEL, POLICIES, STATES

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.ollama.client.dialect import OllamaDialect
+from adapters.openai_completions.client.dialect import OpenAICompletionsDialect
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.ollama.dialect import OllamaDialect
-from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
 from gateway.testing.dialect_case import HEAD
-from tests.dialects.ollama.test_conformance import CASE as OLLAMA
-from tests.dialects.openai_completions.test_conformance import CASE as COMPLETIONS
+from tests.adapters.ollama.client.test_conformance import CASE as OLLAMA
+from tests.adapters.openai_completions.client.test_conformance import CASE as COMPLETIONS
 from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges
 from tests.fuzz.strategies import (

@@ -7,13 +7,13 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.openai.client_errors import error_object
 from adapters.protobuf_values.utf8_repair import repair_texts
-from adapters.warp.decode.frames import FrameReader
-from adapters.warp.decode.output import Output
+from adapters.warp.backend.decode.frames import FrameReader
+from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
-from gateway.dialects.openai_errors import error_object
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.testing.events import content
@@ -35,7 +35,7 @@ ENDS: Final = {
 }
 PAYLOADS: Final = tuple(
     base64.urlsafe_b64decode(frame.partition(b"data:")[2])
-    for wire in PRESETS["adapters.warp:WarpAdapter"]
+    for wire in PRESETS["adapters.warp.backend:WarpAdapter"]
     for frame in wire.split(b"\n\n")
     if frame.startswith(b"event:data\ndata:")
 )
@@ -64,7 +64,11 @@ def _notices(outcome: ScenarioResult, golden: Golden) -> list[Notice]:
     """Returns the notices that do not depend on the cut. After the end of an answer no more is read, so a late event is
     reported only if it arrives in the same piece. After a finish reason that does not end the answer, late content is
     reported however it arrives."""
-    late = {"LATE_EVENT", "LATE_CONTENT"} if golden.scenario.adapter == "adapters.text:TextAdapter" else {"LATE_EVENT"}
+    late = (
+        {"LATE_EVENT", "LATE_CONTENT"}
+        if golden.scenario.adapter == "adapters.text.backend:TextAdapter"
+        else {"LATE_EVENT"}
+    )
     return [notice for notice in outcome.notices if notice.rule not in late]
 
 

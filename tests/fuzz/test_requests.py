@@ -6,17 +6,17 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from adapters.openai.client_errors import encode_error, encode_error_frame
+from adapters.openai_chat.client.completion import encode_completion
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.client.request_models import ChatCompletionRequest
+from adapters.openai_chat.client.stream import ChatStreamEncoder
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
 from gateway.core.policy import Policy
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import FORMATS, lint
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
-from gateway.dialects.openai_errors import encode_error, encode_error_frame
 from gateway.exchange import Exchange
 from tests.fuzz.exchanges import ADAPTERS, LABEL, POLICIES, WIRES
 from tests.fuzz.strategies import FIELDS, WILD, bodies, encoded, requests

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.openai_responses.call_items import FORMS
+from adapters.openai_responses.client.decode import decode_document
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from adapters.openai_responses.client.request_models import ResponsesRequest
+from adapters.openai_responses.tools import tool_names
+from adapters.openai_responses.turn_items import ItemEncoder
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialect import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.decode import decode_document
-from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
-from gateway.dialects.openai_responses.request_models import ResponsesRequest
-from gateway.dialects.openai_responses.tools import tool_names
-from gateway.dialects.openai_responses.turn_items import ItemEncoder
-from tests.dialects.openai_responses.test_conformance import CASE
+from tests.adapters.openai_responses.client.test_conformance import CASE
 from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, STATES, WIRES, check_exchanges
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled

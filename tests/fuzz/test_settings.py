@@ -19,7 +19,7 @@ from tests.fuzz.strategies import TEXTS, WILD, spoiled
 from tests.paths import ROOT
 
 SHIPPED: Final = (ROOT / "settings.json").read_bytes()
-BACKEND: Final[dict[str, Json]] = {"adapter": "adapters.warp:WarpAdapter", "base_url": "http://x"}
+BACKEND: Final[dict[str, Json]] = {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": "http://x"}
 KEYS: Final = sorted(
     {*Policy.__struct_fields__, *Settings.__struct_fields__, "name", "backend", "api_key_env", "refresh", "timeouts"}
 )

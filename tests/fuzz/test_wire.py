@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.protobuf_values.utf8_repair import repair_texts
-from adapters.warp.decode.frames import FrameReader
-from adapters.warp.decode.output import Output
+from adapters.warp.backend.decode.frames import FrameReader
+from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError

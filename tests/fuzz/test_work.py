@@ -12,16 +12,19 @@ from typing import Final
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.proto import ProtoAdapter, ProtoOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.completion import encode_completion
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.client.stream import ChatStreamEncoder
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
 from adapters.protobuf_values.utf8_repair import repair_texts
-from adapters.text import TextAdapter, TextOptions
-from adapters.warp import WarpAdapter
+from adapters.text.backend import TextAdapter, TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.capabilities.request_fields import LONGEST_SEQUENCE
 from gateway.core.backend_status import public_text
@@ -33,9 +36,6 @@ from gateway.core.profiles import PROFILES
 from gateway.core.secrets import redact_keys, without_secrets
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import lint
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.framing.base64 import decode_base64
 from gateway.framing.json_text import NotJson, decode_json
@@ -51,8 +51,8 @@ from gateway.settings import check_options
 from gateway.testing.dialect_case import GREETING
 from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
-from tests.adapters.proto.mappings import PARTS
-from tests.adapters.warp.script import struct
+from tests.adapters.proto.backend.mappings import PARTS
+from tests.adapters.warp.backend.script import struct
 from tests.dialects.cases import CASES
 from tests.fuzz.counted import count_work, counted_normalisation, growth
 from tests.fuzz.hostile_answers import CALLS, MARKS, MESSAGES, NATIVE, WARP

@@ -8,7 +8,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 
 from adapters.proto.status_details_pb2 import RetryInfo
-from tests.adapters.proto.services import TALK, answer
+from tests.adapters.proto.backend.services import TALK, answer
 from tests.grpc_servers.scripted_answer import ScriptedAnswer
 
 STREAM: Final = "acme.talk.v1.Talk/Speak"

@@ -9,7 +9,7 @@ import msgspec
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from adapters.proto.schema import MessageType
+from adapters.proto.backend.schema import MessageType
 from tests.grpc_servers.installed import FOLDER, python
 from tests.paths import ROOT
 

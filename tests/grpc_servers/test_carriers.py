@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
-from tests.adapters.proto.mappings import TALK
+from tests.adapters.proto.backend.mappings import TALK
 from tests.grpc_servers.cases import ANSWERS, CASES, COMPRESSED, DELAYED, PATIENCE_S, STREAM
 from tests.grpc_servers.installed import needs
 from tests.grpc_servers.wires import WIRES, Running, running_wires

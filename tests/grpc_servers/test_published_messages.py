@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from adapters.proto.schema import message_class
+from adapters.proto.backend.schema import message_class
 from gateway.core.conversation import Json
 from gateway.testing.gateway import running_gateway
 from tests.grpc_servers.installed import needs

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from adapters.proto import ProtoOptions
-from adapters.proto.schema import Field, MessageType, Schema
+from adapters.proto.backend import ProtoOptions
+from adapters.proto.backend.schema import Field, MessageType, Schema
 from gateway.settings.presets import preset_defaults
 from tests.grpc_servers.installed import needs
 from tests.grpc_servers.published import PUBLISHED, Published

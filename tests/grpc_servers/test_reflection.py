@@ -6,8 +6,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import gateway_command, running_gateway
-from tests.adapters.proto.mappings import TALK
-from tests.adapters.proto.services import SET
+from tests.adapters.proto.backend.mappings import TALK
+from tests.adapters.proto.backend.services import SET
 from tests.grpc_servers.cases import ANSWERS, METHODS, SAID
 from tests.grpc_servers.installed import needs
 from tests.grpc_servers.mlserver import mlserver

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tests.adapters.proto.services import SET
+from tests.adapters.proto.backend.services import SET
 from tests.grpc_servers.cases import ANSWERS, METHODS
 from tests.grpc_servers.envoy import envoy
 from tests.grpc_servers.installed import FOLDER, missing, python

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.backend.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from gateway.history.prepare import prepare
 from gateway.history.transcript.render import flatten

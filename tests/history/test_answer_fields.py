@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.messages import encode_turn
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.messages import encode_turn
 from gateway.history.apply_profile import apply_profile
 
 CALL: JsonObject = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}

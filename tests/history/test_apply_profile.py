@@ -6,6 +6,8 @@ from typing import Final
 import msgspec
 import pytest
 
+from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.messages import encode_turn
 from gateway.core.conversation import (
     Conversation,
     Image,
@@ -20,8 +22,6 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.messages import encode_turn
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Conversation, Json, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.openai_chat.decode import decode
 from gateway.history.prepare import Prepared, prepare
 from gateway.history.transcript.render import flatten
 from gateway.history.validate import validate

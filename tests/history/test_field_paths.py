@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.openai_chat import OpenAIChatAdapter
-from adapters.openai_chat.adapter import OpenAIChatOptions
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from adapters.openai_chat.backend.adapter import OpenAIChatOptions
+from adapters.openai_chat.client.decode import decode
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Image, Json, NamedTool, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.errors import BackendError, GatewayError, InvalidRequest
@@ -22,7 +23,6 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.dialects.faults import Faults
-from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
 from tests.field_paths import CANONICAL, ITEM_PATHS, itemized, resolve, told

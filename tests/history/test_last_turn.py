@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile

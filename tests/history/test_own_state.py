@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
 from gateway.core.provider_state import state_label
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.history.own_state import keep_own_state
 from gateway.registry import load_dialect

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
+from adapters.openai.client_errors import error_object
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_errors import error_object
 from gateway.history.prepare import prepare
 from gateway.history.rules import violation
 from tests.field_paths import ITEM_PATHS

@@ -5,12 +5,12 @@ from typing import get_args
 import msgspec
 import pytest
 
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
-from gateway.dialects.openai_chat.decode import decode
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
 from gateway.history.rules import RULES, RuleCode, violation

@@ -20,8 +20,8 @@ BACKEND_KEY: Final = "backend-canary-93ab"
 KEYS_ENV: Final = "TEST_HOSTILE_KEYS"
 BACKEND_KEY_ENV: Final = "TEST_HOSTILE_BACKEND_KEY"
 MAX_BODY: Final = 200_000
-WARP: Final = "adapters.warp:WarpAdapter"
-CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+WARP: Final = "adapters.warp.backend:WarpAdapter"
+CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 
 
 class AttackedGateway:

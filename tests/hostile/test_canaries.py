@@ -31,7 +31,7 @@ ENVIRONMENT: Final = {
     "TEST_CANARY_REFRESH": FIRST,
     "OTEL_EXPORTER_OTLP_HEADERS": f"x-key={COLLECTOR}",
 }
-CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 
 
 def _refusals(secret: str) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from gateway.dialects.openai_chat.decode import decode
+from adapters.openai_chat.client.decode import decode
 from gateway.exchange import Exchange
 from gateway.local import MODEL, RAW, settings_for_model
 from gateway.server.upstream.backends import Backends

@@ -10,8 +10,8 @@ from h2.events import RequestReceived
 from h2.settings import SettingCodes
 
 from gateway.core.conversation import Json
-from tests.adapters.proto.mappings import PARTS
-from tests.adapters.proto.services import answer, envelope
+from tests.adapters.proto.backend.mappings import PARTS
+from tests.adapters.proto.backend.services import answer, envelope
 from tests.server.upstream.http2.peer import HEAD, OK, Fields, Peer, Script, frame
 
 ENTRY: Final[Mapping[str, Json]] = {"adapter": "proto", **PARTS, "carrier": "grpc"}

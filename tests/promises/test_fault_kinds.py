@@ -7,12 +7,12 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
+from adapters.warp.demo.scenarios import SCENARIOS
 from gateway.core.conversation import Json
 from gateway.demo.faults.catalogue import FAULTS as CATALOGUE
 from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.kinds import FAILURES, GRPC_FAILURES
 from gateway.demo.faults.kinds import ODDITIES as ODD_KINDS
-from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.registry import ADAPTERS
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
 from gateway.testing.gateway import RunningGateway, running_gateway

@@ -12,7 +12,7 @@ from h2.settings import SettingCodes
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import running_gateway
-from tests.adapters.proto.services import answer, envelope
+from tests.adapters.proto.backend.services import answer, envelope
 from tests.promises.disconnecting_client import chat_request, leave, let_go
 from tests.promises.grpc_faults import BEGIN, END, ENTRY, TEXT
 from tests.server.samples import value_of

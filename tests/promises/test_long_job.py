@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.proto import ProtoAdapter, ProtoOptions
-from adapters.text import TextAdapter, TextOptions
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
+from adapters.text.backend import TextAdapter, TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Image, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
@@ -24,7 +24,7 @@ from gateway.exchange import Exchange
 from gateway.history.pinned import PINNED_CHARS
 from gateway.settings import check_options
 from gateway.testing.dialect_case import GREETING, DialectCase
-from tests.adapters.proto.mappings import DELTAS, PARTS, TALK
+from tests.adapters.proto.backend.mappings import DELTAS, PARTS, TALK
 from tests.dialects.cases import CASES
 from tests.tiers import sample
 

@@ -103,7 +103,7 @@ BEHIND: Final[Mapping[str, Behind]] = {
     "half an event": Behind(chunk(b"data: {"), "close"),
 }
 COMPLETIONS: Final = Wire(
-    {"adapter": "adapters.text:TextAdapter", "wire": "completions"},
+    {"adapter": "adapters.text.backend:TextAdapter", "wire": "completions"},
     WIRES["native"].spoken,
     WIRES["native"].said,
     b"",

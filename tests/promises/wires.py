@@ -10,8 +10,8 @@ import msgspec
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
 from gateway.testing.faults import Spoken
-from tests.adapters.proto.mappings import PARTS
-from tests.adapters.proto.services import answer
+from tests.adapters.proto.backend.mappings import PARTS
+from tests.adapters.proto.backend.services import answer
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ def _generated(*parts: Json, finish: str | None = None) -> bytes:
 
 WIRES: Final[Mapping[str, Wire]] = {
     "native": Wire(
-        {"adapter": "adapters.openai_chat:OpenAIChatAdapter"},
+        {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter"},
         Spoken(
             "text/event-stream",
             begin=_chat("one"),
@@ -157,7 +157,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         + _sse({"object": "telemetry", "news": {"of": ["tomorrow"]}}),
     ),
     "messages": Wire(
-        {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+        {"adapter": "adapters.anthropic_messages.backend:AnthropicMessagesAdapter"},
         Spoken(
             "text/event-stream",
             begin=_MESSAGE_START + _piece("one"),
@@ -171,7 +171,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         _message_event({"type": "telemetry", "news": {"of": ["tomorrow"]}}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "responses": Wire(
-        {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter"},
+        {"adapter": "adapters.openai_responses.backend:OpenAIResponsesAdapter"},
         Spoken(
             "text/event-stream",
             begin=_event("response.created", response=_RESPONSE) + _MESSAGE_ADDED + _responses_text("one"),
@@ -185,7 +185,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         _event("response.news", news={"of": ["tomorrow"]}),
     ),
     "generate_content": Wire(
-        {"adapter": "adapters.gemini:GeminiAdapter"},
+        {"adapter": "adapters.gemini.backend:GeminiAdapter"},
         Spoken(
             "text/event-stream",
             begin=_generated({"text": "one"}),
@@ -198,7 +198,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         _sse({"news": {"of": ["tomorrow"]}, "candidates": []}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "text": Wire(
-        {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},
+        {"adapter": "adapters.text.backend:TextAdapter", "wire": "llama_cpp"},
         Spoken(
             "text/event-stream",
             begin=_sse({"content": "one", "stop": False}),
@@ -211,7 +211,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         _sse({"news": {"of": ["tomorrow"]}, "stop": False}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "text_lines": Wire(
-        {"adapter": "adapters.text:TextAdapter", "wire": "ollama"},
+        {"adapter": "adapters.text.backend:TextAdapter", "wire": "ollama"},
         Spoken(
             "application/x-ndjson",
             begin=_line({"response": "one", "done": False}),
@@ -225,7 +225,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         _line({"news": {"of": ["tomorrow"]}, "done": False}) + _line({"news": {"of": ["tomorrow"]}}),
     ),
     "proto": Wire(
-        {**PARTS, "adapter": "adapters.proto:ProtoAdapter", "carrier": "sse_base64"},
+        {**PARTS, "adapter": "adapters.proto.backend:ProtoAdapter", "carrier": "sse_base64"},
         Spoken(
             "text/event-stream",
             begin=_chunk({"parts": [{"text": "one"}]}),
@@ -240,7 +240,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         surrogate=b"\xed\xa0\x80",
     ),
     "protobuf": Wire(
-        {"adapter": "adapters.warp:WarpAdapter"},
+        {"adapter": "adapters.warp.backend:WarpAdapter"},
         _WARP,
         _warp_said,
         # Field 1999 of the event, and an action that nobody knows: length-delimited, empty.

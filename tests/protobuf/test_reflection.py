@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.core.errors import SettingsError
 from gateway.protobuf.reflection import LARGEST, MOST_FILES, SERVICES, Reflection, reflection_path
 from gateway.protobuf.reflection_pb2 import Failure, Files, Request, Response, Service, Services
-from tests.adapters.proto.services import envelope
+from tests.adapters.proto.backend.services import envelope
 from tests.protobuf.schemas import ECHO, SHARED
 
 FILES: Final = {file.name: file for file in (ECHO, SHARED)}

@@ -118,7 +118,7 @@ def _text(*pieces: str) -> list[Json]:
     return [{"content": piece, "stop": False} for piece in pieces]
 
 
-LLAMA: Final[dict[str, Json]] = {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"}
+LLAMA: Final[dict[str, Json]] = {"adapter": "adapters.text.backend:TextAdapter", "wire": "llama_cpp"}
 COUNTED: Final[Json] = {
     "content": "",
     "stop": True,
@@ -139,7 +139,7 @@ ENDS: Final[Mapping[str, tuple[dict[str, Json], list[Json], dict[str, Json]]]] =
         {},
     ),
     "a native backend that does not count": (
-        {"adapter": "adapters.openai_chat:OpenAIChatAdapter"},
+        {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter"},
         [{"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": "stop"}]}],
         {},
     ),

@@ -12,11 +12,11 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionContentPartParam
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
-from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.backend.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.exchange import Exchange
 from tests.same_api.samples import hints, samples
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields

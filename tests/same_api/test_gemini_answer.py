@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.gemini.client.dialect import GeminiDialect
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import PassthroughFields, TextDelta
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.dialect import GeminiDialect
 from gateway.exchange import Exchange
 from tests.same_api.test_gemini_request import ADAPTER, BODY, CALL, PARTS, PUBLISHED, RESULT
 from tests.same_api.unknown import with_new_fields

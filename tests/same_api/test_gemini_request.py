@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.gemini import GeminiAdapter, GeminiOptions
+from adapters.gemini.backend import GeminiAdapter, GeminiOptions
+from adapters.gemini.client.decode import decode_document
 from gateway.core.policy import Policy
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.gemini.decode import decode_document
 from gateway.exchange import Exchange
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields
 

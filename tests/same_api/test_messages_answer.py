@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
 from gateway.core.policy import Policy
-from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from tests.same_api.test_messages_request import ADAPTER, BODY, PUBLISHED

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.anthropic_messages.client.decode import decode_document
 from gateway.core.policy import Policy
-from gateway.dialects.anthropic_messages.decode import decode_document
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields

@@ -12,14 +12,14 @@ from typing import Any, Final
 import pytest
 from openai.types.responses import Response, ResponseOutputItem, ResponseStreamEvent
 
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.call_items import FORMS
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.core.events import Event, ToolCallStart
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
 from tests.same_api.samples import samples
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields

@@ -13,12 +13,12 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from openai.types.responses.response_input_message_content_list_param import ResponseInputContentParam
 from openai.types.responses.response_output_message_param import Content as OutputContentParam
 
-from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.call_items import FORMS
+from adapters.openai_responses.client.decode import decode_document
 from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.decode import decode_document
 from gateway.exchange import Exchange
 from tests.same_api.samples import hints, samples
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart, UsageReport
 from gateway.testing.dialect_case import HEAD
-from tests.dialects.openai_responses.requests import decoded
-from tests.dialects.openai_responses.test_stream import DIALECT as STREAM_DIALECT
-from tests.dialects.openai_responses.test_stream import ITEMS as EVENTS
-from tests.dialects.openai_responses.test_stream import events_of, sent
+from tests.adapters.openai_responses.client.requests import decoded
+from tests.adapters.openai_responses.client.test_stream import DIALECT as STREAM_DIALECT
+from tests.adapters.openai_responses.client.test_stream import ITEMS as EVENTS
+from tests.adapters.openai_responses.client.test_stream import events_of, sent
 from tests.same_api.test_responses_answer import (
     ITEMS,
     TEXT_ITEM,

@@ -17,10 +17,10 @@ from gateway.server.upstream.backends import Backends
 from gateway.settings import read_settings
 
 BACKENDS: Final[dict[str, JsonObject]] = {
-    "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://host"},
-    "text": {"adapter": "adapters.text:TextAdapter", "base_url": "http://host"},
-    "flat": {"adapter": "adapters.warp:WarpAdapter", "base_url": "http://host"},
-    "structured": {"adapter": "adapters.warp:WarpAdapter", "base_url": "http://host", "encoding": "structured"},
+    "native": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "http://host"},
+    "text": {"adapter": "adapters.text.backend:TextAdapter", "base_url": "http://host"},
+    "flat": {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": "http://host"},
+    "structured": {"adapter": "adapters.warp.backend:WarpAdapter", "base_url": "http://host", "encoding": "structured"},
 }
 LIMITS: Final = ("max_tool_results", "max_history_messages")
 SET: Final = st.fixed_dictionaries({}, optional=dict.fromkeys(LIMITS, st.none() | st.integers(0, 60)))

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from adapters.openai_chat import OpenAIChatOptions
-from adapters.text import TextOptions
-from adapters.text.wire import Wire
-from adapters.warp.options import WarpOptions
+from adapters.openai_chat.backend import OpenAIChatOptions
+from adapters.text.backend import TextOptions
+from adapters.text.backend.wire import Wire
+from adapters.warp.backend.options import WarpOptions
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
@@ -30,9 +30,9 @@ from gateway.settings import (
 )
 
 URL: Final[dict[str, Json]] = {"base_url": "http://host"}
-NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", **URL}
-TEXT: Final[dict[str, Json]] = {"adapter": "adapters.text:TextAdapter", **URL}
-WARP: Final[dict[str, Json]] = {"adapter": "adapters.warp:WarpAdapter", **URL}
+NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", **URL}
+TEXT: Final[dict[str, Json]] = {"adapter": "adapters.text.backend:TextAdapter", **URL}
+WARP: Final[dict[str, Json]] = {"adapter": "adapters.warp.backend:WarpAdapter", **URL}
 WIRE: Final[dict[str, Json]] = {"base": "plain"}
 
 # Every struct of the file, where it stands, and what a sound entry needs around it.

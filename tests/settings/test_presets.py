@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from adapters.proto import ProtoAdapter, ProtoOptions
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from gateway.core.errors import SettingsError
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings, check_options
-from tests.adapters.proto.mappings import PARTS, TALK
+from tests.adapters.proto.backend.mappings import PARTS, TALK
 from tests.paths import ROOT
 
 FILES = [Path(file.name) for file in files(ProtoOptions.presets).iterdir()]

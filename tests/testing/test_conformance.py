@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 import msgspec
 import pytest
 
-from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import BackendError, BackendRejected

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from hypothesis.errors import HypothesisException
 
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_chat.client.stream import ChatStreamEncoder
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -22,7 +24,7 @@ from gateway.core.conversation import (
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event, Finish, TextDelta
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.dialects.base import (
+from gateway.dialect import (
     AnswerHead,
     ClientRequest,
     ErrorAnswer,
@@ -32,15 +34,13 @@ from gateway.dialects.base import (
     Route,
 )
 from gateway.dialects.document import Document
-from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.testing import dialect_answer_checks as answer
 from gateway.testing import dialect_field_checks as fields
 from gateway.testing import dialect_request_checks as request
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.dialect_checks import CHECKS, DialectCheck
+from tests.adapters.openai_chat.client.test_conformance import CASE
 from tests.dialects.cases import CASES
-from tests.dialects.openai_chat.test_conformance import CASE
 from tests.tiers import sample
 
 

@@ -16,8 +16,8 @@ import asyncio
 
 import pytest
 
-from adapters.openai_chat import OpenAIChatAdapter
-from gateway.demo import serve_demo
+from adapters.openai_chat.backend import OpenAIChatAdapter
+from gateway.demo.serve import serve_demo
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
 
 

@@ -5,18 +5,18 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.demo.chat.faults import CHAT_FAULTS
+from adapters.anthropic_messages.demo.faults import MESSAGES_FAULTS
+from adapters.gemini.demo.faults import GEMINI_FAULTS
+from adapters.openai_chat.demo.faults import CHAT_FAULTS
+from adapters.openai_responses.demo.faults import RESPONSES_FAULTS
+from adapters.proto.demo.faults import GRPC_FAULTS
+from adapters.text.demo.faults import TEXT_FAULTS
 from gateway.demo.faults.fault import ALL_WIRES, Fault, after
 from gateway.demo.faults.fields import IGNORED_FIELDS
 from gateway.demo.faults.replies import REPLIES
 from gateway.demo.faults.responses import RESPONSES
 from gateway.demo.faults.serving import SERVING
 from gateway.demo.faults.timing import TIMING
-from gateway.demo.gemini.faults import GEMINI_FAULTS
-from gateway.demo.grpc.faults import GRPC_FAULTS
-from gateway.demo.messages.faults import MESSAGES_FAULTS
-from gateway.demo.responses.faults import RESPONSES_FAULTS
-from gateway.demo.text.faults import TEXT_FAULTS
 
 # The faults that several wires have.
 COMMON: Final[Mapping[str, Fault[Any]]] = {**SERVING, **RESPONSES, **TIMING, **REPLIES, **IGNORED_FIELDS}

@@ -5,8 +5,8 @@ from typing import Final
 
 from starlette.requests import Request
 
+from adapters.proto.demo.response import UNAUTHENTICATED, failed
 from gateway.core.conversation import Json
-from gateway.demo.grpc.response import UNAUTHENTICATED, failed
 from gateway.demo.player.endpoint import Handler
 from gateway.demo.player.playback import Response, json_answer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.dialects.base import KeyPlace, RequestHead
+from gateway.dialect import KeyPlace, RequestHead
 from gateway.settings import ServerSettings, Settings
 
 # The name of every client while no keys are configured.

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.types import Message
 
 from gateway.core.errors import GatewayError
-from gateway.dialects.base import Dialect, ErrorAnswer, StreamEncoder
+from gateway.dialect import Dialect, ErrorAnswer, StreamEncoder
 from gateway.server.http.read_body import discard
 from gateway.server.http.response_writer import Headers, Writer
 

@@ -18,7 +18,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
-from gateway.dialects.base import (
+from gateway.dialect import (
     CountingDialect,
     Dialect,
     FixedAnswer,

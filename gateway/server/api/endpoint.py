@@ -13,7 +13,7 @@ from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.tokens import prompt_size
-from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange

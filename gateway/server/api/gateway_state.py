@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.core.secrets import without_secrets
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys

@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.core.errors import BackendError, GatewayError, ServerShutdown
-from gateway.dialects.base import RequestHead, RouteKind
+from gateway.dialect import RequestHead, RouteKind
 from gateway.dialects.route_table import Served
 from gateway.server.access.request_checks import OPEN_PATHS, check_single, check_site
 from gateway.server.api.client_response import ClientResponse

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from gateway.core.backend_status import FAULTS
 from gateway.diagnostics.explanation import Explanation
-from gateway.dialects.base import Dialect, KeyPlace, RequestMark, Route, RouteKind
+from gateway.dialect import Dialect, KeyPlace, RequestMark, Route, RouteKind
 from gateway.dialects.openapi import EVENT_STREAM, JSON, QueryParameter, Schema, events_of, json_text, reference
 from gateway.dialects.route_table import RouteTable
 from gateway.server.access.request_checks import OPEN_PATHS

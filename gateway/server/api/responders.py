@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Protocol, cast
 
 from gateway.core.events import Event
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
+from gateway.dialect import AnswerHead, ClientRequest, Dialect, StreamEncoder
 from gateway.dialects.stateful import StatefulDialect, StoringEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.log.request_id import unique

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.dialects.base import Dialect
+from gateway.dialect import Dialect
 
 # Clients of these APIs add the version, or the folder, to their base URL themselves.
 _DOUBLED: Final = ("/v1/v1/", "/v1/v1beta/", "/v1/api/")

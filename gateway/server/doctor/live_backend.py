@@ -13,7 +13,7 @@ from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.events import Event
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached, Read
 from gateway.diagnostics.doctor.suggestion import merged, with_changes
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.recording.recording import Interaction

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import httptools
 
 from gateway.core.errors import GatewayError
-from gateway.dialects.base import ErrorAnswer
+from gateway.dialect import ErrorAnswer
 from gateway.server.http.client_connection import ClientConnection
 from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD
 from gateway.server.http.raw_error_response import BAD_REQUEST, NO_ROOM, raw_error_response

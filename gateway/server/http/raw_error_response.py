@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Final
 
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.dialects.base import ErrorAnswer
+from gateway.dialect import ErrorAnswer
 
 BAD_REQUEST: Final = InvalidRequest("The request is not valid HTTP.", code="invalid_http")
 NO_ROOM: Final = GatewayError(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
+from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.inspector.summary import TokenCounts, conversation_name, first_user_turn
 from gateway.recording.heads import request_headers, request_path

@@ -5,7 +5,7 @@ from starlette.types import Message
 
 from gateway.core.errors import BackendError, BackendTruncated, GatewayError
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, Dialect, RequestHead
+from gateway.dialect import AnswerHead, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody

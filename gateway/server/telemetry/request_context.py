@@ -12,7 +12,7 @@ from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import NO_CHANGE, Notice
 from gateway.core.secrets import without_secrets
-from gateway.dialects.base import AnswerHead, AnswerTimes, Dialect, RequestHead
+from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.http.response_writer import Writer

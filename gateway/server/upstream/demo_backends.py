@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 
 if TYPE_CHECKING:
-    from gateway.demo import DemoBackend
+    from gateway.demo.serve import DemoBackend
 
 # The path at which the gateway shows the requests they received.
 DEMO_REQUESTS: Final = "/__demo/requests"
@@ -43,7 +43,7 @@ class DemoBackends:
     async def url(self, address: str) -> str:
         """Returns the URL of the demo backend at this address."""
         if address not in self._running:
-            from gateway.demo import serve_demo
+            from gateway.demo.serve import serve_demo
 
             demo = read_demo_address(address)
             serving = serve_demo(demo.kind, defect=demo.defect, needs_key=demo.needs_key)

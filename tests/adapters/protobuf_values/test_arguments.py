@@ -10,7 +10,7 @@ from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import InvalidToolCall
-from tests.adapters.warp.script import struct
+from tests.adapters.warp.backend.script import struct
 
 BIG = 2**53
 SCHEMA: JsonObject = {

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from tests.adapters.warp.script import add, mcp_call, output, reasoning
+from tests.adapters.warp.backend.script import add, mcp_call, output, reasoning
 
 
 def event(text: str) -> ResponseEvent:

@@ -6,8 +6,8 @@ from typing import Final
 import httpx
 
 from gateway.core.conversation import Json
-from gateway.demo import DemoBackend, serve_demo
-from tests.demo.messages.events import HEADERS
+from gateway.demo.serve import DemoBackend, serve_demo
+from tests.adapters.anthropic_messages.demo.events import HEADERS
 
 # The path of a request, and the fields that hold its text.
 REQUESTS: Final[Mapping[str, tuple[str, Callable[[str], dict[str, Json]]]]] = {

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 import httpx
 
 from gateway.core.conversation import Json
-from gateway.demo import DemoBackend, serve_demo
+from gateway.demo.serve import DemoBackend, serve_demo
 
 # Any: what the bodies of all wires have in common is that they are JSON.
 Body: TypeAlias = dict[str, Any]

@@ -10,15 +10,14 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from gateway.demo import serve_demo
+from adapters.proto.demo.backend import METHOD
 from gateway.demo.faults.catalogue import FAULTS
 from gateway.demo.faults.fault import JSON_WIRES, Fault
 from gateway.demo.faults.playing import Faults
-from gateway.demo.grpc.backend import METHOD
 from gateway.demo.player.endpoint import Endpoint
 from gateway.demo.player.playback import Cut, Frames, Part, Response
 from gateway.demo.player.recorder import Recorder
-from gateway.demo.player.serve import KINDS
+from gateway.demo.serve import KINDS, serve_demo
 from tests.demo.faults.requests import body_of
 from tests.demo.http2_client import asked
 from tests.demo.wires import question

@@ -4,11 +4,10 @@ from typing import Final
 
 import pytest
 
-from gateway.demo import serve_demo
-from gateway.demo.chat.chunk_faults import CHUNK_FAULTS
-from gateway.demo.chat.refusals import REFUSALS
+from adapters.openai_chat.demo.chunk_faults import CHUNK_FAULTS
+from adapters.openai_chat.demo.refusals import REFUSALS
 from gateway.demo.faults.catalogue import COMMON, FAULTS, OTHER_KINDS, OWN, find_fault
-from gateway.demo.player.serve import KINDS
+from gateway.demo.serve import KINDS, serve_demo
 from tests.demo.faults import (
     test_asking,
     test_fields,

@@ -6,10 +6,10 @@ import grpc
 import httpx
 import pytest
 
-from gateway.demo import DemoBackend, serve_demo
+from adapters.proto.demo.backend import METHOD
 from gateway.demo.faults.fault import ALL_WIRES
-from gateway.demo.grpc.backend import METHOD
 from gateway.demo.player.key_check import RIGHT_KEY
+from gateway.demo.serve import DemoBackend, serve_demo
 from tests.demo.faults.requests import body_of, post
 from tests.demo.http2_client import asked
 

@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 from tests.demo.faults.marked import REQUESTS, ask, send
 
 each_kind = pytest.mark.parametrize("kind", REQUESTS)

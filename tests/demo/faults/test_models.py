@@ -5,7 +5,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 
 KINDS: Final = ("chat", "messages", "responses", "gemini", "text")
 CASES: Final = [(name, kind) for name in ("models_missing", "models_empty", "models_wrong_name") for kind in KINDS]

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.demo.chat.refusals import REFUSALS
+from adapters.openai_chat.demo.refusals import REFUSALS
 from gateway.history.rejections import classify_rejection
 from tests.demo.faults.requests import TOOLS, TOOLS_OF, Body, answer
 

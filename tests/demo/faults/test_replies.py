@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.demo.faults.replies import REPLIES
-from gateway.demo.player.serve import KINDS
+from gateway.demo.serve import KINDS
 from gateway.testing.gateway import RunningGateway
 from tests.demo.faults.gateway import SOUND, gateway_of
 from tests.demo.faults.requests import TOOLS

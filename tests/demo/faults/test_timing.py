@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.demo import serve_demo
 from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, JSON_WIRES
 from gateway.demo.faults.timing import TIMING
+from gateway.demo.serve import serve_demo
 from gateway.testing.gateway import RunningGateway
 from tests.demo.faults.gateway import SOUND, gateway_of
 from tests.demo.faults.requests import body_of, path_of

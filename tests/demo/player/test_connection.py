@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway.demo import DemoBackend, serve_demo
 from gateway.demo.player.connection import DemoConnection
+from gateway.demo.serve import DemoBackend, serve_demo
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

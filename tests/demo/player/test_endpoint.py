@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from gateway.demo import serve_demo
 from gateway.demo.player.playback import Response
+from gateway.demo.serve import serve_demo
 from tests.demo.wires import PROTOBUF, question
 
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
-from gateway.demo import DemoBackend, serve_demo
+from gateway.demo.serve import DemoBackend, serve_demo
 from tests.demo.http2_client import Seen, asked, connected
 
 

@@ -10,12 +10,12 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel
 
-from adapters.anthropic_messages.event_fields import EVENT_FIELDS as MESSAGES
-from adapters.openai_chat.event_fields import EVENT_FIELDS as CHAT
-from adapters.openai_responses.event_fields import EVENT_FIELDS as RESPONSES
-from adapters.text.adapter import TextAdapter
-from adapters.text.event_fields import EVENT_FIELDS as TEXT
-from adapters.text.options import TextOptions
+from adapters.anthropic_messages.backend.event_fields import EVENT_FIELDS as MESSAGES
+from adapters.openai_chat.backend.event_fields import EVENT_FIELDS as CHAT
+from adapters.openai_responses.backend.event_fields import EVENT_FIELDS as RESPONSES
+from adapters.text.backend.adapter import TextAdapter
+from adapters.text.backend.event_fields import EVENT_FIELDS as TEXT
+from adapters.text.backend.options import TextOptions
 from gateway.adapter import EventFields
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.event_objects import unknown_fields

@@ -35,7 +35,7 @@ from gateway.core.events import (
 )
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.dialects.base import (
+from gateway.dialect import (
     AnswerHead,
     ClientRequest,
     ErrorAnswer,

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from adapters.anthropic_messages.client.decode import decode_document as decode_messages
+from adapters.openai_chat.client.decode import decode as decode_chat
+from adapters.openai_responses.client.decode import decode_document as decode_responses
 from gateway.core.conversation import Conversation
-from gateway.dialects.anthropic_messages.decode import decode_document as decode_messages
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
-from gateway.dialects.openai_chat.decode import decode as decode_chat
-from gateway.dialects.openai_responses.decode import decode_document as decode_responses
 from gateway.history.compress.native_compaction import asks_for_compaction
 
 

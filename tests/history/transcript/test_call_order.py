@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.text import TextAdapter
-from adapters.text.options import TextOptions
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
+from adapters.text.backend import TextAdapter
+from adapters.text.backend.options import TextOptions
+from adapters.warp.backend import WarpAdapter
+from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.core.policy import FlattenOptions, Policy
@@ -23,7 +23,7 @@ from gateway.history.transcript.call_order import in_call_order
 from gateway.history.transcript.render import flatten
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
-from tests.adapters.text.encoded_request import sent
+from tests.adapters.text.backend.encoded_request import sent
 from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, system, user
 
 IDS = ["a", "b", "c", "d"]

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
+from adapters.proto.demo.response import details, status
 from adapters.proto.status_details_pb2 import BadRequest, QuotaFailure
-from gateway.demo.grpc.response import details, status
 from gateway.recording.lines import BytesLine, CloseLine, HeadLine, RedactionLevel, data_of
 from gateway.recording.offline_run import run_offline
 from gateway.recording.recording import Interaction, Recording, Step, write_recording

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.warp.decode import error_body as warp_error_body
+from adapters.warp.backend.decode import error_body as warp_error_body
 from gateway.core.context_length import read_too_long
 from gateway.recording.lines import BytesLine, RedactionLevel, data_of
 from gateway.recording.offline_run import run_offline

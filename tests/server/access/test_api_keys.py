@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.dialects.base import KeyPlace, RequestHead
+from gateway.dialect import KeyPlace, RequestHead
 from gateway.server.access.api_keys import ANONYMOUS, ApiKeys, check_names, load_keys
 from gateway.settings import ServerSettings, read_settings
 

@@ -110,7 +110,10 @@ async def test_what_follows_the_end_in_the_same_read_is_told_wherever_the_read_i
         await connection.send(HEAD + chunk(body + (opening + b"late" + ending) * 100) + END)
 
     async with faulty_backend(late) as backend:
-        entry: dict[str, Json] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": backend.base_url}
+        entry: dict[str, Json] = {
+            "adapter": "adapters.openai_chat.backend:OpenAIChatAdapter",
+            "base_url": backend.base_url,
+        }
         settings: dict[str, Json] = {**settings_for(backend.base_url), "backends": {"plain": entry}}
         async with running_gateway(settings) as gateway:
             response = await gateway.chat(stream=True)

@@ -342,7 +342,9 @@ async def test_the_counters_tell_what_happened(start: Start) -> None:
 
 async def test_an_error_says_what_was_changed_before_it() -> None:
     settings: dict[str, Json] = {
-        "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:9/v1"}},
+        "backends": {
+            "b": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "http://127.0.0.1:9/v1"}
+        },
         "models": {"m": {"backend": "b"}},
     }
     orphan: list[Json] = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "x", "content": "lost"}]

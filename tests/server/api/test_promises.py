@@ -64,7 +64,7 @@ async def test_promises(name: str, streamed: bool) -> None:
         await connection.send(raw)
 
     async with faulty_backend(script) as backend:
-        entry: Json = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": backend.base_url}
+        entry: Json = {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": backend.base_url}
         settings: dict[str, Json] = {
             "backends": {"b": entry},
             "models": {"*": {"backend": "b"}},

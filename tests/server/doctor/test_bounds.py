@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.demo.grpc import generation_pb2 as pb
+from adapters.proto.demo import generation_pb2 as pb
 from gateway.diagnostics.doctor.long_probes import MOST_WRITTEN
 from gateway.diagnostics.doctor.requests import BOUND, MOST_TOKENS, NEWER_BOUND
 from tests.server.doctor.examined import ENTRIES, examined

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, AnswerTimes, RequestHead
+from gateway.dialect import AnswerHead, AnswerTimes, RequestHead
 from gateway.inspector.summary import TokenCounts
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture

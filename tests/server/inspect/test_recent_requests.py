@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.inspector.filter import read_filter
 from gateway.inspector.requests import ContentsReader, RequestContents
 from gateway.registry import load_dialect

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 from gateway.testing.gateway import gateway_command
 from tests.server.process.test_workers import crowd_before
 

@@ -240,11 +240,14 @@ async def test_a_wrong_setting_is_one_line_and_status_2(
 
 @pytest.mark.full
 async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path: Path) -> None:
-    native: Json = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:1"}
+    native: Json = {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "http://127.0.0.1:1"}
     settings: dict[str, Json] = {
         "server": {"port": 0, "workers": 2},
         "log": {"file": None},
-        "backends": {"n": native, "t": {"adapter": "adapters.text:TextAdapter", "base_url": "http://127.0.0.1:1"}},
+        "backends": {
+            "n": native,
+            "t": {"adapter": "adapters.text.backend:TextAdapter", "base_url": "http://127.0.0.1:1"},
+        },
         "models": {
             "one": {"backend": "n"},
             "two": {"backend": "t"},

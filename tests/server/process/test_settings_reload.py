@@ -86,7 +86,7 @@ async def test_limits_policies_keys_and_demo_backends_change_too(tmp_path: Path)
         changed: dict[str, Json] = {
             "server": {"api_keys_file": str(tmp_path / "keys"), "api_keys_env": None, "max_body_mb": 0.001},
             "keys": {"alice": {"requests_per_minute": 1}},
-            "backends": {"d": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
+            "backends": {"d": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": "demo:chat"}},
             "models": {"m": {"backend": "d"}},
             "repair": "strict",
             "log": {"file": None, "level": "debug"},

@@ -11,7 +11,7 @@ import pytest_asyncio
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.demo import serve_demo
+from gateway.demo.serve import serve_demo
 from gateway.dialects.stateful import AnswerRecord
 from gateway.server.state import circuit
 from gateway.server.state.answer_store import AnswerStore, AnswerStores

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Json
 from gateway.core.tokens import estimate_view
-from gateway.dialects.openai_chat.decode import decode
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import StoreUnavailable
 from tests.server.summaries.scripted import (

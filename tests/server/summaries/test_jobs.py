@@ -12,7 +12,7 @@ import pytest
 
 from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_turn
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.history.compress.chain import chain, root
 from gateway.history.compress.plan import CompressLimits, Cover, plan_cover

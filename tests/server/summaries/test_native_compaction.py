@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.registry import load_dialect
 from gateway.testing.faulty import Connection, answer, faulty_backend

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.dialects.base import RequestHead
+from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.registry import load_dialect
 from gateway.testing.gateway import RunningGateway, running_gateway

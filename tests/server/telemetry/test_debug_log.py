@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Json
 from gateway.core.policy import Policy
-from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
@@ -31,7 +31,7 @@ ODD = b"""{"model": "auto", "messages": [
 def _logged(caplog: pytest.LogCaptureFixture, level: int, body: bytes = ODD) -> tuple[bytes, list[str]]:
     caplog.clear()
     caplog.set_level(level, "gateway")
-    backend = Backend("agent", BackendSettings("adapters.warp:WarpAdapter", "http://x"), 1 << 20)
+    backend = Backend("agent", BackendSettings("adapters.warp.backend:WarpAdapter", "http://x"), 1 << 20)
     exchange = Exchange(backend.adapter, decode(body), Policy())
     context = RequestContext("POST", "/", "other", {}, Observers(AccessLog()))
     context.note(exchange.notices)
@@ -71,7 +71,7 @@ def test_a_body_is_shown_without_what_looks_like_a_key(caplog: pytest.LogCapture
 
 def test_no_level_shows_contents_unless_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gateway")
-    backend = Backend("agent", BackendSettings("adapters.warp:WarpAdapter", "http://x"), 1 << 20)
+    backend = Backend("agent", BackendSettings("adapters.warp.backend:WarpAdapter", "http://x"), 1 << 20)
     exchange = Exchange(backend.adapter, decode(ODD), Policy())
     log_request(RequestContext("POST", "/", "other", {}, Observers(AccessLog())), backend, exchange, None)
     assert not [line for line in caplog.messages if "question" in line]

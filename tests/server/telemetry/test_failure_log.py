@@ -19,7 +19,7 @@ from tests.promises.wires import WIRES
 from tests.server.backend import HEAD, Connection, answer, chunk, events, faulty_backend
 from tests.server.conftest import HASTY, Start, settings_for
 
-CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 SAID: Final = "CUDA out of memory on worker 3"
 
 

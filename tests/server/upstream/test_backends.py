@@ -140,7 +140,9 @@ def test_long_unknown_names_are_shortened() -> None:
 
 @pytest.mark.parametrize("kind", ["agent", "chat"])
 async def test_demo_backends_run_inside_the_gateway(kind: str) -> None:
-    adapter = {"agent": "adapters.warp:WarpAdapter", "chat": "adapters.openai_chat:OpenAIChatAdapter"}[kind]
+    adapter = {"agent": "adapters.warp.backend:WarpAdapter", "chat": "adapters.openai_chat.backend:OpenAIChatAdapter"}[
+        kind
+    ]
     settings: dict[str, Json] = {
         "backends": {"d": {"adapter": adapter, "base_url": f"demo:{kind}"}},
         "models": {"m": {"backend": "d"}},

@@ -16,7 +16,7 @@ from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, Connection, answer, chunk, faulty_backend
 from tests.server.conftest import settings_for
 
-CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 JSON: Final = b"content-type: application/json"
 TEXT: Final = b'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
 FINISH: Final = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

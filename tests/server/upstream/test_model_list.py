@@ -18,12 +18,12 @@ from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import Connection, FaultyBackend, Script, answer, faulty_backend
 
-NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter"}
+NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter"}
 
 
 ENTRIES: Final[dict[str, dict[str, Json]]] = {
     "openai": NATIVE,
-    "anthropic_messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+    "anthropic_messages": {"adapter": "adapters.anthropic_messages.backend:AnthropicMessagesAdapter"},
     "gemini": {"adapter": "gemini"},
     "openai_responses": {"adapter": "openai_responses"},
 }
@@ -78,7 +78,7 @@ LISTS: Final[dict[str, tuple[str, bytes]]] = {
 @pytest.mark.parametrize("wire", LISTS)
 async def test_the_list_of_every_wire_that_has_one_is_relayed(wire: str) -> None:
     path, reply = LISTS[wire]
-    entry = ENTRIES.get(wire, {"adapter": "adapters.text:TextAdapter", "wire": wire})
+    entry = ENTRIES.get(wire, {"adapter": "adapters.text.backend:TextAdapter", "wire": wire})
     async with listing_gateway(replying(reply), entry) as (gateway, backend):
         assert await ids(gateway) == ["x", "y"]
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused") as client:
@@ -104,7 +104,7 @@ async def test_the_request_for_a_list_has_the_headers_that_its_api_requires() ->
 
 async def test_a_wire_of_ones_own_says_where_its_list_is() -> None:
     wire: Json = {"base": "plain", "models": {"path": "/tags", "list": "tags", "name": "tag"}}
-    entry: dict[str, Json] = {"adapter": "adapters.text:TextAdapter", "wire": wire}
+    entry: dict[str, Json] = {"adapter": "adapters.text.backend:TextAdapter", "wire": wire}
     async with listing_gateway(replying(listing("x", key="tags", name="tag")), entry) as (gateway, _):
         assert await ids(gateway) == ["x"]
 
@@ -221,7 +221,7 @@ async def test_a_backend_that_says_nothing_is_not_waited_for_long(monkeypatch: p
 
 
 async def test_a_wire_without_a_list_says_so() -> None:
-    entry: dict[str, Json] = {"adapter": "adapters.warp:WarpAdapter"}
+    entry: dict[str, Json] = {"adapter": "adapters.warp.backend:WarpAdapter"}
     async with listing_gateway(replying(b""), entry) as (gateway, backend):
         response = await gateway.client.get("/v1/models")
         assert (response.status_code, response.json()["error"]["code"]) == (404, "models_not_listed")

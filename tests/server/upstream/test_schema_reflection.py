@@ -28,7 +28,7 @@ from gateway.settings import BackendSettings, Settings, parse_settings
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import gateway_command, running_gateway
-from tests.adapters.proto.mappings import SET, TALK, Entry
+from tests.adapters.proto.backend.mappings import SET, TALK, Entry
 from tests.protobuf.test_reflection import NOT_FOUND, answer, files, services
 
 V1, V1ALPHA = SERVICES

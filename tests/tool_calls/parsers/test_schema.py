@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from adapters.text import TextAdapter, TextOptions
+from adapters.text.backend import TextAdapter, TextOptions
 from gateway.core.conversation import Conversation, Json, JsonObject, Text, ToolSpec, Turn
 from gateway.core.policy import Policy
 from gateway.tool_calls.parsers.schema import closed

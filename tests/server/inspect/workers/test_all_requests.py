@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy

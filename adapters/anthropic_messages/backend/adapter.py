@@ -1,0 +1,108 @@
+"""Serves any backend with the Messages API of Anthropic, with the client's own fields if the client speaks it."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from adapters.anthropic_messages import DIALECT, PROVIDER
+from adapters.anthropic_messages.backend.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.anthropic_messages.backend.decoder import MessagesDecoder
+from adapters.anthropic_messages.backend.encode import encode_request
+from adapters.anthropic_messages.backend.event_fields import EVENT_FIELDS
+from adapters.anthropic_messages.backend.failure import decode_failure
+from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.backend.token_counter import count_request, decode_count
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.core.conversation import Conversation, Json, Role
+from gateway.core.errors import BackendError
+from gateway.core.messages_rules import NO_DEMANDS
+from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES, Alphabet
+from gateway.core.tool_rules import NO_RULES
+from gateway.framing.json_text import decode_json
+from gateway.framing.listed_models import names_in_list
+
+_ACCEPTS: Final = ("text/event-stream", "application/json")
+# "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
+_CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
+# The rules of a model whose profile does not say otherwise.
+_ANTHROPIC: Final = PROFILES["anthropic"]
+_IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
+
+
+class AnthropicMessagesAdapter:
+    """Forwards every field of a Messages request, known or unknown, and of any other request the fields that the API
+    publishes. It requests a stream exactly when the client requested one."""
+
+    Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
+    counts = True
+    provider: ClassVar[str] = PROVIDER
+    # Without a limit the API lists 20 models.
+    models_path: ClassVar[str | None] = "/v1/models?limit=1000"
+
+    def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
+        self.capabilities = Capabilities(
+            event_fields=EVENT_FIELDS,
+            passthrough=DIALECT,
+            supported_params=SUPPORTED_PARAMS,
+            prompts=frozenset(options.prompted),
+            carries=CARRIED,
+            tools=True,
+            images=True,
+            image_roles=_IMAGE_ROLES,
+            system="first",
+            result_media=True,
+            files=frozenset({"application/pdf"}),
+            remote_files=True,
+            blank_stops=False,
+            native=True,
+            tool_rules=_ANTHROPIC.tool_rules or NO_RULES,
+            call_id=_CALL_ID,
+            messages=_ANTHROPIC.messages,
+            state=_ANTHROPIC.state,
+        )
+        self._options = options
+        self._max_event = max_event
+        self.models_headers: Mapping[str, str] = {"anthropic-version": options.version}
+        self._headers = {
+            stream: {"content-type": "application/json", "accept": accept, **self.models_headers}
+            for stream, accept in zip((True, False), _ACCEPTS, strict=True)
+        }
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        """Encode the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
+        image and for a response format that the API cannot read."""
+        rules = policy.profile.messages or self.capabilities.messages or NO_DEMANDS
+        encoded = encode_request(conversation, self._options, rules, policy.base_model)
+        headers = self._headers[conversation.stream]
+        if encoded.betas:
+            headers = {**headers, "anthropic-beta": encoded.betas}
+        return BackendRequest(self._options.path, headers, encoded.body, _ACCEPTS, encoded.notices)
+
+    def decoder(self, conversation: Conversation) -> MessagesDecoder:
+        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
+        request."""
+        return MessagesDecoder(
+            self._max_event, seed=len(conversation.turns), own_client=conversation.dialect == DIALECT
+        )
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        """Return the backend's own message where the client can act on it."""
+        return decode_failure(status, headers, body)
+
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Return the request for `count_tokens` of the API."""
+        return count_request(request)
+
+    def decode_count(self, body: bytes) -> int:
+        """Return `input_tokens`. Raises BackendProtocolError."""
+        return decode_count(body)
+
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the ids in the models list. Raises BackendProtocolError."""
+        return names_in_list(body, "data", "id")
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
+        return decode_json(body)

@@ -1,0 +1,46 @@
+# fast path: "CPU/chunk, us", decodes an event with a piece of content into its types in one step
+# budget: "messages chunk"
+# law: tests/adapters/anthropic_messages/backend/test_delta_fast_path.py
+#      test_an_event_means_what_it_means_when_read_in_full
+"""Decodes the events that carry a piece of text, of thinking or of a call's input, and nothing else.
+
+Nearly every event of a stream is one of them. The types list the fields that it may have; an event with any other field
+is read in full.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+_Piece: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class TextPiece(msgspec.Struct, tag_field="type", tag="text_delta", forbid_unknown_fields=True, gc=False):
+    text: _Piece
+
+
+class ThinkingPiece(msgspec.Struct, tag_field="type", tag="thinking_delta", forbid_unknown_fields=True, gc=False):
+    thinking: _Piece
+
+
+class InputPiece(msgspec.Struct, tag_field="type", tag="input_json_delta", forbid_unknown_fields=True, gc=False):
+    partial_json: _Piece
+
+
+class PieceEvent(msgspec.Struct, tag_field="type", tag="content_block_delta", forbid_unknown_fields=True, gc=False):
+    """The event. `index` is the position of its block in the message."""
+
+    index: int
+    delta: TextPiece | ThinkingPiece | InputPiece
+
+
+_decode = msgspec.json.Decoder(PieceEvent).decode
+
+
+def read_piece(data: bytes) -> PieceEvent | None:
+    """Return the event. None: the bytes are another event or are not valid, and must be read in full."""
+    try:
+        return _decode(data)
+    # A value before the type is passed over to find it, however deep it is.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,110 @@
+"""Encodes a conversation as the body of a Messages request, and the header with the client's betas."""
+
+import re
+from typing import Final
+
+import msgspec
+
+from adapters.anthropic_messages import BETA_FIELD, DIALECT
+from adapters.anthropic_messages.backend.canonical import canonical_fields
+from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.backend.request_fields import fit_fields
+from adapters.anthropic_messages.backend.turns import EncodedTurns, encode_turns
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import nothing_to_send
+from gateway.core.messages_rules import MessagesModel, MessagesRules
+from gateway.core.notices import Notice
+
+# A thread would leave the history to the backend, and the next request would refer to it.
+_NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})
+# The beta of `thinking.block_binding`, and the mode of a request that does not say one.
+_BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+_ADAPTIVE: Final[dict[str, Json]] = {"type": "adaptive"}
+_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]+(?:[ \t]+[\x21-\x7e]+)*")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class EncodedRequest(msgspec.Struct, frozen=True):
+    """A body, the client's betas (empty: none), and what encoding changed."""
+
+    body: bytes
+    betas: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+def encode_request(
+    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules, model: str | None = None
+) -> EncodedRequest:
+    """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. `model`
+    is the name by which the rules go, if it is not that of the conversation. Raises InvalidRequest for an image that
+    the API cannot read, and for a conversation of system or blank text alone."""
+    of_model = rules.of_model(model or conversation.model)
+    notices: list[Notice] = []
+    turns = encode_turns(conversation, rules, notices)
+    source = conversation.source
+    own = None if source is None else source.in_dialect(DIALECT)
+    if not turns.messages:
+        raise nothing_to_send(conversation.paths.param("messages"))
+    if own is None:
+        fields = canonical_fields(conversation, options, turns, notices)
+        notices += fit_fields(fields, rules, of_model, conversation)
+        betas = _with_binding(conversation, of_model, fields, "", notices)
+        return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
+    fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
+    if own.get("thread") is not None:
+        detail = "thread is left out: the gateway and its clients send the whole history"
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
+    _follow(conversation, fields)
+    notices += fit_fields(fields, rules, of_model, conversation)
+    betas = _with_binding(conversation, of_model, fields, _betas(own.get(BETA_FIELD), notices), notices)
+    return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
+
+
+def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Json]) -> bytes:
+    body: dict[str, object] = {**fields, "model": conversation.model, "messages": turns.messages}
+    if turns.system:
+        body["system"] = turns.system
+    return _encode(body)
+
+
+def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
+    """Replace what the client wrote by what the passes decided."""
+    choice = fields.get("tool_choice")
+    forbidden = isinstance(choice, dict) and choice.get("type") == "none"
+    if conversation.tool_choice == "none" and fields.get("tools") and not forbidden:
+        fields["tool_choice"] = {"type": "none"}
+    if bool(fields.get("stream")) != conversation.stream:
+        fields["stream"] = conversation.stream
+
+
+def _with_binding(
+    conversation: Conversation, model: MessagesModel | None, fields: dict[str, Json], betas: str, notices: list[Notice]
+) -> str:
+    """Ask the API to drop the thinking that was made before a summary came, which no request can tell. Return the betas
+    with the one for this.
+
+    Source: Anthropic, "Preserved thinking", `prefix_mismatch_behavior`: models that bind thinking to its prefix think
+    by default, so that the field changes nothing else.
+    """
+    if model is None or model.thinking != "bound" or not any(turn.summary for turn in conversation.turns):
+        return betas
+    thinking = fields.get("thinking", _ADAPTIVE)
+    if not isinstance(thinking, dict) or thinking.get("type") == "disabled":
+        return betas
+    fields["thinking"] = {**thinking, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    detail = "thinking.block_binding asks the API to drop the thinking that was made before the summary came"
+    notices.append(Notice("encode", "added", "BLOCK_BINDING_ADDED", detail))
+    known = [word.strip() for word in betas.split(",") if word.strip()]
+    return betas if _BINDING_BETA in known else ",".join([*known, _BINDING_BETA])
+
+
+def _betas(betas: Json, notices: list[Notice]) -> str:
+    """Return the value of the header."""
+    if not isinstance(betas, str) or not betas.strip():
+        return ""
+    if _HEADER_VALUE.fullmatch(betas.strip()):
+        return betas.strip()
+    detail = "the header 'anthropic-beta' has characters that a header cannot carry"
+    notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning"))
+    return ""

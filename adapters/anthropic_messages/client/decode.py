@@ -1,0 +1,99 @@
+"""Decodes a Messages request into a Conversation.
+
+The fields around the messages are typed strictly: a wrong field is a 400 that names it. The messages are not: their
+faults are repaired and listed in `faults`, so that one faulty message does not silently make a long history unusable.
+"""
+
+from typing import Final
+
+from adapters.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
+from adapters.anthropic_messages.client.changes import Changes
+from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
+from adapters.anthropic_messages.client.paths import PATHS
+from adapters.anthropic_messages.client.request_models import MessagesFields
+from adapters.anthropic_messages.client.tools import read_tool_choice, read_tools
+from adapters.anthropic_messages.client.turns import read_system, read_turns
+from gateway.core.conversation import Conversation, Json, Sampling, Source
+from gateway.core.errors import InvalidRequest
+from gateway.core.state_rule import HeldState
+from gateway.dialect import ClientRequest, RequestHead
+from gateway.dialects.document import Document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
+
+COUNT_PATH: Final = "/v1/messages/count_tokens"
+# The header with the client's betas.
+BETA_HEADER: Final = b"anthropic-beta"
+# A block of thinking has a place for the state of this API alone, a call for none.
+_HELD: Final = HeldState(frozenset({PROVIDER}), frozenset())
+
+
+def decode_document(document: Document, head: RequestHead) -> ClientRequest:
+    """Decodes a body that is read already. Fault: TEXT_UNICODE. Raises InvalidRequest that names the field.
+
+    `model` is the name that the client requested; the server replaces it by the backend's own name. Only a request for
+    a count may leave out `max_tokens`. The echo holds `thinking`, which says whether its text is shown.
+    """
+    faults, changes = Faults(paths=PATHS), Changes()
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, "messages")
+    fields = dict(document.fields)
+    messages = _messages(fields)
+    if "model" not in fields:
+        raise missing_field("model")
+    request = read_fields(fields, MessagesFields)
+    if not request.model.strip():
+        raise InvalidRequest("model must not be empty.", param="model")
+    if request.max_tokens is None and head.path != COUNT_PATH:
+        raise missing_field("max_tokens")
+    if not messages:
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", paths=PATHS)], PATHS)
+    params = read_params(request, fields, changes)
+    # A system prompt without a turn stays among the fields.
+    if system := read_system(fields.get("system"), faults, changes):
+        del fields["system"]
+    turns = (*system, *read_turns(messages, faults, changes))
+    tools, others = ((), ()) if request.tools is None else read_tools(request.tools, fields["tools"], faults)
+    conversation = Conversation(
+        turns,
+        tools,
+        read_tool_choice(request.tool_choice),
+        not forbids_parallel_calls(request),
+        request.model,
+        _sampling(request),
+        request.stream is True,
+        # The counts are part of every answer.
+        True,
+        tuple(faults.found),
+        params,
+        DIALECT,
+        others,
+        PATHS,
+        changes.all(),
+        Source(DIALECT, _with_betas(fields, head)),
+        object_arguments=True,
+        own_fields=own_fields(request),
+        holds=_HELD,
+    )
+    return ClientRequest(conversation, {"thinking": fields.get("thinking")})
+
+
+def _messages(fields: dict[str, Json]) -> list[Json]:
+    """Removes and returns the messages."""
+    if "messages" not in fields:
+        raise missing_field("messages")
+    messages = fields.pop("messages")
+    if not isinstance(messages, list):
+        raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
+    return messages
+
+
+def _with_betas(fields: dict[str, Json], head: RequestHead) -> dict[str, Json]:
+    betas = head.headers.get(BETA_HEADER)
+    return fields if betas is None else {**fields, BETA_FIELD: betas.decode("latin-1")}
+
+
+def _sampling(request: MessagesFields) -> Sampling:
+    return Sampling(request.temperature, request.top_p, request.max_tokens, tuple(request.stop_sequences or ()))

@@ -1,0 +1,81 @@
+"""Reads the tools that a request offers and its tool choice as ToolSpecs and a ToolChoice."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapters.anthropic_messages.client.client_tools import ClientTool, client_tool
+from adapters.anthropic_messages.client.request_models import MessagesTool, MessagesToolChoice
+from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field
+
+_FIELDS: Final = frozenset({"name", "type", "description", "input_schema", "strict"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# Claude Code sends it only so that Anthropic's servers keep to loading tools later; no model may call it. (Claude Code
+# 2.1.330: its description says so, and `defer_loading` is true.)
+PLACEHOLDER: Final = "DeferredToolPlaceholder"
+WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def read_tools(
+    tools: Sequence[MessagesTool], sources: Json, faults: Faults
+) -> tuple[tuple[ToolSpec, ...], tuple[OtherTool, ...]]:
+    """Returns the functions that the client runs, and the other tools: those that only Anthropic's servers know.
+
+    `sources` are the tools as the client wrote them. Fault: TOOLS_NAME. Raises InvalidRequest for a function without a
+    name.
+    """
+    assert isinstance(sources, list)  # msgspec has read it as one
+    specs: list[ToolSpec] = []
+    others: list[OtherTool] = []
+    for position, (tool, source) in enumerate(zip(tools, sources, strict=True)):
+        kind = tool.type or "custom"
+        known = _CUSTOM if kind == "custom" else client_tool(kind)
+        if known is None:
+            others.append(OtherTool(kind))
+            continue
+        if tool.name == PLACEHOLDER and _is_deferred(source):
+            others.append(OtherTool(PLACEHOLDER))
+            continue
+        if tool.name is None:
+            raise missing_field(f"tools[{position}].name")
+        if not _NAME.fullmatch(tool.name):
+            faults.add("TOOLS_NAME", -1, f"tools[{position}].name")
+        specs.append(_spec(tool.name, tool, known, source))
+    return tuple(specs), tuple(others)
+
+
+def read_tool_choice(choice: MessagesToolChoice | None) -> ToolChoice:
+    """Returns the choice; `auto` for one of a type that only a backend of the same API may know. Raises InvalidRequest
+    for a forced tool without a name."""
+    if choice is None:
+        return "auto"
+    if choice.type != "tool":
+        return WORDS.get(choice.type, "auto")
+    if not choice.name:
+        raise missing_field("tool_choice.name")
+    return NamedTool(choice.name)
+
+
+_CUSTOM: Final = ClientTool("", EMPTY)
+
+
+def _spec(name: str, tool: MessagesTool, known: ClientTool, source: Json) -> ToolSpec:
+    return ToolSpec(
+        name,
+        tool.description or known.description,
+        tool.input_schema or known.parameters,
+        tool.strict,
+        _rest(source) if isinstance(source, dict) else EMPTY,
+    )
+
+
+def _is_deferred(source: Json) -> bool:
+    return isinstance(source, dict) and source.get("defer_loading") is True
+
+
+def _rest(source: JsonObject) -> JsonObject:
+    if source.keys() <= _FIELDS:
+        return EMPTY
+    return {name: value for name, value in source.items() if name not in _FIELDS and value is not None} or EMPTY

@@ -1,0 +1,109 @@
+"""Serves Google AI Studio, and any backend that speaks its generateContent."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final, Literal
+from urllib.parse import quote
+
+import msgspec
+
+from adapters.gemini import DIALECT, PROVIDER
+from adapters.gemini.backend.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.gemini.backend.decoder import GeminiDecoder
+from adapters.gemini.backend.encode import encode_body
+from adapters.gemini.backend.event_fields import EVENT_FIELDS
+from adapters.gemini.backend.failure import decode_failure
+from adapters.gemini.backend.token_counter import count_request, decode_count
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError
+from gateway.core.policy import Policy
+from gateway.core.state_rule import StateRule
+from gateway.core.tool_rules import ToolRules
+from gateway.framing.json_text import decode_json
+from gateway.framing.listed_models import names_in_list
+
+_ACCEPTS: Final = ("text/event-stream", "application/json")
+_VERBS: Final = {True: "streamGenerateContent?alt=sse", False: "generateContent"}
+_HEADERS: Final = {
+    stream: {"content-type": "application/json", "accept": accept}
+    for stream, accept in zip((True, False), _ACCEPTS, strict=True)
+}
+_PREFIX: Final = "models/"
+
+
+class GeminiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The adapter's keys in a backend entry.
+
+    `thinking`: how a reasoning effort is sent: as a level (Gemini 3 and later), or as a budget of tokens (Gemini 2.5).
+    None: as the model takes it, by its name; a name without a version takes a level.
+    """
+
+    thinking: Literal["level", "budget"] | None = None
+
+
+class GeminiAdapter:
+    """Forwards every field and every part of a request of the same dialect, known or unknown, and of any other request
+    the fields that the API publishes. It requests a stream exactly when the client requested one."""
+
+    Options: ClassVar[type[msgspec.Struct]] = GeminiOptions
+    counts = True
+    provider: ClassVar[str] = "gcp.gemini"
+    models_path: ClassVar[str | None] = "/models"
+    models_headers: ClassVar[Mapping[str, str]] = {}
+    capabilities = Capabilities(
+        event_fields=EVENT_FIELDS,
+        passthrough=DIALECT,
+        supported_params=SUPPORTED_PARAMS,
+        carries=CARRIED,
+        tools=True,
+        images=True,
+        image_roles=frozenset({"user", "assistant", "tool"}),
+        remote_images=False,
+        system="first",
+        result_media=True,
+        files=frozenset({"application/pdf", "text/plain"}),
+        max_stops=5,
+        native=True,
+        tool_rules=ToolRules(names="unique"),
+        state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),
+    )
+
+    def __init__(self, options: GeminiOptions, max_event: int) -> None:
+        self._options = options
+        self._max_event = max_event
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        """Encode the client's request with the prepared turns; the backend's model name stands in the path."""
+        # The body names no model: its base decides what the body may say.
+        base = policy.base_model
+        asked = conversation if base is None else msgspec.structs.replace(conversation, model=base)
+        body, notices = encode_body(asked, self._options.thinking)
+        model = quote(conversation.model.removeprefix(_PREFIX), safe="/:")
+        return BackendRequest(
+            f"/models/{model}:{_VERBS[conversation.stream]}", _HEADERS[conversation.stream], body, _ACCEPTS, notices
+        )
+
+    def decoder(self, conversation: Conversation) -> GeminiDecoder:
+        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
+        request."""
+        return GeminiDecoder(self._max_event, len(conversation.turns), passes=conversation.dialect == DIALECT)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        """Return the backend's own message where the client can act on it."""
+        return decode_failure(status, headers, body)
+
+    def count_request(self, request: BackendRequest) -> BackendRequest:
+        """Return the request for `countTokens` of the API."""
+        return count_request(request)
+
+    def decode_count(self, body: bytes) -> int:
+        """Return `totalTokens`. Raises BackendProtocolError."""
+        return decode_count(body)
+
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the names in the models list. Raises BackendProtocolError."""
+        return tuple([name.removeprefix(_PREFIX) for name in names_in_list(body, "models", "name")])
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
+        return decode_json(body)

@@ -1,0 +1,26 @@
+"""Encodes models as the bodies of `GET /v1beta/models` and `GET /v1beta/models/{model}`."""
+
+from typing import Final
+
+import msgspec
+
+from adapters.gemini.client.response_models import GeminiModel, GeminiModelList, UnlistedGeminiModels
+from gateway.dialect import ListedModels, ModelInfo
+
+_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
+
+
+def encode_models(models: ListedModels) -> bytes:
+    """Returns the list of models."""
+    unlisted = msgspec.UNSET if models.missing is None else UnlistedGeminiModels(models.missing)
+    return msgspec.json.encode(GeminiModelList([_model(model) for model in models.models], unlisted))
+
+
+def encode_model(model: ModelInfo) -> bytes:
+    """Returns one model."""
+    return msgspec.json.encode(_model(model))
+
+
+def _model(model: ModelInfo) -> GeminiModel:
+    length = msgspec.UNSET if model.context_length is None else model.context_length
+    return GeminiModel(f"models/{model.name}", model.name, [*_METHODS], length)

@@ -1,0 +1,79 @@
+"""Reads the functions that a request offers, the other tools, and which functions the model may call."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from adapters.gemini.client.request_models import FunctionCallingConfig, FunctionDeclaration, GeminiTool
+from adapters.gemini.client.schema import json_schema
+from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.dialects.allowed_tools import not_allowed
+from gateway.dialects.faults import Faults
+
+_DECLARATIONS: Final = "functionDeclarations"
+_READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
+# Source: google-genai, `FunctionDeclaration.name`.
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+_CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
+
+
+class Tools(NamedTuple):
+    """What a request says of tools."""
+
+    functions: tuple[ToolSpec, ...]
+    others: tuple[OtherTool, ...]
+    choice: ToolChoice
+    notices: tuple[Notice, ...] = ()
+
+
+def read_tools(
+    tools: Sequence[GeminiTool], sources: Json, config: FunctionCallingConfig, faults: Faults, place: str
+) -> Tools:
+    """Returns the tools; `sources` are their entries as the client wrote them, `place` the path of the choice.
+
+    Where some functions are allowed the others are left out, with a notice: it has the same effect for every backend.
+    Fault: TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
+    """
+    functions: list[ToolSpec] = []
+    others: list[OtherTool] = []
+    for index, (tool, source) in enumerate(zip(tools, sources if isinstance(sources, list) else (), strict=True)):
+        fields = source if isinstance(source, dict) else {}
+        others += [OtherTool(name) for name, value in fields.items() if name != _DECLARATIONS and value is not None]
+        declared = fields.get(_DECLARATIONS)
+        written = declared if isinstance(declared, list) else []
+        for position, (function, entry) in enumerate(zip(tool.function_declarations or (), written, strict=True)):
+            if not _NAME.fullmatch(function.name):
+                faults.add("TOOLS_NAME", -1, f"tools[{index}].{_DECLARATIONS}[{position}].name")
+            functions.append(_spec(function, entry))
+    return _allowed(functions, others, config, f"{place}.allowedFunctionNames")
+
+
+def _spec(function: FunctionDeclaration, entry: Json) -> ToolSpec:
+    if function.parameters_json_schema is not None:
+        parameters: JsonObject = function.parameters_json_schema
+    else:
+        parameters = EMPTY if function.parameters is None else json_schema(function.parameters)
+    fields = entry.items() if isinstance(entry, dict) else ()
+    extra: dict[str, Json] = {name: value for name, value in fields if name not in _READ and value is not None}
+    return ToolSpec(
+        function.name, function.description or "", parameters, None, {"function": extra} if extra else EMPTY
+    )
+
+
+def _allowed(
+    functions: Sequence[ToolSpec], others: Sequence[OtherTool], config: FunctionCallingConfig, place: str
+) -> Tools:
+    choice = _CHOICES.get(config.mode, "auto")
+    names = config.allowed_function_names or ()
+    known = {function.name for function in functions}
+    for position, name in enumerate(names):
+        if name not in known:
+            param = f"{place}[{position}]"
+            raise InvalidRequest(f"{param} is no declared function: {name[:64]!r}.", param=param)
+    allowed = [function for function in functions if not names or function.name in names]
+    if len(names) == 1 and choice == "required":
+        choice = NamedTool(names[0])
+    notices = not_allowed([function.name for function in functions], allowed, place) if names else ()
+    return Tools(tuple(allowed), tuple(others), choice, notices)

@@ -1,0 +1,61 @@
+"""Encodes a conversation as the body of a chat completions request."""
+
+from typing import Final
+
+import msgspec
+
+from adapters.openai_chat import DIALECT
+from adapters.openai_chat.backend.canonical import canonical_fields, canonical_turn
+from adapters.openai_chat.backend.request_fields import fit_fields
+from adapters.openai_chat.backend.thinking import unsent_thinking
+from adapters.openai_chat.backend.tool_choice import Body
+from adapters.openai_chat.messages import encode_turn
+from gateway.core.conversation import Conversation, JsonObject
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.core.profiles import Profile
+
+# The fields that offer functions, and the fields by which a pass forbids them. `functions` is deprecated.
+_CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tuple[Notice, ...]]:
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+
+    The notices say what the profile's rules for a request change.
+    """
+    profile, own = policy.profile, conversation.dialect == DIALECT
+    body = _own_body(conversation, profile) if own else _canonical_body(conversation, profile)
+    rules = profile.request_rules
+    if rules is None:
+        return _encode(body), () if own else tuple(unsent_thinking(body, conversation))
+    notices = fit_fields(body, rules, policy.base_model or conversation.model, conversation)
+    return _encode(body), tuple(notices)
+
+
+def _own_body(conversation: Conversation, profile: Profile) -> Body:
+    messages: list[JsonObject] = []
+    for turn in conversation.turns:
+        source = turn.source
+        if source is not None and source.dialect == DIALECT:
+            messages.append(source.value)
+        else:
+            messages += encode_turn(turn, profile)
+    params = conversation.params
+    body: Body = {"model": "", "messages": [], **params}
+    body["model"], body["messages"] = conversation.model, messages
+    # The passes decide, not what the client wrote.
+    if conversation.tool_choice == "none":
+        body |= {choice: "none" for tools, choice in _CHOICES.items() if params.get(tools)}
+    if bool(params.get("stream")) != conversation.stream:
+        body["stream"] = conversation.stream
+    return body
+
+
+def _canonical_body(conversation: Conversation, profile: Profile) -> Body:
+    kept = frozenset() if profile.state is None else frozenset(profile.state.fields)
+    turns = [canonical_turn(turn, kept) for turn in conversation.turns]
+    messages = [message for turn in turns for message in encode_turn(turn, profile)]
+    return {"model": conversation.model, "messages": messages, **canonical_fields(conversation)}

@@ -1,0 +1,124 @@
+"""Defines a chat completions request without its messages as msgspec types; the messages stay untyped.
+
+Unknown fields are legal. The published OpenAPI document is made from these types.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from adapters.openai.fields import OpenAIFields
+from gateway.core.conversation import ToolChoice
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
+
+
+class FunctionSpec(msgspec.Struct, frozen=True):
+    """A function that the model may call; `parameters` is a JSON Schema."""
+
+    name: str
+    description: str | None = None
+    parameters: FreeObject | None = None
+    strict: bool | None = None
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """An entry of `tools`. Only the type `function` is interpreted; other types reach a native backend unchanged."""
+
+    type: str = "function"
+    function: FunctionSpec | None = None
+
+
+class FunctionName(msgspec.Struct, frozen=True):
+    """A function by its name."""
+
+    name: str
+
+
+class ForcedTool(msgspec.Struct, frozen=True):
+    """`tool_choice` as an object."""
+
+    type: str = "function"
+    function: FunctionName | None = None
+
+
+class RequestFields(OpenAIFields, frozen=True):
+    """A chat completions request without its messages. None: the client did not set the field."""
+
+    tools: list[Tool] | None = None
+    tool_choice: str | ForcedTool | None = None
+    parallel_tool_calls: bool | None = None
+    max_completion_tokens: Whole | None = None
+    logprobs: bool | None = None
+    top_logprobs: Whole | None = None
+    response_format: FreeObject | None = None
+    functions: list[FunctionSpec] | None = None
+    function_call: str | FunctionName | None = None
+
+
+_NAMED: Final = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def _choice(kind: str, body: object, *, required: bool) -> dict[str, object]:
+    fields = {"type": {"const": kind} if required else {"type": "string"}, kind: body}
+    return {"type": "object", "properties": fields, "required": ["type", kind] if required else [kind]}
+
+
+_ALLOWED: Final = {
+    "type": "object",
+    "properties": {"mode": {"enum": ["auto", "required"]}, "tools": {"type": "array"}},
+    "required": ["mode"],
+}
+_WORD: Final = {"enum": ["auto", "none", "required", None]}
+# Of several structs in a union msgspec can describe only tagged ones.
+_TOOL_CHOICE: Final = {
+    "anyOf": [
+        _WORD,
+        _choice("function", _NAMED, required=False),
+        _choice("custom", _NAMED, required=True),
+        _choice("allowed_tools", _ALLOWED, required=True),
+    ]
+}
+
+
+# The gateway reads only tools of type function.
+_TOOL: Final = {
+    "anyOf": [
+        {"properties": {"function": {"type": "object"}}, "required": ["function"]},
+        {"properties": {"type": {"not": {"const": "function"}}}, "required": ["type"]},
+    ]
+}
+_MESSAGES: Final = {
+    "contains": {"not": {"type": "null"}},
+    "items": {
+        "description": "A message as OpenAI knows it: an object with `role`, `content`, `tool_calls`, `tool_call_id`. "
+        "A message of any other shape is repaired with a notice, or refused if `repair` is `strict`.",
+    },
+}
+
+
+class ChatCompletionRequest(RequestFields, frozen=True, kw_only=True):
+    """A chat completions request. Fields that are not listed are legal.
+
+    For the published document only. It also holds the fields that the reader checks with error texts of its own.
+    """
+
+    model: ModelName
+    messages: Annotated[list[Any], msgspec.Meta(min_length=1, extra_json_schema=_MESSAGES)]
+    tools: list[Annotated[Tool, msgspec.Meta(extra_json_schema=_TOOL)]] | None = None
+    tool_choice: Annotated[Any, msgspec.Meta(extra_json_schema=_TOOL_CHOICE)] = None
+    function_call: Literal["auto", "none", "required"] | FunctionName | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=1)] | None = None
+
+
+class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
+    """A chat completions request; without a model it is for the first one. `profile` and `settings` (policy keys)
+    override those of the model."""
+
+    model: OptionalModelName = msgspec.UNSET
+    n: int | None = None
+    profile: str | None = None
+    settings: FreeObject | None = None
+
+
+TOOL_CHOICES: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "none": "none", "required": "required"}

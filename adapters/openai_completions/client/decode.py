@@ -1,0 +1,80 @@
+"""Decodes a completions request into a Conversation of one user turn: a chat model answers to the prompt."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from adapters.openai_completions import DIALECT
+from adapters.openai_completions.client.paths import PATHS
+from adapters.openai_completions.client.request_models import DEFAULT_MAX_TOKENS, CompletionFields
+from gateway.core.conversation import Conversation, Json, Text, Turn
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.notices import Notice
+from gateway.core.state_rule import NO_STATE
+from gateway.dialects.document import Document, kind_of
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+
+# Fields that only a raw model could honour, and whether a value asks for anything.
+REFUSED: Final[Mapping[str, Callable[[Json], bool]]] = {
+    "suffix": bool,
+    "echo": bool,
+    "logprobs": lambda value: value is not None,
+    "best_of": lambda value: value not in (None, 1),
+    "n": lambda value: value not in (None, 1),
+    "logit_bias": bool,
+}
+# Fields of chat completions that mean something only beside messages.
+_OF_CHAT: Final = frozenset(
+    {"messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_completion_tokens"}
+)
+_READ: Final = frozenset({"prompt", *REFUSED})
+
+
+def decode(document: Document) -> Conversation:
+    """Decodes one request. Fault: TEXT_UNICODE. Raises InvalidRequest that names the parameter."""
+    fields = document.fields
+    request = read_fields(fields, CompletionFields)
+    if not request.model.strip():
+        raise InvalidRequest("model must not be empty.", param="model")
+    for name, asks in REFUSED.items():
+        if asks(fields.get(name)):
+            raise Unsupported(f"{name} is not supported: the models behind the gateway answer in a chat.", param=name)
+    prompt = _prompt(fields)
+    faults = Faults(paths=PATHS)
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, "prompt")
+    options = request.stream_options
+    limit = DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
+    params = {name: value for name, value in fields.items() if name not in _READ and name not in _OF_CHAT}
+    return Conversation(
+        (Turn("user", (Text(prompt),), index=0),),
+        model=request.model,
+        sampling=request.sampling(limit),
+        stream=request.stream is True,
+        include_usage=options is not None and options.include_usage is True,
+        faults=tuple(faults.found),
+        params={**params, "max_tokens": limit},
+        dialect=DIALECT,
+        paths=PATHS,
+        notices=tuple([_unread(name) for name, value in fields.items() if name in _OF_CHAT and value is not None]),
+        reads=frozenset(),
+        holds=NO_STATE,
+    )
+
+
+def _prompt(fields: Mapping[str, Json]) -> str:
+    if fields.get("prompt") is None:
+        raise missing_field("prompt")
+    prompt = fields["prompt"]
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        return prompt[0]
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, list):
+        message = "prompt must be text or an array of one text: tokens and several prompts are not supported."
+        raise Unsupported(message, param="prompt")
+    raise InvalidRequest(f"prompt must be text; it is {kind_of(prompt)}.", code="invalid_type", param="prompt")
+
+
+def _unread(name: str) -> Notice:
+    return Notice("decode", "dropped", "FIELD_NOT_SENT", f"a completion has no field {name!r}", level="warning")

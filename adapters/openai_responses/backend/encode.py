@@ -1,0 +1,97 @@
+"""Encodes a conversation as the body of a request."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from adapters.openai_responses import DIALECT
+from adapters.openai_responses.backend.canonical import (
+    OPENAI,
+    canonical_fields,
+    canonical_turn,
+    custom_names,
+    fit_limit,
+)
+from adapters.openai_responses.function_names import ToolNames
+from adapters.openai_responses.tools import tool_names
+from adapters.openai_responses.turn_items import INSTRUCTIONS, PREVIOUS, ItemEncoder
+from gateway.core.conversation import Conversation, Json, JsonObject
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+
+# Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
+_GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
+
+_LIMIT: Final = "max_output_tokens"
+
+STATE: Final = "reasoning.encrypted_content"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+
+    The backend stores nothing: the gateway itself stores the responses of its clients, and sends the whole history.
+    """
+    if conversation.dialect != DIALECT:
+        return _canonical_body(conversation, policy, notices)
+    source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
+    body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
+    for own in _GATEWAY_FIELDS:
+        if body.get(own):
+            del body[own]
+    state = policy.profile.state
+    plain = state is not None and state.reasoning == "plain"
+    items = list(_own_items(conversation, body, notices, plain=plain))
+    body["model"], body["input"] = conversation.model, items
+    if conversation.keeps is not None:
+        body["include"] = _with_state(body.get("include"))
+    if conversation.tool_choice == "none" and body.get("tools"):
+        body["tool_choice"] = "none"
+    if bool(body.get("stream")) != conversation.stream:
+        body["stream"] = conversation.stream
+    if type(limit := body.get(_LIMIT)) is int and policy.profile in OPENAI:
+        body[_LIMIT] = fit_limit(limit, policy.profile, conversation.paths, notices)
+    return _encode(body)
+
+
+def _canonical_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
+    encoder = ItemEncoder(custom_names(conversation))
+    items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
+    fields = canonical_fields(conversation, policy.base_model or conversation.model, policy.profile, notices)
+    if conversation.keeps is not None:
+        fields["include"] = _with_state(None)
+    return _encode({"model": conversation.model, "input": items, "store": False, **fields})
+
+
+def _with_state(include: object) -> list[Json]:
+    """Return what the response includes, with the state that the gateway keeps: without being asked, the backend sends
+    none."""
+    asked: list[Json] = [*include] if isinstance(include, list) else []
+    return asked if STATE in asked else [*asked, STATE]
+
+
+def _own_items(
+    conversation: Conversation, body: dict[str, object], notices: list[Notice], *, plain: bool
+) -> Iterator[JsonObject]:
+    """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
+    instructions stands in its own field again.
+
+    Reasoning with neither its encrypted content nor its own text is a reference to an item that the backend stored.
+    OpenAI refuses the whole request for one that it did not store. `plain`: the provider reads the text of reasoning,
+    in whatever form.
+    """
+    changed = any(turn.source is None for turn in conversation.turns)
+    encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames(), own=True)
+    for turn in conversation.turns:
+        source = None if turn.source is None else turn.source.in_dialect(DIALECT)
+        if source is not None and INSTRUCTIONS in source:
+            body[INSTRUCTIONS] = source[INSTRUCTIONS]
+        else:
+            for item in encoder.encode(turn):
+                if plain or item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content"):
+                    yield item
+                else:
+                    detail = "reasoning without its encrypted content and its text, which the backend does not store"
+                    notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))

@@ -1,0 +1,105 @@
+"""Decodes a Responses request into a Conversation, and what its answer repeats.
+
+The fields around the input are typed strictly: a wrong field is a 400 that names it. The items of the input are not:
+their faults are repaired and listed in `faults`, so that one faulty item does not make a long history unusable.
+"""
+
+from typing import Final
+
+import msgspec
+
+from adapters.openai_responses import DIALECT
+from adapters.openai_responses.call_items import FORMS
+from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
+from adapters.openai_responses.client.input_items import own_items, read_items
+from adapters.openai_responses.client.paths import PATHS
+from adapters.openai_responses.client.request_models import RequestFields
+from adapters.openai_responses.client.stored_history import read_history, resolved
+from adapters.openai_responses.client.tool_choice import read_tool_choice
+from adapters.openai_responses.function_names import ToolNames
+from adapters.openai_responses.tools import read_tools, tool_places
+from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS
+from gateway.core.conversation import Conversation, Sampling, Source, Text, Turn
+from gateway.core.errors import InvalidRequest
+from gateway.core.state_rule import HeldState
+from gateway.dialect import ClientRequest
+from gateway.dialects.allowed_tools import not_allowed
+from gateway.dialects.document import Document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
+
+# Where the echo keeps the request's fields and the names of its tools.
+FIELDS: Final = "fields"
+NAMES: Final = "names"
+
+# A reasoning item has a place for any state, the item of a call for none.
+_HELD: Final = HeldState(calls=frozenset())
+
+
+def decode_document(document: Document) -> ClientRequest:
+    """Decodes the body of a request, with what is stored of the responses that it refers to. Raises InvalidRequest that
+    names the parameter, and nothing else. Fault: TEXT_UNICODE."""
+    faults = Faults(paths=PATHS)
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, ITEMS)
+    fields = dict(document.fields)
+    if ITEMS not in fields:
+        raise missing_field(ITEMS)
+    value = fields.pop(ITEMS)
+    if "model" not in fields:
+        raise missing_field("model")
+    request = read_fields(fields, RequestFields)
+    if not request.model.strip():
+        raise InvalidRequest("model must not be empty.", param="model")
+    check_unsupported(request)
+    if value == []:
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
+    history = read_history(document)
+    own = resolved(own_items(value), history, document.stored)
+    faults.earlier = len(history.items)
+    items = [*history.items, *own]
+    tools = read_tools(tool_places(request.tools, items, faults.earlier))
+    choice = read_tool_choice(request.tool_choice, tools)
+    specs = tools.specs(choice.allowed, faults)
+    # Only OpenAI itself runs the tools of which a call is forced.
+    own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
+    notices = [*reported_fields(request, fields), *tools.notices]
+    if choice.allowed is not None:
+        notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
+    turns = read_items(items, tools.names, faults, notices, faults.earlier)
+    if request.instructions:
+        turns = (_instructions(request.instructions), *turns)
+    conversation = Conversation(
+        turns,
+        specs,
+        "auto" if own_choice else choice.choice,
+        request.parallel_tool_calls is not False,
+        request.model,
+        Sampling(request.temperature, request.top_p, request.max_output_tokens),
+        request.stream is True,
+        # The answer has token counts in any case.
+        True,
+        tuple(faults.found),
+        canonical_params(request),
+        DIALECT,
+        tuple(tools.others),
+        PATHS,
+        tuple(notices),
+        Source(DIALECT, fields),
+        object_arguments=_with_objects(tools.names),
+        own_fields=("tool_choice",) if own_choice else (),
+        holds=_HELD,
+    )
+    echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
+    return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))
+
+
+def _with_objects(names: ToolNames) -> frozenset[str]:
+    """Returns the functions whose calls the client reads as an object (`action`, `operation`)."""
+    return frozenset([name for name, tool in names.tools.items() if FORMS[tool.kind].is_object])
+
+
+def _instructions(text: str) -> Turn:
+    return Turn("system", (Text(text),), source=Source(DIALECT, {INSTRUCTIONS: text}))

@@ -1,0 +1,130 @@
+"""Lists the routes of the dialect, also those that the gateway refuses."""
+
+from typing import Final
+
+import msgspec
+
+from adapters.openai_responses.client.request_models import ResponsesRequest
+from adapters.openai_responses.client.response_models import (
+    DeletedResponse,
+    InputItemList,
+    InputTokenCount,
+    ResponseEvent,
+    ResponseObject,
+    ResponsesModelList,
+)
+from adapters.openai_responses.client.stored_queries import INPUT_ITEMS
+from gateway.dialect import Refusal, RequestMark, Route
+from gateway.dialects.openapi import (
+    EVENT_STREAM,
+    JSON,
+    Operation,
+    QueryParameter,
+    events_of,
+    json_text,
+    reference,
+)
+
+_GENERATE: Final = Operation(
+    name="create_response",
+    description="A response, whole or (`stream: true`) as server-sent events. It is stored unless `store` is "
+    "false or the response says so.",
+    tag="responses",
+    answers={
+        JSON: reference(ResponseObject),
+        EVENT_STREAM: events_of(
+            "Server-sent events. The last is `response.completed`, `response.incomplete` or, if the response failed "
+            "after it began, `response.failed`.",
+            json_text(reference(ResponseEvent)),
+        ),
+    },
+    request=ResponsesRequest,
+    types=(ResponseObject, ResponseEvent),
+)
+_COUNT: Final = Operation(
+    name="count_input_tokens",
+    description="The estimated tokens of a request.",
+    tag="responses",
+    answers={JSON: reference(InputTokenCount)},
+    request=ResponsesRequest,
+    types=(InputTokenCount,),
+)
+_MODELS: Final = Operation(
+    name="list_models_for_codex",
+    description="The models, as Codex asks for them: with the parameter `client_version`.",
+    tag="models",
+    answers={JSON: reference(ResponsesModelList)},
+    types=(ResponsesModelList,),
+)
+
+_READ: Final = Operation(
+    name="get_response",
+    description="A stored response of this client.",
+    tag="responses",
+    answers={JSON: reference(ResponseObject)},
+    types=(ResponseObject,),
+)
+_DELETE: Final = Operation(
+    name="delete_response",
+    description="Deletes a stored response of this client.",
+    tag="responses",
+    answers={JSON: reference(DeletedResponse)},
+    types=(DeletedResponse,),
+)
+_ITEMS: Final = Operation(
+    name="list_input_items",
+    description="The items that a stored response answered, also those of the responses before it.",
+    tag="responses",
+    answers={JSON: reference(InputItemList)},
+    types=(InputItemList,),
+    parameters=(
+        QueryParameter(
+            "limit", "The number of items, 20 by default.", {"type": "integer", "minimum": 1, "maximum": 100}
+        ),
+        QueryParameter("order", "`desc`, the newest first, by default.", {"enum": ["asc", "desc"]}),
+        QueryParameter("after", "The id of the item before the first one.", {"type": "string", "minLength": 1}),
+    ),
+)
+
+_CODEX: Final = RequestMark(parameter="client_version")
+# What Codex reads of the answer is the status: it then sends its request over HTTP. RFC 9110, section 15.5.22, demands
+# the header `upgrade` and, section 7.8, its name among the options of the connection.
+_WEBSOCKET: Final = Refusal(
+    426,
+    "unsupported_operation",
+    "Responses are not served over WebSocket. Send the request as POST over HTTP.",
+    {"upgrade": "HTTP/1.1", "connection": "close, upgrade"},
+)
+_NOT_RUNNING: Final = Refusal(
+    404,
+    "unsupported_operation",
+    "No response runs in the background, so that none can be cancelled. Close its connection instead.",
+)
+_NO_COMPACTION: Final = Refusal(
+    404,
+    "unsupported_operation",
+    "Histories are not compacted here. Ask a model for a summary with an ordinary request.",
+)
+
+
+def _with_alias(route: Route) -> tuple[Route, Route]:
+    """Returns a route and its alias: Codex joins its base URL with a path that lacks `/v1`."""
+    return route, msgspec.structs.replace(route, path=route.path.removeprefix("/v1"), operation=None)
+
+
+# Of two paths that fit a request the first one counts.
+ROUTES: Final = tuple(
+    served
+    for route in (
+        Route("POST", "/v1/responses", "generate", _GENERATE),
+        Route("POST", "/v1/responses/input_tokens", "count", _COUNT),
+        Route("GET", "/v1/models", "models", _MODELS, mark=_CODEX),
+        Route("GET", "/v1/responses", "refused", refusal=_WEBSOCKET),
+        Route("POST", "/v1/responses/compact", "refused", refusal=_NO_COMPACTION),
+        Route("GET", f"/v1/responses/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
+        Route("POST", "/v1/responses/{id}/cancel", "refused", refusal=_NOT_RUNNING),
+        Route("GET", "/v1/responses/{id}", "stored", _READ),
+        Route("DELETE", "/v1/responses/{id}", "stored", _DELETE),
+    )
+    for served in _with_alias(route)
+)

@@ -1,0 +1,88 @@
+"""Writes the arguments of a call as JSON text, from the forms that they have in protobuf messages."""
+
+import json
+from typing import Any, Final
+
+from adapters.proto.backend.answer_writer import AnswerWriter
+from adapters.proto.backend.field_getters import Place
+from adapters.proto.backend.message_json import field_json
+from adapters.protobuf_values.arguments import encode_arguments
+from adapters.protobuf_values.tool_schema import Schema, Steps
+from gateway.core.conversation import EMPTY, Json, JsonObject, ToolSpec
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.tool_calls.parsers.coerce import typed, types_of
+
+# From this magnitude on, readers of JSON that know only doubles lose digits.
+_INEXACT_FROM: Final = 2**53
+
+
+class ArgumentsReader:
+    """Writes the arguments of one response, with the keys and the types that the schemas of the tools describe."""
+
+    def __init__(self, tools: tuple[ToolSpec, ...]) -> None:
+        self._parameters = {tool.name: tool.parameters for tool in tools}
+        self._steps = Steps()
+        self._schemas: dict[str, Schema] = {}
+
+    def read(self, found: Place, arguments: Any, name: str, writer: AnswerWriter) -> str:
+        """Return a Struct, a map or a message as JSON text. (Any: its class is of the schema's own pool.) Raises
+        InvalidToolCall for a number that JSON does not have."""
+        if found.leaf == "struct":
+            return self._struct(arguments, name, writer)
+        parameters = self._parameters.get(name, EMPTY)
+        members = _map(found, arguments, parameters) if found.leaf == "map" else _message(arguments, parameters)
+        if any(map(_is_large, members.values())):
+            writer.note_once("changed", "NUMBER_INEXACT", "a number of a call is beyond what doubles hold exactly")
+        order = [key for key in self._schema(name).root.order if key in members] if found.leaf == "map" else []
+        ordered = {key: members[key] for key in [*order, *sorted(members.keys() - set(order))]} if order else members
+        return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
+
+    def _struct(self, arguments: Any, name: str, writer: AnswerWriter) -> str:
+        encoded = encode_arguments(arguments, self._schema(name))
+        if encoded.inexact:
+            detail = "numbers of a call may have lost digits: the wire carries doubles"
+            writer.note_once("changed", "NUMBER_INEXACT", detail)
+        if self._steps.exhausted:
+            detail = "the schema of a tool has too many references to follow"
+            writer.note_once("seen", "SCHEMA_NOT_FOLLOWED", detail)
+        return encoded.text
+
+    def _schema(self, name: str) -> Schema:
+        declared = name if name in self._parameters else ""
+        if declared not in self._schemas:
+            self._schemas[declared] = Schema(self._parameters.get(declared, EMPTY), self._steps)
+        return self._schemas[declared]
+
+
+def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json]:
+    """Return the members of a map. A text is the value that it writes where the schema asks for another type."""
+    value = found.field.message_type.fields_by_name["value"]
+    members = {str(key): field_json(item, value) for key, item in arguments.items()}
+    for key, member in members.items():
+        if isinstance(member, str):
+            members[key] = _typed(member, parameters, key)
+    return dict(sorted(members.items()))
+
+
+def _typed(text: str, parameters: JsonObject, key: str) -> Json:
+    """Return the value that a text writes; the text itself for a number that is too large for readers of JSON."""
+    try:
+        return decode_json(typed(text, types_of(parameters, key)).encode())
+    except NotJson:
+        return text
+
+
+def _message(arguments: Any, parameters: JsonObject) -> dict[str, Json]:
+    """Return the fields that have a value. A required one without presence has one even if that is the default."""
+    members: dict[str, Json] = {
+        field.name: field_json(value, field) for field, value in arguments.ListFields() if not field.is_extension
+    }
+    required = parameters.get("required")
+    for field in arguments.DESCRIPTOR.fields:
+        if isinstance(required, list) and field.name in required and not field.has_presence:
+            members.setdefault(field.name, field_json(getattr(arguments, field.name), field))
+    return members
+
+
+def _is_large(value: Json) -> bool:
+    return isinstance(value, int) and abs(value) > _INEXACT_FROM

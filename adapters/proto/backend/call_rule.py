@@ -1,0 +1,67 @@
+"""Compiles the rule that reads tool calls."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from adapters.proto.backend.answer_writer import AnswerWriter
+from adapters.proto.backend.arguments_reader import ArgumentsReader
+from adapters.proto.backend.field_getters import Getter, Leaves, Place
+from adapters.proto.backend.mapping_error import mapping_error
+from adapters.proto.backend.options import CallRule
+from adapters.proto.backend.places import Kind, conditions, find_items, find_place
+
+_NAME: Final[Leaves] = {"text": "text"}
+_INDEX: Final[Leaves] = {"integer": "a whole number"}
+_PIECES: Final[Leaves] = {"text": "text", "bytes": "bytes"}
+_ARGUMENTS: Final[Leaves] = {**_PIECES, "struct": "a google.protobuf.Struct", "map": "a map", "message": "a message"}
+
+
+CallReader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
+
+
+def compile_call(rule: CallRule, kind: Kind, place: str, state: Getter | None = None) -> CallReader:
+    """Return the reader of one rule. `state` gets the opaque state of the calls from the message. Raises
+    OptionError."""
+    items = None
+    if rule.each is not None:
+        items, kind = find_items(rule.each, kind, f"{place}.each")
+    holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
+    name = find_place(rule.name, kind, f"{place}.name", _NAME)
+    arguments = find_place(rule.arguments, kind, f"{place}.arguments", _ARGUMENTS)
+    call_id = None if rule.id is None else find_place(rule.id, kind, f"{place}.id", _NAME)
+    index = None if rule.index is None else find_place(rule.index, kind, f"{place}.index", _INDEX)
+    if rule.mode != "whole":
+        if arguments.leaf not in _PIECES:
+            raise mapping_error(f"{place}.mode", f"{_ARGUMENTS[arguments.leaf]} holds whole arguments")
+        if index is None and call_id is None:
+            raise mapping_error(f"{place}.mode", f"{rule.mode!r} needs an `index` or an `id`")
+
+    def read_one(item: Any, opaque: str, writer: AnswerWriter, reader: ArgumentsReader) -> None:
+        named, identity = name.get(item), "" if call_id is None else call_id.get(item)
+        if rule.mode == "whole":
+            writer.call(None, identity, named, _text(arguments, item, named, writer, reader), opaque)
+            return
+        key = index.get(item) if index is not None else None
+        written = _piece(arguments, item, (place, identity if key is None else key), rule.mode, writer)
+        writer.call(identity if key is None else key, identity, named, written, opaque)
+
+    def read(message: Any, writer: AnswerWriter, reader: ArgumentsReader) -> None:
+        opaque = "" if state is None else state(message)
+        for item in (message,) if items is None else items(message):
+            if holds is None or holds(item):
+                read_one(item, opaque, writer, reader)
+
+    return read
+
+
+def _text(found: Place, item: Any, name: str, writer: AnswerWriter, reader: ArgumentsReader) -> str:
+    value = found.get(item)
+    if found.leaf in ("struct", "map", "message"):
+        return reader.read(found, value, name, writer)
+    return writer.characters(found, value, whole=True) if isinstance(value, bytes) else str(value)
+
+
+def _piece(found: Place, item: Any, key: object, mode: str, writer: AnswerWriter) -> str:
+    value = found.get(item)
+    text = writer.characters(key, value, whole=mode == "total") if isinstance(value, bytes) else str(value)
+    return writer.new_part(key, text) if mode == "total" else text

@@ -1,0 +1,174 @@
+"""Turns a conversation into the values of a structured template: turns, parts, calls, results and tools."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from adapters.proto.backend.rendering import Values
+from adapters.text.backend.encode import requested_schema, sampling_values
+from adapters.text.backend.wire import FIELD
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    NamedTool,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    item_of,
+)
+from gateway.core.data_url import read_image
+from gateway.core.notices import Notice
+from gateway.core.provider_state import provider_state
+
+SYSTEM: Final = frozenset({"system", "developer"})
+
+
+class TemplateUse(msgspec.Struct, frozen=True):
+    """What a template has places for, and what it sends in place of what the client left out.
+
+    `names` are all names that it uses. `provider` and `field` name the backend's opaque
+    state in `extra_content`. `system_apart`: the system turns have a place of their own. `results_in_parts`: results
+    are parts of a turn, not turns. `reasoning`: reasoning is sent. `image_bytes`: images are sent as their bytes.
+    """
+
+    names: frozenset[str]
+    max_tokens: int | None
+    max_stops: int | None
+    provider: str
+    field: str
+    system_apart: bool
+    results_in_parts: bool
+    reasoning: bool
+    image_bytes: bool
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Return the names for fields of the client, `$request.NAME`."""
+        return frozenset(name for name in self.names if name.startswith(FIELD))
+
+
+def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
+    """Return the value of each name of a template; None: the name has no value. (Any: items are mappings.)"""
+    choice = conversation.tool_choice
+    offered = () if choice == "none" else conversation.tools
+    system = [turn.text for turn in conversation.turns if turn.role in SYSTEM and turn.text]
+    items = _Items(conversation, use)
+    return {
+        "$model": conversation.model or None,
+        "$stop": [stop for stop in conversation.sampling.stop if stop][: use.max_stops],
+        **sampling_values(conversation, use.max_tokens),
+        **{name: conversation.params.get(name.removeprefix(FIELD)) for name in use.fields},
+        "$choice": "named" if isinstance(choice, NamedTool) else choice,
+        "$chosen": choice.name if isinstance(choice, NamedTool) else None,
+        "$effort": conversation.params.get("reasoning_effort"),
+        "$schema": requested_schema(conversation),
+        "$system": "\n\n".join(system) or None,
+        "$turns": [item for position, turn in enumerate(conversation.turns) for item in items.of(turn, position)],
+        "$tools": [
+            {"$name": tool.name, "$description": tool.description or None, "$parameters": dict(tool.parameters) or None}
+            for tool in offered
+        ],
+    }
+
+
+def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
+    """Return a notice of what the template has no name for, reasoning and the names of speakers."""
+    turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
+    thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
+    ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
+    described = sum(bool(tool.description) for tool in tools)
+    of_messages = {
+        "reasoning": 0 if use.reasoning else thoughts,
+        "name": sum(turn.name is not None for turn in turns),
+        "call id": 0 if "$id" in use.names else ids,
+    }
+    notices = _unsent("messages", of_messages)
+    return notices + _unsent("tools", {"description": 0 if "$description" in use.names else described})
+
+
+def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
+    words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    detail = f"the backend has no field for {words} of {where}"
+    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
+
+
+class _Items:
+    """Makes the items of `$turns`."""
+
+    def __init__(self, conversation: Conversation, use: TemplateUse) -> None:
+        self._called = {call.id: call.name for turn in conversation.turns for call in turn.calls}
+        self._paths = conversation.paths
+        self._use = use
+
+    def of(self, turn: Turn, position: int) -> Iterator[Values]:
+        """Yield the results of a turn, each as an item of its own unless they are parts, and then the turn if it says
+        something else. Raises InvalidRequest for an image that holds none."""
+        if turn.role in SYSTEM and self._use.system_apart:
+            return
+        if not self._use.results_in_parts:
+            yield from ({"$role": "tool", **self._result(result)} for result in turn.results)
+            if turn.role == "tool":
+                return
+        turn = self._stated(turn)
+        thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
+        index = position if turn.index is None else turn.index
+        yield {
+            "$role": "system" if turn.role in SYSTEM else "user" if turn.role == "tool" else turn.role,
+            "$text": turn.text or None,
+            "$reasoning": "\n".join(thought.text for thought in thoughts if thought.text) or None,
+            "$opaque": next((state for thought in thoughts if (state := self._state(thought.extra))), None),
+            "$parts": [self._part(block, index, place) for place, block in enumerate(turn.blocks)],
+            "$calls": [self._call(call) for call in turn.calls],
+        }
+
+    def _part(self, block: Block, turn: int, place: int) -> Values:
+        match block:
+            case Text():
+                return {"$kind": "text", "$text": block.text}
+            case Image():
+                return {"$kind": "image", "$url": block.url, **self._image(block, turn, place)}
+            case ToolCall():
+                return {"$kind": "call", **self._call(block)}
+            case ToolResult():
+                return {"$kind": "result", **self._result(block)}
+            case Reasoning():
+                return {"$kind": "reasoning", "$text": block.text, "$opaque": self._state(block.extra)}
+            case File():
+                raise AssertionError("no mapping declares files, so that none arrives")
+            case _:
+                assert_never(block)
+
+    def _image(self, image: Image, turn: int, place: int) -> Values:
+        if not self._use.image_bytes:
+            return {}
+        param = self._paths.part.format(turn=turn, item=item_of(image, place), part=0)
+        held = read_image(image.url, param)
+        return {"$media_type": held.media_type, "$bytes": base64.b64decode(held.data)}
+
+    def _call(self, call: ToolCall) -> Values:
+        state = self._state(call.extra)
+        return {"$id": call.id, "$name": call.name, "$arguments": call.arguments, "$opaque": state}
+
+    def _result(self, result: ToolResult) -> Values:
+        return {"$id": result.call_id, "$name": self._called.get(result.call_id), "$text": result.text}
+
+    def _stated(self, turn: Turn) -> Turn:
+        """Return the turn with the state that some clients keep beside the message at the first of its reasoning."""
+        thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
+        if not self._state(turn.extra) or any(self._state(thought.extra) for thought in thoughts):
+            return turn
+        text = thoughts[0].text if thoughts else ""
+        rest = [block for block in turn.blocks if block not in thoughts[:1]]
+        return turn.changed(Reasoning(text, extra=turn.extra), *rest)
+
+    def _state(self, extra: JsonObject) -> str | None:
+        state: Json = provider_state(extra, self._use.provider).get(self._use.field)
+        return state if isinstance(state, str) else None

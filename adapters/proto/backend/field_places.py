@@ -1,0 +1,98 @@
+"""Finds for each field of a rendered message the place of its template that made it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from adapters.proto.backend.field_values import Value
+from adapters.proto.backend.rendering import Render, Values
+from adapters.proto.backend.request_template import RequestTemplate, TemplateCompiler
+from adapters.proto.backend.schema import Field
+from adapters.proto.backend.template_names import Scope
+from gateway.adapter import FieldPlace
+from gateway.core.conversation import Json
+from gateway.core.notices import Notice
+
+
+class TracedTemplate(RequestTemplate):
+    """The same template; `places` are the fields of the message that it rendered last."""
+
+    def __init__(self, template: RequestTemplate) -> None:
+        super().__init__(template.written, template.kind, template.scope)
+        self.places: tuple[FieldPlace, ...] = ()
+        self._traced = _TracedCompiler().message(template.written, template.kind, template.scope, "request")
+
+    def render(self, values: Values, notices: list[Notice]) -> Message:
+        """Return the message, as the template does."""
+        self.places = tuple(_places(self._traced(values, []) or {}, ""))
+        return super().render(values, notices)
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """A value, and the place in the template that made it. (Any: as the constructor of a message takes it.)"""
+
+    place: str
+    value: Any
+
+
+class _TracedCompiler(TemplateCompiler):
+    """Compiles a template whose values are rendered with their places."""
+
+    def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        return _traced(super()._field(template, field, scope, place), place)
+
+    def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        return _traced(super()._single(template, field, scope, place), place)
+
+
+def _traced(render: Render, place: str) -> Render:
+    def traced(values: Values, notices: list[Notice]) -> Value:
+        value = render(values, notices)
+        return value if value is None or _has_places(value) else _Placed(place, value)
+
+    return traced
+
+
+def _has_places(value: Value) -> bool:
+    """Whether the value is made of values that have their places already. The first one decides for all."""
+    match value:
+        case _Placed():
+            return True
+        case Mapping():
+            return any(_has_places(below) for below in [*value.values()][:1])
+        case Sequence() if not isinstance(value, str | bytes):
+            return any(_has_places(below) for below in value[:1])
+        case _:
+            return False
+
+
+def _places(value: Value, path: str) -> Iterator[FieldPlace]:
+    match value:
+        case _Placed():
+            yield FieldPlace(path, value.place, _readable(value.value))
+        case Mapping():
+            for name, below in value.items():
+                yield from _places(below, f"{path}.{name}" if path else name)
+        case _:
+            for position, below in enumerate(value):
+                yield from _places(below, f"{path}[{position}]")
+
+
+def _readable(value: Value) -> Json:
+    match value:
+        case Message():
+            described: dict[str, Json] = MessageToDict(value, preserving_proto_field_name=True)
+            return described
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case Mapping():
+            return {name: _readable(below) for name, below in value.items()}
+        case list() | tuple():
+            return [_readable(below) for below in value]
+        case str() | bool() | int() | float():
+            return value
+        case _:
+            return None

@@ -1,0 +1,126 @@
+"""Compiles the rule that finds the end of a response. Every value must have a meaning: none is a success by default."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from adapters.proto.backend.answer_writer import AnswerWriter
+from adapters.proto.backend.field_getters import Leaves, Place
+from adapters.proto.backend.json_places import DOCUMENT
+from adapters.proto.backend.mapping_error import mapping_error, unknown_name
+from adapters.proto.backend.options import FinishRule
+from adapters.proto.backend.places import Kind, conditions, find_place
+from adapters.text.backend.event_reader import FAILURES, REASONS
+from gateway.core.errors import BackendRejected
+from gateway.core.events import Reason
+
+# Any: a message whose class exists only at run time.
+FinishReader: TypeAlias = Callable[[Any, AnswerWriter], None]
+_WORDS: Final[Leaves] = {"enum": "an enum", "text": "text", "flag": "a bool"}
+
+
+def compile_finish(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
+    """Return the reader of one rule. Raises OptionError."""
+    ways = [name for name, value in (("at", rule.at), ("oneof", rule.oneof), ("reason", rule.reason)) if value]
+    if len(ways) != 1:
+        raise mapping_error(place, "write one of `at`, `oneof` and `reason`")
+    read = _COMPILERS[ways[0]](rule, kind, place)
+    if not rule.when:
+        return read
+    holds = conditions(rule.when, kind, f"{place}.when")
+    return lambda message, writer: read(message, writer) if holds(message) else None
+
+
+def _by_reason(rule: FinishRule, _: Kind, place: str) -> FinishReader:
+    reason = rule.reason
+    if not rule.when or reason is None:
+        raise mapping_error(place, "a `reason` needs a condition in `when`")
+    return lambda message, writer: writer.finish(reason, "")
+
+
+def _by_value(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
+    found = find_place(rule.at or "", kind, f"{place}.at", _WORDS)
+    if found.leaf == "enum":
+        return _by_enum(rule, found, place)
+    if found.leaf == "text":
+        meanings = {**REASONS, **rule.reasons}
+        failures = frozenset({*FAILURES, *rule.failures})
+
+        def read(message: Any, writer: AnswerWriter) -> None:
+            if (word := found.get(message)) and word not in rule.none:
+                _end(word, meanings.get(word) or REASONS.get(word.lower()), failures, writer)
+
+        return read
+    if rule.reasons or rule.none or rule.failures:
+        raise mapping_error(place, "a bool has no other meaning than the end; use `when` for more")
+    return lambda message, writer: writer.finish("stop", "") if found.get(message) else None
+
+
+def _by_enum(rule: FinishRule, found: Place, place: str) -> FinishReader:
+    names = found.field.enum_type.values_by_name
+    not_set = {name for name, value in names.items() if value.number == 0 and not found.field.has_presence}
+    _check_meanings(rule, names, set(names) - not_set, found.field.enum_type.full_name, place)
+    for part in ("reasons", "failures"):
+        if silent := not_set.intersection(getattr(rule, part)):
+            name = sorted(silent)[0]
+            raise mapping_error(f"{place}.{part}", f"{name} is the value 0, which stands for 'not set' here")
+    words = {value.number: name for name, value in names.items()}
+    skipped = {names[name].number for name in (*rule.none, *not_set)}
+    has_presence, failures = found.field.has_presence, frozenset(rule.failures)
+
+    def read(message: Any, writer: AnswerWriter) -> None:
+        number = found.get(message)
+        if number in skipped or (has_presence and not found.is_set(message)):
+            return
+        word = words.get(number, str(number))
+        _end(word, rule.reasons.get(word), failures, writer)
+
+    return read
+
+
+def _by_oneof(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
+    if kind is DOCUMENT:
+        raise mapping_error(f"{place}.oneof", "JSON has no oneof; write `at` or `when`")
+    *above, last = (rule.oneof or "").split(".")
+    owner = find_place(".".join(above), kind, f"{place}.oneof", {"message": "a message"}) if above else None
+    holder = kind if owner is None else owner.field.message_type
+    if last not in holder.oneofs_by_name:
+        reason = f"{holder.full_name} has no oneof {last!r}"
+        raise unknown_name(f"{place}.oneof", reason, last, holder.oneofs_by_name)
+    members = [field.name for field in holder.oneofs_by_name[last].fields]
+    _check_meanings(rule, members, members, f"the oneof {last!r}", place)
+    failures = frozenset(rule.failures)
+
+    def read(message: Any, writer: AnswerWriter) -> None:
+        member = (message if owner is None else owner.get(message)).WhichOneof(last)
+        if member is not None and member not in rule.none:
+            _end(member, rule.reasons.get(member), failures, writer)
+
+    return read
+
+
+def _check_meanings(rule: FinishRule, known: Iterable[str], needed: Iterable[str], what: str, place: str) -> None:
+    """Refuse names that do not exist, and values without a meaning."""
+    known = list(known)
+    for part in ("reasons", "none", "failures"):
+        for name in getattr(rule, part):
+            if name not in known:
+                raise unknown_name(f"{place}.{part}", f"{what} has no value {name!r}", name, known)
+    named = {*rule.reasons, *rule.none, *rule.failures}
+    if missing := sorted(set(needed) - named):
+        raise mapping_error(place, f"{missing[0]} has no meaning: name it in `reasons`, `none` or `failures`")
+
+
+def _end(word: str, reason: Reason | None, failures: frozenset[str], writer: AnswerWriter) -> None:
+    if word in failures or word.lower() in failures:
+        raise BackendRejected("The backend ended its response early.", code="upstream_stream_truncated")
+    if reason is None:
+        detail = f"the backend's finish reason {word[:40]!r} is unknown; read as stop"
+        writer.note_once("changed", "FINISH_REASON_UNKNOWN", detail)
+    writer.finish(reason or "stop", word)
+
+
+_COMPILERS: Final[Mapping[str, Callable[[FinishRule, Kind, str], FinishReader]]] = {
+    "at": _by_value,
+    "oneof": _by_oneof,
+    "reason": _by_reason,
+}

@@ -1,0 +1,41 @@
+"""Checks and writes the metadata of a call: headers of the request that are no credentials.
+
+Source: gRPC, "gRPC over HTTP2", Custom-Metadata (names are in lower case, values printable ASCII).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from adapters.proto.backend.mapping_error import mapping_error
+
+MODEL: Final = "$model"
+_NAME: Final = re.compile(r"[a-z0-9_.-]+")
+_VALUE: Final = re.compile(r"[\x20-\x7e]+")
+_OTHER_NAME: Final = re.compile(r"\$(?!model(?!\w))")
+_CREDENTIALS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
+_OF_CARRIER: Final = re.compile(
+    r"accept|accept-encoding|connection|content-.*|grpc-.*|connect-.*|host|te|timeout|transfer-encoding|x-grpc-web"
+)
+
+
+def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the metadata. Raises OptionError for a name that belongs to the carrier or to a credential, and for text
+    that no header can hold."""
+    for name, value in metadata.items():
+        place = f"metadata.{name}"
+        if name in _CREDENTIALS:
+            raise mapping_error(place, "a credential belongs in `api_key_env` and `api_key_header`")
+        if not _NAME.fullmatch(name) or _OF_CARRIER.fullmatch(name):
+            raise mapping_error(place, f"{name!r} is no name of metadata that can be set")
+        if not _VALUE.fullmatch(value):
+            raise mapping_error(place, "the value has characters that a header cannot have")
+        if _OTHER_NAME.search(value):
+            raise mapping_error(place, f"{value!r} has another name than {MODEL}")
+    return metadata
+
+
+def write_metadata(metadata: Mapping[str, str], model: str) -> dict[str, str]:
+    """Return the headers of one request. The model's name is percent-encoded, except for its slashes."""
+    return {name: value.replace(MODEL, quote(model, safe="/:@")) for name, value in metadata.items()}

@@ -1,0 +1,48 @@
+"""Finds what a path of a rule names: a field of a message, a tensor, or a place in a JSON document."""
+
+from typing import Any, TypeAlias
+
+from adapters.proto.backend.field_getters import (
+    Condition,
+    Getter,
+    Leaves,
+    Place,
+    field_conditions,
+    find_field,
+    find_repeated,
+)
+from adapters.proto.backend.json_places import DOCUMENT, document_conditions, find_in_document, find_list
+from adapters.proto.backend.mapping_error import mapping_error
+from adapters.proto.backend.options import Conditions, Path, Tensor
+from adapters.proto.backend.tensors import find_tensor
+
+# The type of a message, or `DOCUMENT`.
+Kind: TypeAlias = Any
+
+
+def find_place(written: Path, kind: Kind, place: str, leaves: Leaves) -> Place:
+    """Return the place that a path names below a message or a document, with one of these leaves. Raises
+    OptionError."""
+    if isinstance(written, Tensor):
+        if kind is DOCUMENT:
+            raise mapping_error(place, "a tensor belongs to a message, not to JSON")
+        return find_tensor(written.tensor, kind, f"{place}.tensor", leaves)
+    return find_in_document(written, place, leaves) if kind is DOCUMENT else find_field(written, kind, place, leaves)
+
+
+def find_items(written: str, kind: Kind, place: str) -> tuple[Getter, Kind]:
+    """Return the getter of the items at a path, and their type. Raises OptionError."""
+    return (find_list(written, place), DOCUMENT) if kind is DOCUMENT else find_repeated(written, kind, place)
+
+
+def conditions(written: Conditions, kind: Kind, place: str) -> Condition:
+    """Compile conditions, which all must hold. Raises OptionError."""
+    return document_conditions(written, place) if kind is DOCUMENT else field_conditions(written, kind, place)
+
+
+def single_message(written: Path, kind: Kind) -> str | None:
+    """Return the field with which a path begins, if that is a single message, which may be missing as a whole."""
+    if isinstance(written, Tensor) or kind is DOCUMENT:
+        return None
+    field = kind.fields_by_name.get(written.partition(".")[0])
+    return None if field is None or field.message_type is None or not field.has_presence else str(field.name)

@@ -1,0 +1,147 @@
+"""Defines the names that a request template may use, their kinds, and where each of them has a value."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from adapters.proto.backend.field_values import Kind
+from adapters.text.backend.wire import FIELD
+
+__all__ = ["EVERY", "FIELD", "OPENAI", "STRUCTURED", "TEXT", "Scope", "Variants"]
+
+_DESCRIBED: Final[Mapping[Kind, str]] = {
+    "text": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "flag": "true or false",
+    "object": "a JSON object",
+    "arguments": "JSON text",
+    "bytes": "bytes",
+    "opaque": "state of the backend",
+    "any": "a field of the client",
+}
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The names at one place of a template.
+
+    `kinds` are the names with one value, `texts` those with a list of text, `items` those with a list of items, and
+    `cases` those that choose between variants, with their words.
+    """
+
+    kinds: Mapping[str, Kind]
+    texts: frozenset[str] = frozenset()
+    items: Mapping[str, "Variants"] = {}
+    cases: Mapping[str, tuple[str, ...]] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, those of lists and choices included."""
+        return (*self.kinds, *sorted(self.texts), *self.items, *self.cases)
+
+    def knows(self, name: str) -> bool:
+        """Whether the name exists here. Any field of the client does."""
+        return name in self.names() or (name.startswith(FIELD) and len(name) > len(FIELD))
+
+    def kind(self, name: str) -> Kind | None:
+        """Return the kind of a name with one value, or None for another name."""
+        return "any" if name.startswith(FIELD) else self.kinds.get(name)
+
+    def described(self, name: str) -> str:
+        """Return the kind of a name that exists here, in words."""
+        kind = self.kind(name)
+        if kind is not None:
+            return _DESCRIBED[kind]
+        return "a choice" if name in self.cases else "a list"
+
+    def within(self, kinds: Mapping[str, Kind], items: Mapping[str, "Variants"] | None = None) -> "Scope":
+        """Return the scope of an item: its own names beside these."""
+        return Scope({**self.kinds, **kinds}, self.texts, items or {}, self.cases)
+
+
+class Variants(msgspec.Struct, frozen=True):
+    """The items of a list: the name by which they differ, the scope of each variant, and the variants that a template
+    must have."""
+
+    by: str
+    scopes: Mapping[str, Scope]
+    required: tuple[str, ...] = ()
+
+    def all(self) -> Scope:
+        """Return the names that every variant has."""
+        first, *others = self.scopes.values()
+        kinds = {name: kind for name, kind in first.kinds.items() if all(name in other.kinds for other in others)}
+        items = {name: below for name, below in first.items.items() if all(name in other.items for other in others)}
+        return Scope(kinds, first.texts, items, first.cases)
+
+
+_COMMON: Final[Mapping[str, Kind]] = {
+    "$model": "text",
+    "$max_tokens": "integer",
+    "$temperature": "number",
+    "$temperature_above_0": "number",
+    "$samples": "flag",
+    "$top_p": "number",
+    "$top_p_below_1": "number",
+    "$seed": "integer",
+}
+_STOP: Final = frozenset({"$stop"})
+
+# A template with `$prompt` or `$transcript`: the conversation is one text.
+TEXT: Final = Scope(
+    {"$prompt": "text", "$system": "text", "$transcript": "text", "$schema": "object", **_COMMON}, _STOP
+)
+
+_CASES: Final = {
+    "$choice": ("auto", "none", "required", "named"),
+    "$effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
+}
+_BASE: Final = Scope({**_COMMON, "$chosen": "text", "$schema": "object"}, _STOP, cases=_CASES)
+
+_CALL: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$arguments": "arguments", "$opaque": "opaque"}
+_RESULT: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$text": "text"}
+_TEXT_PART: Final = _BASE.within({"$text": "text"})
+_CALLS: Final = Variants("", {"": _BASE.within(_CALL)})
+_TOOLS: Final = Variants("", {"": _BASE.within({"$name": "text", "$description": "text", "$parameters": "object"})})
+_RULES: Final = Variants("$kind", {"text": _TEXT_PART}, ("text",))
+_SAID: Final = Variants(
+    "$kind",
+    {
+        "text": _TEXT_PART,
+        "image": _BASE.within({"$url": "text", "$media_type": "text", "$bytes": "bytes"}),
+        "result": _BASE.within(_RESULT),
+    },
+    ("text",),
+)
+_WRITTEN: Final = Variants(
+    "$kind",
+    {
+        "text": _TEXT_PART,
+        "call": _BASE.within(_CALL),
+        "reasoning": _BASE.within({"$text": "text", "$opaque": "opaque"}),
+    },
+    ("text", "call"),
+)
+_TURNS: Final = Variants(
+    "$role",
+    {
+        "system": _BASE.within({"$text": "text"}, {"$parts": _RULES}),
+        "user": _BASE.within({"$text": "text"}, {"$parts": _SAID}),
+        "assistant": _BASE.within(
+            {"$text": "text", "$reasoning": "text", "$opaque": "opaque"}, {"$parts": _WRITTEN, "$calls": _CALLS}
+        ),
+        "tool": _BASE.within(_RESULT),
+    },
+    ("user", "assistant"),
+)
+
+# A template with `$turns`: the conversation keeps its structure.
+STRUCTURED: Final = Scope(
+    {**_BASE.kinds, "$system": "text"}, _STOP, {"$turns": _TURNS, "$tools": _TOOLS}, dict(_BASE.cases)
+)
+
+# A template with `$openai`: the request as JSON of OpenAI's chat completions.
+OPENAI: Final = Scope({"$openai": "object", "$model": "text"})
+
+# Every name at the top of any template.
+EVERY: Final = Scope({**TEXT.kinds, **STRUCTURED.kinds, **OPENAI.kinds}, _STOP, STRUCTURED.items, STRUCTURED.cases)

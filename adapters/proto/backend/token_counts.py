@@ -1,0 +1,51 @@
+"""Combines the token counts that the messages of one response report."""
+
+from typing import Final, Literal, TypeAlias, assert_never
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.core.events import UsageReport
+from gateway.wires.token_count import token_count
+
+# How later counts combine with those before them: the last known of each, their sum, or the larger ones.
+CountsMode: TypeAlias = Literal["last", "sum", "max"]
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Token counts of one message, or of several that were combined. 0: none is known. `answer`: the completion without
+    its reasoning, of a backend that counts that apart."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+    reasoning: int = 0
+    cached: int = 0
+    answer: int = 0
+
+    def combined(self, other: "Counts", mode: CountsMode) -> "Counts":
+        """Return these counts with later ones."""
+        match mode:
+            case "sum":
+                return Counts(*[getattr(self, name) + getattr(other, name) for name in COUNTS])
+            case "max":
+                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in COUNTS])
+            case "last":
+                return Counts(*[getattr(other, name) or getattr(self, name) for name in COUNTS])
+            case _:
+                assert_never(mode)
+
+    def report(self) -> UsageReport:
+        """Return the counts as an event."""
+        prompt, completion, total, reasoning, cached, answer = [token_count(getattr(self, name)) for name in COUNTS]
+        completion = completion or (answer or 0) + (reasoning or 0)
+        total = total or (prompt + completion if prompt and completion else 0)
+        extra: dict[str, Json] = {}
+        if cached:
+            extra["prompt_tokens_details"] = {"cached_tokens": cached}
+        if reasoning:
+            extra["completion_tokens_details"] = {"reasoning_tokens": reasoning}
+        return UsageReport(prompt or None, completion or None, total or None, extra=extra)
+
+
+COUNTS: Final = Counts.__struct_fields__

@@ -1,0 +1,115 @@
+"""Public paths that have moved: the old one imports for one release, with a DeprecationWarning.
+
+An adapter or dialect of another package, or an import string in settings.json, may have them. `gateway` and `adapters`
+install the finder when they are imported.
+"""
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Final
+
+# Old path -> new one, of a module, or of a package and all modules in it.
+MODULES: Final = {
+    "adapters.anthropic_messages": "adapters.anthropic_messages.backend",
+    "adapters.call_ids": "gateway.wires.call_ids",
+    "adapters.call_tracker": "gateway.wires.call_tracker",
+    "adapters.gemini": "adapters.gemini.backend",
+    "adapters.json_body": "gateway.wires.json_body",
+    "adapters.openai_chat": "adapters.openai_chat.backend",
+    "adapters.openai_errors": "adapters.openai.backend_errors",
+    "adapters.openai_responses": "adapters.openai_responses.backend",
+    "adapters.proto": "adapters.proto.backend",
+    "adapters.response_schema": "gateway.wires.response_schema",
+    "adapters.service_tier": "gateway.wires.service_tier",
+    "adapters.stream_or_json": "gateway.wires.stream_or_json",
+    "adapters.text": "adapters.text.backend",
+    "adapters.token_count": "gateway.wires.token_count",
+    "adapters.warp": "adapters.warp.backend",
+    "adapters.whole_response": "gateway.wires.whole_response",
+    "gateway.dialects.anthropic_messages": "adapters.anthropic_messages.client",
+    "gateway.dialects.base": "gateway.dialect",
+    "gateway.dialects.gemini": "adapters.gemini.client",
+    "gateway.dialects.ollama": "adapters.ollama.client",
+    "gateway.dialects.openai_chat": "adapters.openai_chat.client",
+    "gateway.dialects.openai_completions": "adapters.openai_completions.client",
+    "gateway.dialects.openai_errors": "adapters.openai.client_errors",
+    "gateway.dialects.openai_fields": "adapters.openai.fields",
+    "gateway.dialects.openai_models": "adapters.openai.models",
+    "gateway.dialects.openai_responses": "adapters.openai_responses.client",
+    "gateway.dialects.openai_usage": "adapters.openai.usage",
+}
+
+
+class MovedModules:
+    """Finds a module by its old path, and gives the module at the new path, of which there is one alone."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Returns the spec of a module with an old path, whose new path has a module; None for any other."""
+        new = _new_path(name)
+        if new is None or (_has_own_parent(name) and PathFinder.find_spec(name, path)):
+            return None
+        found = _found(new)
+        if found is None:
+            return None
+        return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Returns the module at the new path, with a DeprecationWarning."""
+        new = _new_path(spec.name)
+        assert new is not None
+        _warn(spec.name, new, 3)
+        return importlib.import_module(new)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Does nothing: the module has been executed at its new path."""
+
+
+def install() -> None:
+    """Adds the finder in front of those of Python, once: they would find a module below a moved package again."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, MovedModules())
+
+
+def moved_name(package: str, name: str) -> object:
+    """Returns what `package` held by this name before it moved into the package's new path, with a DeprecationWarning.
+    Raises AttributeError for any other name."""
+    new = importlib.import_module(MODULES[package])
+    if name not in getattr(new, "__all__", ()):
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    _warn(f"{package}:{name}", f"{new.__name__}:{name}", 4)
+    return getattr(new, name)
+
+
+def _warn(old: str, new: str, level: int) -> None:
+    warnings.warn(f"{old} is {new} now, and its old path ends with the next release", DeprecationWarning, level)
+
+
+def _has_own_parent(name: str) -> bool:
+    """Returns whether the package that the module is imported from is not a moved one."""
+    parent = name.rpartition(".")[0]
+    return parent in sys.modules and sys.modules[parent].__name__ == parent
+
+
+def _found(name: str) -> ModuleSpec | None:
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:  # of its package
+        return None
+
+
+def _new_path(name: str) -> str | None:
+    old = name
+    while old and old not in MODULES:
+        old = old.rpartition(".")[0]
+    if not old or _is_below(name, MODULES[old]):
+        return None
+    return MODULES[old] + name.removeprefix(old)
+
+
+def _is_below(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")

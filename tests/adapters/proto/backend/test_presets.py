@@ -1,0 +1,154 @@
+"""Every preset is loaded by its name alone, conforms, and answers over the carrier that it names."""
+
+import json
+import re
+from typing import Final
+
+import pytest
+from google.protobuf.json_format import ParseDict
+
+from adapters.proto.backend import ProtoAdapter, ProtoOptions
+from adapters.proto.backend.schema import Schema, message_class
+from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
+from gateway.core.events import Event, UsageReport
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.registry import load_adapters
+from gateway.settings import check_options, read_settings
+from gateway.testing.conformance import CHECKS, Case, Check
+from gateway.testing.events import fold
+from gateway.testing.gateway import running_gateway
+from gateway.testing.golden import Golden, read_all
+from tests.adapters.proto.backend.grpc_server import grpc_backend, sends
+from tests.adapters.proto.backend.mappings import SET
+from tests.adapters.proto.backend.services import grpc
+from tests.adapters.proto.backend.test_conformance import TOOLS
+from tests.golden_wires import READERS, preset_messages
+from tests.paths import ROOT
+from tests.promises.wire_gateway import frames, text_of
+from tests.tiers import sample
+
+FOLDER: Final = ROOT / "adapters" / "proto" / "presets"
+# The demo backend has tests of its own.
+PRESETS: Final = [path.stem for path in sorted(FOLDER.glob("*.json")) if path.stem != "demo"]
+GOLDENS: Final[dict[str, Golden]] = {
+    golden.folder.name.removeprefix("proto_"): golden
+    for golden in read_all(ROOT / "tests" / "golden", READERS)
+    if golden.scenario.options.get("preset") in PRESETS
+}
+OVER_GRPC: Final = [name for name in PRESETS if name != "warp"]
+
+
+def options(name: str, **own: Json) -> ProtoOptions:
+    return check_options({"preset": name, **own}, ProtoOptions, "options")
+
+
+def case(name: str) -> Case:
+    golden = GOLDENS[name]
+    capabilities = ProtoAdapter(options(name), 1 << 20).capabilities
+    structured = capabilities.tools and not capabilities.text_only
+    turns = (Turn("user", (Text("Where?"),), index=0),)
+    conversation = Conversation(turns, TOOLS if structured else (), model="model", stream=True)
+    return Case(name, ProtoAdapter, golden.wire, conversation=conversation, options=golden.scenario.options)
+
+
+def test_every_preset_has_a_golden_scenario() -> None:
+    assert sorted(GOLDENS) == PRESETS
+    assert all(golden.scenario.options["preset"] == name for name, golden in GOLDENS.items())
+
+
+@pytest.mark.parametrize("name", ["gemini_grpc", "vertex_grpc"])
+def test_five_stop_sequences_are_sent_to_gemini_and_all_are_watched_for(name: str) -> None:
+    made = ProtoAdapter(options(name), 1 << 20)
+    stops = tuple(f"stop {count}" for count in range(7))
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), model="m", sampling=Sampling(stop=stops))
+    described = str(made.describe(made.encode(asked, Policy()).body))
+    assert [stop for stop in stops if stop in described] == [*stops[:5]]
+    assert "stop" not in made.capabilities.supported_params
+
+
+CANDIDATES: Final[dict[str, tuple[str, dict[str, Json], dict[str, Json]]]] = {
+    "gemini_grpc": ("candidates", {"content": {"parts": [{"text": "a"}]}}, {"finishReason": "STOP"}),
+    "vertex_grpc": ("candidates", {"content": {"parts": [{"text": "a"}]}}, {"finishReason": "STOP"}),
+    "xai": ("outputs", {"delta": {"content": "a"}}, {"finishReason": "REASON_STOP"}),
+}
+_GOOGLE: Final = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 100, "totalTokenCount": 112}
+USAGE: Final[dict[str, dict[str, Json]]] = {
+    "gemini_grpc": {"usageMetadata": {**_GOOGLE}},
+    "vertex_grpc": {"usageMetadata": {**_GOOGLE}},
+    "xai": {"usage": {"promptTokens": 7, "completionTokens": 5, "reasoningTokens": 100, "totalTokens": 112}},
+}
+
+
+def answered(name: str, *messages: dict[str, Json]) -> list[Event]:
+    """What these messages of the preset's backend become."""
+    made = ProtoAdapter(options(name), 1 << 20)
+    response = message_class(Schema(made.schema).method(options(name).method).response)
+    decoder = made.decoder(Conversation((Turn("user", (Text("Where?"),), index=0),)))
+    found = decoder.feed(grpc([ParseDict(message, response()).SerializeToString() for message in messages]))
+    return [*found, *decoder.trailers({"grpc-status": "0"}), *decoder.close()]
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_the_completion_has_the_tokens_of_the_reasoning_as_it_has_on_the_json_wires(name: str) -> None:
+    """xAI and Google count the reasoning apart: xAI, "Consumption and rate limits"; `UsageMetadata` of both Geminis."""
+    field, text, finish = CANDIDATES[name]
+    found = answered(name, {field: [{**text, **finish}], **USAGE[name]})
+    details: dict[str, Json] = {"completion_tokens_details": {"reasoning_tokens": 100}}
+    assert fold(found).usage == UsageReport(7, 105, 112, extra=details)
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_late_text_and_other_choices_are_told_and_dropped(name: str) -> None:
+    field, text, finish = CANDIDATES[name]
+    other = {**text, "index": 1}
+    found = answered(name, {field: [text, other]}, {field: [finish]}, {field: [text]})
+    assert fold(found).text == "a"
+    assert [event.rule for event in found if isinstance(event, Notice)] == ["OTHER_CHOICE", "LATE_CONTENT"]
+
+
+@sample()
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_conform(name: str, check: Check) -> None:
+    check(case(name))
+
+
+@pytest.mark.parametrize("name", OVER_GRPC)
+async def test_a_preset_answers_over_its_own_carrier(name: str) -> None:
+    chosen = options(name)
+    assert chosen.carrier == "grpc"
+    text = (GOLDENS[name].folder / "backend_wire.preset").read_text(encoding="utf-8")
+    _, messages, _ = preset_messages(text)
+    with grpc_backend(f"/{chosen.method}", sends(messages), "server stream") as backend:
+        settings: dict[str, Json] = {
+            "backends": {"b": {"adapter": "proto", "preset": name, "base_url": backend.base_url}},
+            "models": {"m": {"backend": "b"}},
+        }
+        tools: list[Json] = [{"type": "function", "function": {"name": "look"}}]
+        async with running_gateway(settings) as gateway:
+            asked: list[Json] = [{"role": "user", "content": "Hello"}]
+            response = await gateway.chat(stream=True, messages=asked, tools=tools)
+    assert response.status_code == 200, response.text
+    *data, done = frames(response.text)
+    assert (text_of(data) in ("Good morning.", "I look again. "), done) == (True, "[DONE]")
+    assert {key: backend.metadata[0].get(key) for key in chosen.metadata} == {
+        key: value.replace("$model", "m") for key, value in chosen.metadata.items()
+    }
+
+
+def test_the_keys_of_the_entry_win() -> None:
+    own = options("xai", max_tokens=7, schema={"set": SET}, carrier="connect")
+    assert (own.max_tokens, own.carrier, own.schema.source) == (7, "connect", SET)
+    assert (own.method, own.request) == (options("xai").method, options("xai").request)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_preset_has_a_page_whose_entry_is_loaded(name: str) -> None:
+    page = (ROOT / "docs" / "proto" / f"{name}.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
+    settings = read_settings({"backends": {"b": json.loads(written)}})
+    assert settings.backends["b"].options["preset"] == name
+    load_adapters(settings)
+    for place in ("docs/index.md", "docs/proto-backends.md"):
+        assert f"proto/{name}.md" in (ROOT / place).read_text(encoding="utf-8")

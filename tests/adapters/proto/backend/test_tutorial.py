@@ -1,0 +1,102 @@
+"""The tutorial of docs/proto-backends.md runs, command by command, and its backend answers."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from adapters.proto.backend.schema import Schema, message_class
+from gateway.core.conversation import Json
+from gateway.demo.player.playback import Response
+from gateway.settings.descriptor_files import read_descriptor_set
+from gateway.testing.gateway import running_gateway
+from tests.adapters.proto.backend.services import grpc_web
+from tests.adapters.proto.backend.test_over_http import serving
+from tests.paths import ROOT
+
+PAGE: Final = (ROOT / "docs" / "proto-backends.md").read_text(encoding="utf-8")
+TUTORIAL: Final = PAGE[PAGE.index("## A tutorial") : PAGE.index("## Presets")]
+# A file that is to be saved, by the name before its block; or the commands of a console.
+BLOCK: Final = re.compile(
+    r"(?:[Ss]ave (?:[\w ]+ )?as `(?P<name>[\w.]+)`:\s+)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL
+)
+COMMAND: Final = re.compile(r"^\$ (?P<command>.+)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+def steps() -> Iterator[tuple[str, str]]:
+    """The files and the commands in their order: the name of a file or a command, and its text or what it prints."""
+    for block in BLOCK.finditer(TUTORIAL):
+        if block["kind"] == "console":
+            yield from ((found["command"], found["printed"]) for found in COMMAND.finditer(block["text"]))
+        else:
+            assert block["name"], f"the block {block['text'][:40]!r} names no file"
+            yield block["name"], block["text"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder in which the tutorial has been done, as far as it needs no compared output."""
+    for name, text in steps():
+        if re.fullmatch(r"[\w.]+", name):
+            (tmp_path / name).write_text(text)
+        elif not name.startswith("dragoman "):
+            run(name, tmp_path)
+    return tmp_path
+
+
+def run(command: str, folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")} | {"PATH": path}
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout
+
+
+COMMANDS: Final = [step for step in steps() if step[0].startswith("dragoman ")]
+
+
+def pattern(line: str) -> str:
+    """What a line of the page stands for: `...` alone for any lines, at the end of a line for the rest of it."""
+    if line == "...":
+        return r"(?:.*\n)*?"
+    return re.escape(line.removesuffix(" ...")) + ("" if not line.endswith(" ...") else " .*") + r"\n"
+
+
+@pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_a_command_prints_what_the_page_shows(command: str, printed: str, folder: Path) -> None:
+    assert printed
+    # No page has spaces at the end of a line.
+    found = re.sub(r" +$", "", run(command, folder), flags=re.MULTILINE)
+    assert re.fullmatch("".join(map(pattern, printed.splitlines())), found), found
+
+
+def test_every_tool_for_a_mapping_is_in_the_tutorial() -> None:
+    used = {" ".join(command.split()[1:3]) for command, _ in COMMANDS}
+    assert {"schema show", "map check", "map try"} <= used
+    assert any(command.startswith("dragoman explain ") for command, _ in COMMANDS)
+
+
+async def test_the_backend_of_the_tutorial_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    settings: Any = json.loads((folder / "settings.json").read_text())
+    entry = settings["backends"]["echo"]
+    method = Schema(read_descriptor_set(entry["schema"], "schema")).method(entry["method"])
+    echo: Any = message_class(method.response)
+    wire = grpc_web([m.SerializeToString() for m in (echo(text="He"), echo(text="Hello", tokens=2, ending=1))])
+    response = Response((wire,), headers={"content-type": "application/grpc-web+proto"})
+    async with serving(method.path, response) as (base_url, backend):
+        entry["base_url"] = base_url
+        async with running_gateway(settings) as gateway:
+            messages: list[Json] = [{"role": "user", "content": "Hello?"}]
+            answered = await gateway.chat(model="echo", messages=messages, max_tokens=5)
+    said = answered.json()
+    assert (said["choices"][0]["message"]["content"], said["choices"][0]["finish_reason"]) == ("Hello", "stop")
+    assert said["usage"]["completion_tokens"] == 2
+    sent: Any = message_class(method.request).FromString(backend.bodies[0][5:])
+    assert (sent.model, sent.limit) == ("echo", 5) and "Hello?" in sent.text
