@@ -63,7 +63,7 @@ async def test_the_last_request_is_saved_and_redacted(tmp_path: Path, capsys: py
 
 def test_a_replay_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.dragoman.jsonl"
-    save_recording(path, golden_recordings()[names().index("native_plain_answer")])
+    save_recording(path, golden_recordings()[names().index("openai_chat_plain_answer")])
     assert run("replay", str(path)) == 0
     assert capsys.readouterr().out.count("same.") == 4
     again = path.read_text().replace('"kind":"end","x":1,"status":200', '"kind":"end","x":1,"status":500')
@@ -100,7 +100,7 @@ def test_the_last_requests_are_a_number_of_them(count: str, tmp_path: Path, caps
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a"
-    save_recording(path, golden_recordings()[names().index("native_plain_answer")])
+    save_recording(path, golden_recordings()[names().index("openai_chat_plain_answer")])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run("replay", str(path), "--serve", "--port", str(taken.getsockname()[1])) == 2
     assert "Address already in use" in capsys.readouterr().err
@@ -272,7 +272,7 @@ async def test_what_is_followed_without_contents_is_told(tmp_path: Path) -> None
 
 async def test_a_recording_is_served(tmp_path: Path) -> None:
     path = tmp_path / "a.dragoman.jsonl"
-    recording = golden_recordings()[names().index("native_plain_answer")]
+    recording = golden_recordings()[names().index("openai_chat_plain_answer")]
     save_recording(path, recording)
     (one,) = recording.interactions()
     assert one.sent is not None and one.sent.body is not None
@@ -294,7 +294,7 @@ def test_a_smaller_recording_is_written_beside_the_large_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.dragoman.jsonl"
-    save_recording(path, golden_recordings()[names().index("native_broken_history")])
+    save_recording(path, golden_recordings()[names().index("openai_chat_broken_history")])
     assert run("minimise", str(path), "--until", "same") == 0
     said = capsys.readouterr().out
     small = tmp_path / "a.min.dragoman.jsonl"
@@ -306,7 +306,7 @@ def test_a_smaller_recording_is_written_beside_the_large_one(
 
 def test_a_command_decides_what_a_smaller_recording_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, small = tmp_path / "a.dragoman.jsonl", tmp_path / "a.min.dragoman.jsonl"
-    save_recording(path, golden_recordings()[names().index("native_broken_history")])
+    save_recording(path, golden_recordings()[names().index("openai_chat_broken_history")])
     check = tmp_path / "shows it.py"
     check.write_text("import sys\nsys.exit('assistant' not in open(sys.argv[2]).read() or sys.argv[1] != 'a b')\n")
     command = f"command:{sys.executable} '{check}' 'a b'"

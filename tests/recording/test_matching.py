@@ -9,7 +9,7 @@ from tests.recording.samples import goldens, interaction_of, names
 
 
 def interaction(x: int, body: object) -> Interaction:
-    one = interaction_of(goldens()[names().index("native_plain_answer")])
+    one = interaction_of(goldens()[names().index("openai_chat_plain_answer")])
     assert one.sent is not None
     sent = msgspec.structs.replace(one.sent, body=data_of(json.dumps(body).encode()))
     return msgspec.structs.replace(one, sent=sent).numbered(x)

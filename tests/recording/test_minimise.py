@@ -17,7 +17,7 @@ def named(name: str) -> Recording:
     return Recording().with_interactions([interaction_of(goldens()[names().index(name)])])
 
 
-def asking(document: Json, name: str = "native_plain_answer") -> Recording:
+def asking(document: Json, name: str = "openai_chat_plain_answer") -> Recording:
     """The response of a golden folder to another request."""
     (interaction,) = named(name).interactions()
     changed = with_body(interaction, document)
@@ -60,11 +60,11 @@ def test_a_long_history_becomes_what_shows_the_fault(until: str) -> None:
 @pytest.mark.parametrize(
     ("name", "until"),
     [
-        ("native_broken_history", "same"),
-        ("native_truncated", "code:upstream_stream_truncated"),
-        ("native_enveloped_call", "rule:ENVELOPE_OPENED"),
-        ("native_rate_limited", "status:429"),
-        ("native_error_in_stream", "same"),
+        ("openai_chat_broken_history", "same"),
+        ("openai_chat_truncated", "code:upstream_stream_truncated"),
+        ("openai_chat_enveloped_call", "rule:ENVELOPE_OPENED"),
+        ("openai_chat_rate_limited", "status:429"),
+        ("openai_chat_error_in_stream", "same"),
         ("anthropic_messages_round_trip", "rule:FIELD_NOT_SENT"),
     ],
 )
@@ -110,14 +110,14 @@ def test_words_that_do_not_matter_go() -> None:
 
 
 def test_of_several_requests_the_first_that_shows_it_stays() -> None:
-    plain, limited = named("native_plain_answer").interactions()[0], named("native_rate_limited").interactions()[0]
+    plain, limited = named("openai_chat_plain_answer").interactions()[0], named("openai_chat_rate_limited").interactions()[0]
     recording = Recording().with_interactions([plain.numbered(1), limited.numbered(2), limited.numbered(3)])
     (one,) = minimise(recording, "status:429").recording.interactions()
     assert one.x == 1 and one.end is not None and one.end.status == 429
 
 
 def test_a_body_that_is_no_json_becomes_smaller_by_bytes() -> None:
-    (interaction,) = named("native_plain_answer").interactions()
+    (interaction,) = named("openai_chat_plain_answer").interactions()
     broken = with_bytes(interaction, b'{"model": "auto", "messages": [')
     recording = Recording().with_interactions([remade(broken, run_offline(broken))])
     (one,) = minimise(recording, "code:invalid_json").recording.interactions()
@@ -127,12 +127,12 @@ def test_a_body_that_is_no_json_becomes_smaller_by_bytes() -> None:
 @pytest.mark.parametrize("until", ["nonsense", "rule:", "same:x", "mood:bad"])
 def test_an_unknown_test_is_refused(until: str) -> None:
     with pytest.raises(InvalidRequest, match="Known tests"):
-        minimise(named("native_plain_answer"), until)
+        minimise(named("openai_chat_plain_answer"), until)
 
 
 def test_what_the_recording_does_not_show_is_told() -> None:
     with pytest.raises(InvalidRequest, match="No request of the recording shows rule:NO_SUCH_RULE"):
-        minimise(named("native_plain_answer"), "rule:NO_SUCH_RULE")
+        minimise(named("openai_chat_plain_answer"), "rule:NO_SUCH_RULE")
 
 
 def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_body_that_is_nested_too_deep_becomes_smaller_by_bytes() -> None:
-    (interaction,) = named("native_plain_answer").interactions()
+    (interaction,) = named("openai_chat_plain_answer").interactions()
     deep = with_bytes(interaction, b'{"model": ' + b"[" * 600 + b"]" * 600 + b"}")
     recording = Recording().with_interactions([remade(deep, run_offline(deep))])
     (one,) = minimise(recording, "code:invalid_json").recording.interactions()

@@ -53,7 +53,7 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 def recorded(path: Path) -> dict[str, object]:
     """Saves a recording, and returns the body of its request."""
-    (one,) = golden_recordings()[names().index("native_plain_answer")].interactions()
+    (one,) = golden_recordings()[names().index("openai_chat_plain_answer")].interactions()
     request = msgspec.structs.replace(one.request, path="/v1/chat/completions")
     save_recording(path, Recording().with_interactions([msgspec.structs.replace(one, request=request)]))
     body: dict[str, object] = msgspec.json.decode(one.body or b"")

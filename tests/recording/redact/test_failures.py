@@ -28,7 +28,7 @@ SAID: Final = "Weltraumbahnhof"
 
 def _answered(*steps: Step, **route: Any) -> Recording:
     """A recording of a plain request that a backend answers like this. (Any: the fields of a route.)"""
-    template = interaction_of(goldens()[names().index("native_plain_answer")])
+    template = interaction_of(goldens()[names().index("openai_chat_plain_answer")])
     assert template.route is not None
     inputs = Interaction(
         template.request, msgspec.structs.replace(template.route, **route), answer=template.answer, steps=steps

@@ -26,7 +26,7 @@ from tests.tiers import sample
 SEED = b"0123456789abcdef"
 LEVELS: tuple[RedactionLevel, ...] = ("none", "shape", "full")
 # The words of the provider's refusal decide how the gateway explains it.
-EXPLAINED = "native_backend_refuses_history"
+EXPLAINED = "openai_chat_backend_refuses_history"
 NAMED = dict(zip(names(), golden_recordings(), strict=True))
 
 
@@ -59,7 +59,7 @@ def test_a_recording_is_never_less_redacted_than_it_was() -> None:
     assert redact(full, "none", SEED).recording == full
 
 
-def test_no_text_is_left(name: str = "native_round_trip") -> None:
+def test_no_text_is_left(name: str = "openai_chat_round_trip") -> None:
     said = "Weltraumbahnhof"
     interaction = interaction_of(goldens()[names().index(name)])
     body = json.loads(interaction.body or b"")
@@ -106,7 +106,7 @@ def _with_canary(canary: str) -> Recording:
         "user": canary,
         "metadata": {"api_key": canary, canary: "named"},
     }
-    template = interaction_of(goldens()[names().index("native_plain_answer")])
+    template = interaction_of(goldens()[names().index("openai_chat_plain_answer")])
     route = template.route and msgspec.structs.replace(template.route, options={"passes": [canary]})
     request = msgspec.structs.replace(
         template.request,
