@@ -11,6 +11,7 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.tokens import estimate_text
 from gateway.diagnostics.explanation import (
     Classified,
     Encoded,
@@ -126,7 +127,7 @@ def _with_encoding(
             explanation,
             wire=wire,
             indexes=msgspec.structs.replace(explanation.indexes, wire=indexes),
-            token_estimate=_tokens(preview.text),
+            token_estimate=estimate_text(preview.text),
         )
     return with_notices(msgspec.structs.replace(explanation, encoded=encoded), tuple(exchange.notices))
 
@@ -151,7 +152,7 @@ def _with_text(explanation: Explanation, text: SentText) -> Explanation:
         indexes=msgspec.structs.replace(explanation.indexes, wire=(None,) * len(wire)),
         text=text.text,
         system_text=text.system,
-        token_estimate=_tokens(text.system * text.apart + text.text),
+        token_estimate=estimate_text(text.system * text.apart + text.text),
     )
 
 
@@ -173,10 +174,6 @@ def _sent(body: Json, turns: Sequence[Turn]) -> Indexed:
     if found and len(found) == len(indexes):
         return found, indexes
     return ({"body": body} if not isinstance(body, dict) else body,), (None,)
-
-
-def _tokens(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def encoded_request(exchange: Exchange, adapter: Adapter, policy: Policy) -> Encoded:

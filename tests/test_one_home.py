@@ -1,0 +1,114 @@
+"""Each concept that once had several homes has one: a second one fails here.
+
+Every test reads the sources of the packages; what it looks for is what a second home would have to contain.
+"""
+
+import ast
+import re
+from typing import Final
+
+import pytest
+
+from gateway.testing.layering import SIDES
+from tests.paths import ROOT
+
+WIRES: Final = tuple(
+    sorted({path.parent.name for path in ROOT.glob("adapters/*/*/") if path.name in ("client", "backend")})
+)
+# What several wires are built of.
+SHARED: Final = frozenset({"openai", "protobuf_values"})
+SOURCES: Final = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for package in ("gateway", "adapters")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if not path.stem.endswith("_pb2")
+}
+
+
+def places(pattern: str) -> set[str]:
+    """The modules whose code contains the pattern."""
+    words = re.compile(pattern)
+    return {name for name, source in SOURCES.items() if words.search(source)}
+
+
+def raised(error: str) -> set[str]:
+    """The modules that construct this error."""
+    return {
+        name
+        for name, source in SOURCES.items()
+        if error in source
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == error
+    }
+
+
+def test_a_wire_has_one_folder_and_one_spelling() -> None:
+    folders = {path.parent.name for path in ROOT.glob("adapters/*/__init__.py")}
+    assert folders == {*WIRES, *SHARED}
+    named = "|".join([*WIRES, "chat", "messages", "responses", "completions", "agent", "grpc"])
+    for package in ("gateway", "adapters"):
+        again = [
+            str(path.relative_to(ROOT))
+            for path in (ROOT / package).rglob("__init__.py")
+            if re.fullmatch(named, path.parent.name) and path.parent.parent != ROOT / "adapters"
+        ]
+        assert again == []
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_folder_of_a_wire_has_its_sides(wire: str) -> None:
+    folder = ROOT / "adapters" / wire
+    sides = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert sides <= set(SIDES)
+    assert "client" in sides or {"backend", "demo"} <= sides
+
+
+def test_a_secret_has_one_catalogue() -> None:
+    """Prefixes of keys stand in no other module."""
+    assert places(r"ghp_|AKIA|xox\[|glpat-|-----BEGIN") == {"gateway/core/secrets.py"}
+
+
+def test_tokens_have_one_estimate() -> None:
+    assert places(r"\bdef _?estimate_(?:text|turn|image|document|tools)\b") == {"gateway/core/tokens.py"}
+    assert places(r"\) // 4\b(?! \*)|\bTOKEN_BYTES\b|_PER_TOKEN\b") == set()
+
+
+def test_a_data_url_has_one_reader() -> None:
+    """No other module looks for the word in front of the data, or writes it behind a media type."""
+    assert places(r"""\};base64,|["'];?base64,?["'] in|tition\(["'];?base64""") == {"gateway/core/data_url.py"}
+
+
+def test_an_answer_that_ends_without_its_end_is_told_by_its_exchange() -> None:
+    """Who drives an exchange asks it for the end, and decides nothing."""
+    drivers = {
+        "gateway/server/api/relay.py",
+        "gateway/server/upstream/completion.py",
+        "gateway/recording/offline_run.py",
+    }
+    assert places(r"\bexchange\.(?:end|check_complete)\(") == drivers
+    assert raised("BackendTruncated") & drivers == {"gateway/recording/offline_run.py"}
+
+
+def test_a_credential_that_was_refused_is_renewed_in_one_place() -> None:
+    assert places(r"\.refreshed?\(|\brefresh\(") <= {"gateway/server/upstream/credentials.py"}
+
+
+def test_a_fault_of_a_backend_is_in_the_catalogue() -> None:
+    """Faults are made by the demo of their wire, or for all wires in `gateway/demo/faults/`, and listed there."""
+    made = {name for name in raised("Fault") if not name.startswith("gateway/demo/faults/")}
+    assert all(re.fullmatch(r"adapters/\w+/demo/\w+\.py", name) for name in made)
+    listed = places(r"\bFaults?\b.*=|_FAULTS\b") & {"gateway/demo/faults/catalogue.py"}
+    assert listed
+
+
+def test_what_is_kept_of_a_request_has_five_nouns() -> None:
+    """Recent requests, captures, kept requests, contents, watchers; no module names a further one."""
+    modules = {path.stem for path in (ROOT / "gateway/server/inspect").glob("*.py")}
+    assert {name for name in modules if re.search("entry|entries|ring|ended|live|captured$", name)} == set()
+
+
+def test_only_observers_carry_what_is_captured() -> None:
+    """The path of a request asks for no capture: what is kept joins its observers."""
+    assert {name for name in places(r"context\.capture\b|\bcapture is (?:not )?None")} <= {
+        name for name in SOURCES if name.startswith("gateway/server/inspect/")
+    }
