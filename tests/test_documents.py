@@ -23,14 +23,6 @@ OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL|AWS)_\w+|[A-Z_]+_API_KEY|OUT_OF_CRED
 # Words of an API that look like rule codes, by the modules that have them: there no other word passes.
 WIRE_WORDS = {
     "adapters.gemini.backend.failure": {"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"},
-    "adapters.gemini.backend.finish": {
-        "BLOCKED_REASON_UNSPECIFIED",
-        "MALFORMED_FUNCTION_CALL",
-        "MAX_TOKENS",
-        "MISSING_THOUGHT_SIGNATURE",
-        "TOO_MANY_TOOL_CALLS",
-        "UNEXPECTED_TOOL_CALL",
-    },
     "adapters.proto.backend.rpc_status": {"RATE_LIMIT_EXCEEDED"},
     "adapters.gemini.client.errors": {
         "DEADLINE_EXCEEDED",
@@ -40,14 +32,19 @@ WIRE_WORDS = {
         "RESOURCE_EXHAUSTED",
     },
     "adapters.gemini.finish": {
+        "BLOCKED_REASON_UNSPECIFIED",
         "IMAGE_PROHIBITED_CONTENT",
         "IMAGE_RECITATION",
         "IMAGE_SAFETY",
+        "MALFORMED_FUNCTION_CALL",
         "MAX_TOKENS",
+        "MISSING_THOUGHT_SIGNATURE",
         "MODEL_ARMOR",
         "PROHIBITED_CONTENT",
+        "TOO_MANY_TOOL_CALLS",
+        "UNEXPECTED_TOOL_CALL",
     },
-    "adapters.gemini.client.request_models": {"MODE_UNSPECIFIED", "THINKING_LEVEL_UNSPECIFIED"},
+    "adapters.gemini.table": {"MODE_UNSPECIFIED", "THINKING_LEVEL_UNSPECIFIED"},
 }
 SILENT = re.compile(r"gateway\.(cli|demo|testing)\b|adapters\.\w+\.demo\b")
 

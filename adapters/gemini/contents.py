@@ -5,6 +5,7 @@ from typing import Final, assert_never
 
 from adapters.gemini import CONTENTS, DIALECT, PROVIDER
 from adapters.gemini.parts import SIGNATURE, STATE_SIGNATURE
+from adapters.gemini.table import ROLES
 from gateway.core.conversation import (
     Block,
     File,
@@ -21,7 +22,6 @@ from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 from gateway.history.call_arguments import as_object
 
-_ROLES: Final = {"assistant": "model"}
 NO_NAMES: Final[Mapping[str, str]] = {}
 
 
@@ -36,7 +36,7 @@ def encode_turn(turn: Turn, names: Mapping[str, str] = NO_NAMES) -> list[JsonObj
         joined = content.get(CONTENTS)
         return [one for one in joined if isinstance(one, dict)] if isinstance(joined, list) else [content]
     parts: list[Json] = [part for block in turn.blocks for part in encode_block(block, names)]
-    return [{"role": _ROLES.get(turn.role, "user"), "parts": parts}]
+    return [{"role": ROLES.words[turn.role], "parts": parts}]
 
 
 def encode_block(block: Block, names: Mapping[str, str]) -> Iterator[Json]:

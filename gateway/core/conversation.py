@@ -207,7 +207,8 @@ class NamedTool(msgspec.Struct, frozen=True):
 ReadableContent: TypeAlias = Literal["reasoning", "state", "calls"]
 ALL_CONTENT: frozenset[ReadableContent] = frozenset(("reasoning", "calls"))
 
-ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
+ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
+ToolChoice: TypeAlias = ChoiceWord | NamedTool
 
 
 class Sampling(msgspec.Struct, frozen=True):

@@ -7,12 +7,12 @@ from urllib.parse import quote
 import msgspec
 
 from adapters.gemini import DIALECT, PROVIDER
-from adapters.gemini.backend.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.gemini.backend.canonical import CARRIED
 from adapters.gemini.backend.decoder import GeminiDecoder
 from adapters.gemini.backend.encode import encode_body
-from adapters.gemini.backend.event_fields import EVENT_FIELDS
 from adapters.gemini.backend.failure import decode_failure
 from adapters.gemini.backend.token_counter import count_request, decode_count
+from adapters.gemini.table import EVENT_FIELDS, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -53,7 +53,7 @@ class GeminiAdapter:
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
-        supported_params=SUPPORTED_PARAMS,
+        supported_params=TABLE.supported,
         carries=CARRIED,
         tools=True,
         images=True,

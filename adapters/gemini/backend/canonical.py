@@ -5,43 +5,19 @@ Source: Gemini API, reference, `models.generateContent`.
 
 from typing import Final
 
-from adapters.gemini.backend.thinking import Thinking, thinking_config
+from adapters.gemini.table import CONFIG, MODES, TIERS
+from adapters.gemini.thinking import Thinking, thinking_config
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.notices import Notice
 from gateway.wires.response_schema import described_schema
 from gateway.wires.service_tier import service_tier
 
-# The names of `generationConfig` for the canonical fields that are sent with the client's value.
-_CONFIG: Final = {
-    "temperature": "temperature",
-    "top_p": "topP",
-    "top_k": "topK",
-    "seed": "seed",
-    "presence_penalty": "presencePenalty",
-    "frequency_penalty": "frequencyPenalty",
-}
-SUPPORTED_PARAMS: Final = frozenset(
-    {
-        *_CONFIG,
-        "max_completion_tokens",
-        "max_tokens",
-        "model",
-        "reasoning_effort",
-        "response_format",
-        "service_tier",
-        "stop",
-        "thinking",
-        "tool_choice",
-    }
-)
 CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error", "type"})
-_MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority"}
 _JSON_TYPE: Final = "application/json"
 
 
 def canonical_fields(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
-    """Return the fields beside the contents and the system instruction, and add the notices."""
+    """Returns the fields beside the contents and the system instruction, and add the notices."""
     fields: dict[str, Json] = {}
     if config := _config(conversation, thinking, notices):
         fields["generationConfig"] = config
@@ -49,28 +25,21 @@ def canonical_fields(conversation: Conversation, thinking: Thinking | None, noti
         fields["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in conversation.tools]}]
         if conversation.tool_choice != "auto":
             fields["toolConfig"] = tool_config(conversation)
-    if (tier := service_tier(conversation, _TIERS, notices)) is not None:
+    if (tier := service_tier(conversation, TIERS.words, notices)) is not None:
         fields["serviceTier"] = tier
     return fields
 
 
 def tool_config(conversation: Conversation) -> dict[str, Json]:
-    """Return whether functions may, must or must not be called."""
+    """Returns whether functions may, must or must not be called."""
     choice = conversation.tool_choice
     if isinstance(choice, NamedTool):
-        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice.name]}}
-    return {"functionCallingConfig": {"mode": _MODES[choice]}}
+        return {"functionCallingConfig": {"mode": MODES.words["required"], "allowedFunctionNames": [choice.name]}}
+    return {"functionCallingConfig": {"mode": MODES.words[choice]}}
 
 
 def _config(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
-    params, sampling = conversation.params, conversation.sampling
-    config: dict[str, Json] = {
-        name: value for canonical, name in _CONFIG.items() if (value := params.get(canonical)) is not None
-    }
-    if sampling.max_tokens is not None:
-        config["maxOutputTokens"] = sampling.max_tokens
-    if sampling.stop:
-        config["stopSequences"] = [*sampling.stop]
+    config = CONFIG.write(conversation)
     config |= _format(conversation, notices)
     if said := thinking_config(conversation, thinking, notices):
         config["thinkingConfig"] = said

@@ -7,11 +7,11 @@ import msgspec
 from adapters.gemini.backend.calls import CallReader
 from adapters.gemini.backend.chunk_fast_path import OwnChunk, PlainChunk, PlainUsage
 from adapters.gemini.backend.failure import reported_failure
-from adapters.gemini.backend.finish import decode_block, decode_finish
-from adapters.gemini.backend.usage import decode_usage
+from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.own_chunk import without_parts
 from adapters.gemini.partial_arguments import is_piece
 from adapters.gemini.parts import DATA, SIGNATURE, read_part, state_of
+from adapters.gemini.usage import decode_usage
 from gateway.core.conversation import Json, JsonObject, Text
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import (

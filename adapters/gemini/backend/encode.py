@@ -7,8 +7,8 @@ import msgspec
 
 from adapters.gemini import DIALECT
 from adapters.gemini.backend.canonical import canonical_fields, tool_config
-from adapters.gemini.backend.thinking import Thinking
 from adapters.gemini.contents import encode_turn, signature
+from adapters.gemini.thinking import Thinking
 from gateway.core.conversation import (
     Block,
     Conversation,

@@ -10,18 +10,21 @@ from typing import Final
 from adapters.gemini import DIALECT, PROVIDER
 from adapters.gemini.client.generation import read_generation, unsent
 from adapters.gemini.client.paths import PATHS, WRAPPED_PATHS, WRAPPER
-from adapters.gemini.client.request_models import (
+from adapters.gemini.client.spelling import respelled
+from adapters.gemini.client.tools import read_tools
+from adapters.gemini.client.turns import read_turns
+from adapters.gemini.parts import read_part
+from adapters.gemini.table import (
+    FIELDS,
     MODES,
+    TABLE,
+    TIERS,
     FunctionCallingConfig,
     FunctionToolConfig,
     GenerationConfig,
     RequestFields,
     ThinkingConfig,
 )
-from adapters.gemini.client.spelling import respelled
-from adapters.gemini.client.tools import read_tools
-from adapters.gemini.client.turns import read_turns
-from adapters.gemini.parts import read_part
 from gateway.core.conversation import (
     ALL_CONTENT,
     EMPTY,
@@ -51,16 +54,11 @@ COUNT_VERB: Final = "countTokens"
 FORMS: Final = {None: "json", "json": "json", "sse": "sse"}
 _MODELS: Final = "/models/"
 _PREFIX: Final = "models/"
-# They refer to state that only the API itself keeps: without it the answer would rest on a part of the history.
-STATE: Final = ("cachedContent", "continuationToken")
-# Only a backend of the same API has them.
-REPORTED: Final = ("safetySettings", "labels")
-# The tiers by their canonical names; a new one reaches a backend of the same API.
-_TIERS: Final = {"unspecified": None, "standard": "default", "flex": "flex", "priority": "priority"}
 _HELD: Final = HeldState(frozenset({PROVIDER}), frozenset({PROVIDER}))
 # The API gives no thoughts unless the client asks for them, but their signatures. Source: Gemini API, "Thinking".
 _WITHOUT_THOUGHTS: Final[frozenset[ReadableContent]] = frozenset(("calls", "state"))
-_TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
+_TOOL_CONFIG: Final = TABLE.sections["toolConfig"].reported
+_CALLING_CONFIG: Final = TABLE.sections["toolConfig.functionCallingConfig"].reported
 
 
 def decode_document(document: Document, head: RequestHead) -> ClientRequest:
@@ -97,15 +95,14 @@ class _Request:
         unread: list[Notice] = []
         own: list[str] = []
         turns = (*self._system(own), *read_turns(contents, self._faults, unread, own))
-        if calling.mode is not None and calling.mode not in MODES:
+        if calling.mode is not None and calling.mode not in MODES.known:
             own.append(f"{place}.mode")
-        state = [f"{self._before}{name}" for name in STATE if self._fields.get(name)]
+        # Without the state that only the API itself keeps, the answer would rest on a part of the history.
+        state = [f"{self._before}{name}" for name in FIELDS.asked(self._fields)]
         if state and self._head.path.endswith(f":{COUNT_VERB}"):
             (first, *_) = state
             raise Unsupported(f"{first} is not supported: the gateway cannot count what it refers to.", param=first)
-        tier = _TIERS.get((request.service_tier or "").lower())
-        beside: dict[str, Json] = {"store": request.store, "service_tier": tier}
-        params = {**generation.params, **{name: value for name, value in beside.items() if value is not None}}
+        params = {**generation.params, **FIELDS.read(request)}
         thinking = config.thinking_config or thinking
         return ClientRequest(
             Conversation(
@@ -203,15 +200,15 @@ class _Request:
         return (Turn("system", tuple(blocks), source=source),) if blocks else ()
 
     def _unsent(self) -> list[Notice]:
-        names = [name for name in self._fields if name in REPORTED or name not in _KNOWN]
+        names = [*FIELDS.unsent(self._fields)]
         tier = self._fields.get("serviceTier")
-        if isinstance(tier, str) and tier.lower() not in _TIERS:
+        if isinstance(tier, str) and tier.lower() not in TIERS.known:
             names.append("serviceTier")
         config = self._object("toolConfig")
         names += [f"toolConfig.{name}" for name in _TOOL_CONFIG if config.get(name)]
         calling = config.get("functionCallingConfig")
-        if isinstance(calling, dict) and calling.get(_STREAMED):
-            names.append(f"toolConfig.functionCallingConfig.{_STREAMED}")
+        if isinstance(calling, dict):
+            names += [f"toolConfig.functionCallingConfig.{name}" for name in _CALLING_CONFIG if calling.get(name)]
         return [unsent(f"{self._before}{name}") for name in names]
 
     def _object(self, name: str) -> JsonObject:
@@ -219,8 +216,6 @@ class _Request:
         return value if isinstance(value, dict) else EMPTY
 
 
-_KNOWN: Final = frozenset(RequestFields.__struct_encode_fields__)
-_STREAMED: Final = "streamFunctionCallArguments"
 # Words that clients write in any case, and the API reads so: its own pages have `thinkingLevel` in lower case.
 _WORDS: Final = (
     ("toolConfig", "functionCallingConfig", "mode"),

@@ -12,11 +12,11 @@ from adapters.gemini.client.errors import encode_error
 from adapters.gemini.client.models import encode_model, encode_models
 from adapters.gemini.client.paths import PATHS
 from adapters.gemini.client.request_models import ExplainContentRequest
-from adapters.gemini.client.response_models import CountTokensResponse, GeminiErrorBody
 from adapters.gemini.client.routes import ROUTES
 from adapters.gemini.client.stream import GeminiStreamEncoder
 from adapters.gemini.client.stream_form import FORMS
 from adapters.gemini.contents import encode_turn
+from adapters.gemini.response_models import CountTokensResponse, GeminiErrorBody
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.gemini.client.response_models import GeminiModel, GeminiModelList, UnlistedGeminiModels
+from adapters.gemini.response_models import GeminiModel, GeminiModelList, UnlistedGeminiModels
 from gateway.dialect import ListedModels, ModelInfo
 
 _METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")

@@ -2,33 +2,11 @@
 
 from typing import Final
 
+from adapters.gemini.table import TABLE
 from gateway.core.field_paths import FieldPaths
 
 # A request for a number of tokens may hold a whole request in this field.
 WRAPPER: Final = "generateContentRequest"
-
-_PARAMS: Final = {
-    "messages": "contents",
-    "max_tokens": "generationConfig.maxOutputTokens",
-    "modalities": "generationConfig.responseModalities",
-    "n": "generationConfig.candidateCount",
-    "reasoning_effort": "generationConfig.thinkingConfig",
-    "response_format": "generationConfig.responseMimeType",
-    "service_tier": "serviceTier",
-    "stop": "generationConfig.stopSequences",
-    "tool_choice": "toolConfig.functionCallingConfig",
-    **{
-        name: f"generationConfig.{field}"
-        for name, field in (
-            ("frequency_penalty", "frequencyPenalty"),
-            ("presence_penalty", "presencePenalty"),
-            ("seed", "seed"),
-            ("temperature", "temperature"),
-            ("top_k", "topK"),
-            ("top_p", "topP"),
-        )
-    },
-}
 
 
 def _paths(before: str) -> FieldPaths:
@@ -46,7 +24,7 @@ def _paths(before: str) -> FieldPaths:
         result_name=f"{part}.functionResponse.name",
         result_part=f"{part}.functionResponse.parts[{{part}}]",
         tool_schema=f"{before}tools[{{tool}}]",
-        params={name: f"{before}{path}" for name, path in (*_PARAMS.items(), ("tools", "tools"))},
+        params={name: f"{before}{path}" for name, path in TABLE.paths.items()},
         calls_term="functionCall parts",
         result_term="functionResponse part",
         call_id_term="functionResponse.id",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from adapters.gemini.client.request_models import CountContentTokensRequest, GenerateContentRequest
-from adapters.gemini.client.response_models import (
+from adapters.gemini.response_models import (
     CountTokensResponse,
     GeminiErrorBody,
     GeminiModel,

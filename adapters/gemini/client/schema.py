@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from adapters.gemini.client.request_models import UNSPECIFIED
 from adapters.gemini.client.spelling import camel_case
+from adapters.gemini.table import UNSPECIFIED
 from gateway.core.conversation import Json, JsonObject
 
 # In ProtoJSON a number of 64 bits is text, of at most 19 digits.

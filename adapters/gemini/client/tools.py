@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from adapters.gemini.client.request_models import FunctionCallingConfig, FunctionDeclaration, GeminiTool
 from adapters.gemini.client.schema import json_schema
+from adapters.gemini.table import MODES, FunctionCallingConfig, FunctionDeclaration, GeminiTool
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -16,7 +16,6 @@ _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
 # Source: google-genai, `FunctionDeclaration.name`.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-_CHOICES: Final[dict[str | None, ToolChoice]] = {"ANY": "required", "NONE": "none"}
 
 
 class Tools(NamedTuple):
@@ -65,7 +64,7 @@ def _spec(function: FunctionDeclaration, entry: Json) -> ToolSpec:
 def _allowed(
     functions: Sequence[ToolSpec], others: Sequence[OtherTool], config: FunctionCallingConfig, place: str
 ) -> Tools:
-    choice = _CHOICES.get(config.mode, "auto")
+    choice: ToolChoice = MODES.values.get(config.mode or "", "auto")
     names = config.allowed_function_names or ()
     known = {function.name for function in functions}
     for position, name in enumerate(names):

@@ -11,6 +11,7 @@ from adapters.gemini import DIALECT
 from adapters.gemini.client.calls import CallReader
 from adapters.gemini.client.joined_turns import joined_turns
 from adapters.gemini.parts import Part, read_part
+from adapters.gemini.table import ROLES
 from gateway.core.conversation import EMPTY, Block, Json, JsonObject, Role, Source, Text, Turn
 from gateway.core.notices import Notice
 from gateway.dialects.derived_ids import derive_ids
@@ -18,7 +19,6 @@ from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
 
-_ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "user"}
 _KEYS: Final = frozenset({"role", "parts"})
 
 
@@ -32,7 +32,7 @@ def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice], 
         match content:
             # Most contents are nothing but a role and a text.
             case dict() if (text := _plain_text(content)) is not None:
-                role = _ROLES[str(content["role"])]
+                role = ROLES.values[str(content["role"])]
                 turns.append(Turn(role, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, content)))
             case dict():
                 turns += reader.turns(content, index)
@@ -140,7 +140,7 @@ class _Reader:
         if not isinstance(role, str):
             self._faults.add("ROLE_TYPE", index, ".role", f"the role is {kind_of(role)}, not text")
             return read
-        known = _ROLES.get(role)
+        known = ROLES.values.get(role)
         if known is None:
             self._faults.add("ROLE_UNKNOWN", index, ".role", f"the role {role[:40]!r} is unknown; read as {read}")
         elif calling and known == "user":

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from adapters.gemini.client.dialect import GeminiDialect
-from adapters.gemini.client.request_models import (
+from adapters.gemini.client.request_models import GenerateContentRequest
+from adapters.gemini.table import (
     FunctionCallingConfig,
     FunctionToolConfig,
-    GenerateContentRequest,
     GenerationConfig,
     ThinkingConfig,
 )

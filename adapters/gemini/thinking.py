@@ -1,13 +1,14 @@
-"""Encodes how much the model is to think, as the model takes it: as a level or as a budget of tokens.
+"""Reads and writes how much the model is to think: as a level or as a budget of tokens, as the model takes it.
 
 Sources: Gemini API, "Thinking" (levels and budgets by model; Gemini 3 and Gemini 2.5 Pro cannot be switched off);
 OpenAI compatibility, "Thinking" (the budgets of efforts).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from adapters.gemini.table import UNSPECIFIED, ThinkingConfig
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
 
@@ -39,6 +40,8 @@ _BUDGETS: Final[Mapping[str, int]] = {
     "xhigh": 24576,
     "max": 24576,
 }
+# The efforts that a budget can stand for, the least first; one above the last is that of more thinking.
+_READ: Final = (_OFF, "low", "medium")
 # The models that cannot be switched off but take a budget, from 128 to 32,768; that of others ends with `high`.
 _ALWAYS: Final = re.compile(r"gemini-2\.5-pro")
 _ALWAYS_BUDGETS: Final = {**_BUDGETS, _OFF: 128, "xhigh": 32768, "max": 32768}
@@ -46,8 +49,20 @@ _ALWAYS_BUDGETS: Final = {**_BUDGETS, _OFF: 128, "xhigh": 32768, "max": 32768}
 _SHARED: Final = frozenset({"minimal", "xhigh", "max"})
 
 
+def read_thinking(config: ThinkingConfig, params: dict[str, Json], place: str) -> Iterator[Notice]:
+    """Adds the effort to the params. A budget in tokens has no canonical form: its effort is the nearest."""
+    level, budget = config.thinking_level, config.thinking_budget
+    effort = None if level is None or level.endswith(UNSPECIFIED) else level.lower()
+    if effort is None and budget is not None and budget >= 0:
+        effort = next((effort for effort in _READ if budget <= _BUDGETS[effort]), "high")
+        detail = f"{place}.thinkingBudget is read as the reasoning effort {effort}"
+        yield Notice("decode", "changed", "EFFORT_CHANGED", detail, level="debug")
+    if effort is not None:
+        params["reasoning_effort"] = effort
+
+
 def thinking_config(conversation: Conversation, form: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
-    """Return `thinkingConfig`, empty where the client asked for nothing. `form` None: that of the model, by its name.
+    """Returns `thinkingConfig`, empty where the client asked for nothing. `form` None: that of the model, by its name.
 
     A field `thinking` of the type `disabled` counts as the effort `none`; of another type it asks for the thoughts.
     """
@@ -90,7 +105,7 @@ def _note_unsent(name: str, reason: str, notices: list[Notice]) -> None:
 
 
 def _mode(conversation: Conversation, notices: list[Notice]) -> str | None:
-    """Return the type of a client's `thinking`; None without one. The client's own dialect follows `display`."""
+    """Returns the type of a client's `thinking`; None without one. The client's own dialect follows `display`."""
     thinking, name = conversation.params.get("thinking"), conversation.paths.param("thinking")
     mode: str | None = None
     match thinking:
