@@ -19,9 +19,9 @@ from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
-from gateway.server.state.features import state_features
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.open_store import open_limits
+from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog

@@ -26,10 +26,10 @@ from gateway.response.lost_state import STATE_NOT_SHOWN, is_lost
 from gateway.response.own_state import OwnStateFilter
 from gateway.response.state_labels import STATEFUL
 from gateway.server.access.api_keys import DEFAULT_CLIENT
+from gateway.server.state.guarded_store import Write
 from gateway.server.state.kept_states import KeptStates
-from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import StoreUnavailable
-from gateway.server.state.write_queue import Write
+from gateway.server.state.stores import RequestStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend

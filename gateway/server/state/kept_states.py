@@ -14,8 +14,8 @@ from gateway.history.kept_state.variants import (
     with_variant,
     without_variant,
 )
-from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import ABSENT, Entry, Put, Space
+from gateway.server.state.stores import RequestStore
 
 SPACE: Final[Space] = "ops"
 # So often another worker may come first before a change is given up; the state is then missing, never wrong.

@@ -19,8 +19,8 @@ from gateway.history.compress.plan import CompressLimits, Cover, NoCover
 from gateway.history.compress.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.log.logger import LOGGER
-from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.stores import RequestStore
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel, SummaryTask

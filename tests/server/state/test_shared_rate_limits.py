@@ -15,7 +15,7 @@ import pytest
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
-from gateway.server.state.circuit import MOST_FAILURES
+from gateway.server.state.guard import MOST_FAILURES
 from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
@@ -252,7 +252,7 @@ async def test_a_slow_store_is_not_waited_for(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(STREAMS)
     store.fails = True
     assert await taken(one) == 3
@@ -274,7 +274,7 @@ async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPat
 
 
 async def test_what_was_admitted_alone_counts_once_the_store_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(RATE)
     store.fails = True
     assert await taken(one, of=3) == 3
@@ -303,7 +303,7 @@ async def test_what_is_refused_too_late_has_been_served_and_counts() -> None:
 
 
 async def test_what_was_admitted_alone_before_a_pause_counts_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(RATE)
     store.fails = True
     assert await taken(one, of=4) == 4
@@ -392,7 +392,7 @@ async def test_a_file_that_fails_refuses_nobody_and_lets_nobody_go_on_without_li
     tmp_path: Path, event: str, limits: KeySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each process then admits as many as the limit says; and when the file can be used, all together do."""
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     path = tmp_path / "state" / "limits.db"
     most = limits.concurrent_streams or limits.requests_per_minute or 0
     async with on_file(path, limits) as processes:
