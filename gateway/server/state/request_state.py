@@ -156,7 +156,7 @@ def state_features(
     features: list[StateFeature] = []
     if any(entry.keeper.enabled for entry in settings.models.values()):
         # A feature that is off costs not even its import.
-        from gateway.server.state.keeper import Keeper
+        from gateway.server.state.state_cache import StateCache
 
-        features.append(Keeper(metrics, settings.keys))
+        features.append(StateCache(metrics, settings.keys))
     return StateFeatures(features, stores, summaries) if features or summaries else None

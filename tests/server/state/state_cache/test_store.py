@@ -1,4 +1,4 @@
-"""The keeper and its store: what is still being written, several workers, and a store that fails."""
+"""The state cache and its store: what is still being written, several workers, and a store that fails."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from gateway.core.conversation import Json
 from gateway.server.state.store import Put, StoreUnavailable
 from gateway.testing.gateway import running_gateway
 from tests.server.backend import Connection, answer
-from tests.server.state.keeper.scene import (
+from tests.server.state.state_cache.scene import (
     ASK,
     THOUGHT,
     Message,
@@ -43,7 +43,7 @@ def held(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 async def test_a_client_that_answers_at_once_finds_what_is_still_being_written(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.state.keeper.SETTLE_S", 30)
+    monkeypatch.setattr("gateway.server.state.cached_states.WRITES_S", 30)
     scene = await start(state={"deadline_ms": 20})
     may_write = held(scene, monkeypatch)
     # The client has its answer before anything is stored of it, and is told so.

@@ -1,13 +1,13 @@
-"""What the keeper does not keep: answers that were cut or are too large, and everything where it is off."""
+"""Answers whose state is not cached: those that were cut or are too large, and all where the cache is off."""
 
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from gateway.server.state.keeper import MOST_ENTRY
+from gateway.server.state.state_cache import MOST_ENTRY
 from gateway.testing.gateway import python_process
-from tests.server.state.keeper.scene import ASK, LOST, THOUGHT, Scene, call, dropped, results, said
+from tests.server.state.state_cache.scene import ASK, LOST, THOUGHT, Scene, call, dropped, results, said
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
@@ -43,7 +43,7 @@ from gateway.server.api.app import create_app
 from gateway.settings import read_settings
 
 create_app(read_settings({"log": {"file": None}, "server": {"api_keys_env": None}}))
-print([name for name in sys.modules if "keeper" in name or "kept_state" in name])
+print([name for name in sys.modules if "state_cache" in name or "cached_states" in name or "kept_state" in name])
 """
 
 

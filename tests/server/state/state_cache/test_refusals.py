@@ -1,6 +1,6 @@
 """What happens to state that a provider refuses, and what is said before it can refuse."""
 
-from tests.server.state.keeper.scene import ASK, LOST, SIGNED, THOUGHT, Scene, call, dropped, results, said
+from tests.server.state.state_cache.scene import ASK, LOST, SIGNED, THOUGHT, Scene, call, dropped, results, said
 
 
 async def test_what_is_refused_is_not_sent_again(scene: Scene) -> None:

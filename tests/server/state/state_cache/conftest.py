@@ -8,7 +8,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.testing.gateway import running_gateway
 from tests.server.backend import faulty_backend
-from tests.server.state.keeper.scene import Provider, Scene, Start, settings
+from tests.server.state.state_cache.scene import Provider, Scene, Start, settings
 
 
 @pytest.fixture

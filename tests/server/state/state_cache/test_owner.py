@@ -4,7 +4,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.settings import read_settings
-from tests.server.state.keeper.scene import ASK, LOST, SIGNED, THOUGHT, Scene, Start, dropped, results, settings
+from tests.server.state.state_cache.scene import ASK, LOST, SIGNED, THOUGHT, Scene, Start, dropped, results, settings
 
 
 @pytest.mark.parametrize("model", ["m2", "other"])

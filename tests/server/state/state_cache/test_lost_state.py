@@ -1,4 +1,4 @@
-"""State of an answer reaches the client, or the keeper keeps it, or the client is told: none of it is lost untold."""
+"""State of an answer reaches the client, or the state cache stores it, or a notice says that it does not."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -8,7 +8,7 @@ import pytest
 
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.history.kept_state.turn_state import TurnState, encode_state
-from gateway.server.state import keeper
+from gateway.server.state import cached_states, state_cache
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.dialects.cases import CASES
@@ -23,7 +23,7 @@ CHAT: Final = next(case for case in CASES if str(case) == "openai_chat")
 
 
 class Scene:
-    """A gateway with the keeper on, whose backends answer with a wire. `kept` is what the keeper has kept so far."""
+    """A gateway with the state cache on, whose backends answer with a wire. `kept` are the states that it stored."""
 
     def __init__(self, kept: list[bytes]) -> None:
         self.kept = kept
@@ -57,7 +57,7 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
         kept.append(encode_state(state))
         return kept[-1]
 
-    monkeypatch.setattr(keeper, "encode_state", encode)
+    monkeypatch.setattr(state_cache, "encode_state", encode)
     async with AsyncExitStack() as stack:
         scene = Scene(kept)
         scene.backend = await stack.enter_async_context(faulty_backend(scene))
@@ -106,10 +106,10 @@ async def test_what_is_kept_is_told_where_the_keeper_is_off(scene: Scene) -> Non
 
 
 async def test_state_for_whose_write_there_is_no_room_is_told(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper.Kept, "later", lambda *_: False)
+    monkeypatch.setattr(cached_states.RequestStates, "later", lambda *_: False)
     assert NOT_SHOWN in await scene.ask(OLLAMA, "messages", WIRES["messages"](call=True), stream=False)
 
 
 async def test_state_above_the_bound_is_told(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "MOST_ENTRY", 10)
+    monkeypatch.setattr(state_cache, "MOST_ENTRY", 10)
     assert NOT_SHOWN in await scene.ask(OLLAMA, "messages", WIRES["messages"](call=True), stream=False)

@@ -1,4 +1,4 @@
-"""What the keeper puts back into a history: which state, of which turn, and where it cannot tell."""
+"""What the state cache puts back into a history: which state, of which turn, and where it cannot tell."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.server.backend import END, HEAD, Connection, chunk
-from tests.server.state.keeper.scene import (
+from tests.server.state.state_cache.scene import (
     ASK,
     LOST,
     PLAIN,
@@ -122,7 +122,7 @@ async def test_no_more_is_put_into_a_request_than_one_chat_may_have(
     second = said(call("call_2"), content="", reasoning_content="Once more.")
     await scene.answered(THOUGHT)
     await scene.answered(second, ASK, THOUGHT, *results("call_1"))
-    monkeypatch.setattr("gateway.server.state.keeper.MOST_CHAT", 40)
+    monkeypatch.setattr("gateway.server.state.state_cache.MOST_CHAT", 40)
     messages, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"), dropped(second), *results("call_2"))
     assert [message.get("reasoning_content") for message in messages] == [None, "Once more."]
     assert rules == [LOST, "STATE_RESTORED"]

@@ -1,7 +1,7 @@
-"""Keeps the opaque state of complete answers, and puts it back where a client left it out.
+"""Caches the opaque state of complete answers, and puts it back where a client left it out.
 
-The client's own copy comes first. What is kept returns only to the backend, the credential and, where the provider
-binds it so, the model that made it; where two answers cannot be told apart, neither state is put back.
+The client's own copy comes first. A cached state returns only to the backend, the credential and, where the provider
+binds it so, the model that made it; where two answers look the same, neither state is put back.
 """
 
 import asyncio
@@ -26,8 +26,7 @@ from gateway.response.lost_state import STATE_NOT_SHOWN, is_lost
 from gateway.response.own_state import OwnStateFilter
 from gateway.response.state_labels import STATEFUL
 from gateway.server.access.api_keys import DEFAULT_CLIENT
-from gateway.server.state.guarded_store import Write
-from gateway.server.state.kept_states import KeptStates
+from gateway.server.state.cached_states import RequestStates
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.stores import RequestStore
 from gateway.server.telemetry.metrics import Metrics
@@ -38,16 +37,14 @@ from gateway.settings import KeySettings, ModelSettings
 # The bounds of one state, and of all that is put into one request; the newest are put in first.
 MOST_ENTRY: Final = 256 * 1024
 MOST_CHAT: Final = 4 * 2**20
-# A request waits so long for what the last answers to its tenant have left.
-SETTLE_S: Final = 0.02
-# The anchors of more turns are computed in a thread.
+# The lookup keys of more turns are computed in a thread.
 MANY: Final = 64
 DEFAULT_FIELD: Final = "reasoning_content"
 # A refusal of state that was sent, in contrast to one for state that is absent.
 REFUSED: Final = "STATE_INVALID"
 
 
-class Keeper:
+class StateCache:
     """The feature. `keys` are the settings of client keys."""
 
     def __init__(self, metrics: Metrics, keys: Mapping[str, KeySettings]) -> None:
@@ -62,7 +59,7 @@ class Keeper:
         backend: Backend,
         conversation: Conversation,
         store: RequestStore,
-    ) -> "KeeperPart | None":
+    ) -> "StateCachePart | None":
         """Returns the part of a request; None where it is off or the provider wants nothing back."""
         key = self._keys.get(context.key) or self._keys.get(DEFAULT_CLIENT)
         capabilities = backend.adapter.capabilities
@@ -75,8 +72,8 @@ class Keeper:
         valid_for = (backend.name, backend.settings.base_url, *backend.account)
         if rule.scope == "model":
             valid_for = (*valid_for, conversation.model)
-        return KeeperPart(
-            Kept(store, route.keeper.ttl_s, self._writing, self._metrics, (backend.name, kind_of(rule))),
+        return StateCachePart(
+            RequestStates(store, route.keeper.ttl_s, self._writing, self._metrics, (backend.name, kind_of(rule))),
             rule,
             field,
             valid_for,
@@ -85,87 +82,28 @@ class Keeper:
         )
 
 
-class Kept:
-    """The states of one request's tenant, written in the background; `writing` counts the writes of each tenant."""
-
-    def __init__(
-        self,
-        store: RequestStore,
-        ttl_s: float,
-        writing: Counter[str],
-        metrics: Metrics,
-        labels: tuple[str, str],
-    ) -> None:
-        self.states = KeptStates(store, ttl_s)
-        self._store = store
-        self._writing = writing
-        self._metrics = metrics
-        self._labels = labels
-
-    async def secret(self) -> bytes | None:
-        """Returns the key of the tenant's digests, after the writes of its last answers; None: the store fails."""
-        if self._writing[self._store.tenant]:
-            try:
-                async with asyncio.timeout(SETTLE_S):
-                    await self._store.store.written()
-            except TimeoutError:
-                pass
-        return await self._store.epoch()
-
-    def later(self, write: Write) -> bool:
-        """Makes a write behind the answer; with too many waiting it is left out. Returns whether it is made."""
-        made = self._store.store.write_later(lambda: self._ended(write))
-        if made:
-            self._writing[self._store.tenant] += 1
-        return made
-
-    async def now(self, write: Write) -> StoreUnavailable | None:
-        """Makes a write before the end of the answer, which waits for the store no longer than a request. Returns why
-        it is not confirmed."""
-        self._writing[self._store.tenant] += 1
-        return await self._store.store.write_now(lambda: self._ended(write), self._store.deadline_s)
-
-    async def epoch(self) -> bytes:
-        """Returns the key of the tenant's digests for a write. Raises StoreUnavailable."""
-        return await self._store.store.epoch(self._store.tenant)
-
-    def count(self, outcome: str) -> None:
-        """Counts a turn or an answer."""
-        self._metrics.replays.inc(*self._labels, outcome)
-
-    async def _ended(self, write: Write) -> None:
-        """Makes a write that is counted as running."""
-        tenant = self._store.tenant
-        try:
-            await write()
-        finally:
-            self._writing[tenant] -= 1
-            if not self._writing[tenant]:
-                del self._writing[tenant]
-
-
 class _Put(msgspec.Struct, frozen=True):
     """A state that was put into the turn with this index."""
 
     index: int | None
-    anchors: tuple[bytes, ...]
+    lookup_keys: tuple[bytes, ...]
     variant: Variant
 
 
-class KeeperPart:
+class StateCachePart:
     """See `StatePart`. `valid_for` says for whom the state counts, `shown` what of it the client gets, and `holds` what
     of that has a place in its dialect."""
 
     def __init__(
         self,
-        kept: Kept,
+        states: RequestStates,
         rule: StateRule,
         field: str,
         valid_for: tuple[str, ...],
         shown: OwnStateFilter,
         holds: HeldState,
     ) -> None:
-        self._kept = kept
+        self._states = states
         self._rule = rule
         self._field = field
         self._valid_for = valid_for
@@ -184,7 +122,7 @@ class KeeperPart:
         self._required = is_required(self._rule, conversation)
         asking = msgspec.structs.replace(conversation, keeps=self._rule, reads=conversation.reads | {"reasoning"})
         reach = turns_in_reach(conversation.turns, self._rule)
-        secret = await self._kept.secret() if reach else None
+        secret = await self._states.secret() if reach else None
         if secret is None:
             return asking, ()
         turns, outcomes = await self._recalled(asking, reach, secret)
@@ -202,12 +140,13 @@ class KeeperPart:
         return shown
 
     async def conclude(self) -> Sequence[Notice]:
-        """Keeps the state of a whole answer, and lets the state live on that was put in. Where the provider refuses a
-        request without its state, the client may send that request to another worker at once: the state is written
-        before the answer ends. Tells what is neither kept nor in the client's copy of the answer."""
+        """Stores the state of a complete answer, and extends the time to live of the state that was put in. Where the
+        provider refuses a request without its state, the client may send that request to another worker at once: the
+        state is written before the answer ends. Returns a notice of state that is neither stored nor in the client's
+        copy of the answer."""
         if self._put:
-            used = [key for put in self._put for key in (*put.anchors, put.variant.state) if key is not None]
-            self._kept.later(lambda: self._kept.states.use(used))
+            used = [key for put in self._put for key in (*put.lookup_keys, put.variant.state) if key is not None]
+            self._states.later(lambda: self._states.cache.extend(used))
         lost = (STATE_NOT_SHOWN,) if self._lost else ()
         # The answer to a message that the client began is a part of a turn.
         begun = self._before is not None and self._before.role == "assistant"
@@ -215,28 +154,28 @@ class KeeperPart:
             return lost
         data = encode_state(state)
         if len(data) > MOST_ENTRY:
-            self._kept.count("oversize")
+            self._states.count("oversize")
             return lost
-        told = () if all([keeps(self._rule, event) for event in self._lost]) else lost
+        notices = () if all([keeps(self._rule, event) for event in self._lost]) else lost
 
-        async def keep() -> None:
-            await self._keep(self._answer.turn, state, data)
+        async def write() -> None:
+            await self._write(self._answer.turn, state, data)
 
         if not self._required:
-            return told if self._kept.later(keep) else lost
-        failure = await self._kept.now(keep)
-        return told if failure is None else (*told, unconfirmed(self._rule, failure))
+            return notices if self._states.later(write) else lost
+        failure = await self._states.now(write)
+        return notices if failure is None else (*notices, unconfirmed(self._rule, failure))
 
     def refuse(self, error: BackendError) -> None:
-        """Drops what the provider has refused, so that the next request does not send it again."""
+        """Deletes the states that the provider has refused, so that the next request does not send them again."""
         self._count_outcomes()
         if error.extra.get("rule") != REFUSED:
             return
         index = error.extra.get("index")
         for put in self._put:
             if index is None or index == put.index:
-                self._kept.count("refused")
-                self._drop(put)
+                self._states.count("refused")
+                self._delete(put)
 
     async def _recalled(
         self, conversation: Conversation, reach: Sequence[int], secret: bytes
@@ -244,18 +183,18 @@ class KeeperPart:
         turns = list(conversation.turns)
         recaller = Recaller(self._rule, self._field, secret)
         choices = await self._choices(turns, reach, secret)
-        states = await self._kept.states.states(
+        states = await self._states.cache.states(
             key for at, choice in choices.items() if recaller.lacks(turns[at]) for key in _state_of(choice)
         )
         outcomes: dict[int, Outcome] = {}
-        room = MOST_CHAT
+        left = MOST_CHAT
         for at in reversed(reach):
             choice = choices[at]
             state = next((states[key] for key in _state_of(choice) if key in states), None)
             size = 0 if state is None else len(encode_state(state))
-            turn, outcome = recaller.recall(turns[at], choice, state if size <= room else None, required=self._required)
+            turn, outcome = recaller.recall(turns[at], choice, state if size <= left else None, required=self._required)
             if outcome == "restored" and choice.variant is not None:
-                room -= size
+                left -= size
                 self._put.append(_Put(turn.index, choice.anchors, choice.variant))
             if outcome is not None:
                 turns[at], outcomes[at] = turn, outcome
@@ -263,28 +202,28 @@ class KeeperPart:
 
     async def _choices(self, turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, Choice]:
         if len(reach) > MANY:
-            found = await asyncio.to_thread(_anchors, turns, reach, secret)
+            found = await asyncio.to_thread(_lookup_keys, turns, reach, secret)
         else:
-            found = _anchors(turns, reach, secret)
-        known = await self._kept.states.variants(anchor for of_turn in found.values() for anchor in of_turn)
+            found = _lookup_keys(turns, reach, secret)
+        known = await self._states.cache.variants(key for of_turn in found.values() for key in of_turn)
         valid = scope(self._valid_for, secret)
-        return {at: choose([(anchor, known[anchor]) for anchor in of_turn], valid) for at, of_turn in found.items()}
+        return {at: choose([(key, known[key]) for key in of_turn], valid) for at, of_turn in found.items()}
 
     def _count_outcomes(self) -> None:
         """Counts what became of the turns, once the backend has got them."""
         while self._outcomes:
-            self._kept.count(self._outcomes.pop())
+            self._states.count(self._outcomes.pop())
 
-    async def _keep(self, turn: Turn, state: TurnState, data: bytes) -> None:
-        secret = await self._kept.epoch()
+    async def _write(self, turn: Turn, state: TurnState, data: bytes) -> None:
+        secret = await self._states.epoch()
         valid = scope(self._valid_for, secret)
         known_by = marks(kept_states(state, self._rule), secret)
         variant = Variant(valid, content_key(data, valid, secret), tuple(sorted(known_by)))
-        await self._kept.states.keep(anchors(turn, self._before, secret).known, variant, data)
-        self._kept.count("kept")
+        await self._states.cache.add(anchors(turn, self._before, secret).known, variant, data)
+        self._states.count("kept")
 
-    def _drop(self, put: _Put) -> None:
-        self._kept.later(lambda: self._kept.states.drop(put.anchors, put.variant))
+    def _delete(self, put: _Put) -> None:
+        self._states.later(lambda: self._states.cache.delete(put.lookup_keys, put.variant))
 
 
 def unconfirmed(rule: StateRule, failure: StoreUnavailable) -> Notice:
@@ -293,7 +232,7 @@ def unconfirmed(rule: StateRule, failure: StoreUnavailable) -> Notice:
     return Notice("state", "failed", "STATE_UNCONFIRMED", detail, level="warning")
 
 
-def _anchors(turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, tuple[bytes, ...]]:
+def _lookup_keys(turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, tuple[bytes, ...]]:
     return {at: anchors(turns[at], turns[at - 1] if at else None, secret).known for at in reach}
 
 

@@ -1,4 +1,4 @@
-"""A gateway with the keeper in front of a scripted provider, over real sockets."""
+"""A gateway with the state cache in front of a scripted provider, over real sockets."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
