@@ -231,10 +231,10 @@ class GatewayState:
                 store, self.admission.limits, lambda: self.settings.state.deadline_ms / 1000, self.metrics
             )
 
-    def settle(self) -> None:
+    def tick(self) -> None:
         """Does the work that is due about once a second."""
-        self.admission.settle()
-        self.stores.settle()
+        self.admission.tick()
+        self.stores.tick()
         self.show()
 
     def show(self) -> None:

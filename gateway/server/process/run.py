@@ -117,11 +117,11 @@ def _run(
     gateway_state.source = source
     server = GatewayServer(app, source=source, worker=worker)
 
-    def settled() -> None:
-        _settle()
+    def ready() -> None:
+        _tune()
         on_ready()
 
-    server.on_ready = settled
+    server.on_ready = ready
     with logging_to(gateway_state.settings.log, gateway_state.redact) as log:
         gateway_state.metrics.log_drops.set_function(lambda: log.dropped)
         _share(gateway_state, worker)
@@ -195,7 +195,7 @@ async def _serve(server: GatewayServer, listener: socket.socket) -> None:
     await server.serve([listener])
 
 
-def _settle() -> None:
+def _tune() -> None:
     """Tunes the interpreter for a server. The garbage collector skips objects that live as long as the process, and
     runs less often for short-lived ones: with Python's own thresholds it took a fifth of a request's time. A thread
     that decodes a large request yields sooner to the loop."""

@@ -135,7 +135,7 @@ class Stores:
         store = self.memory if kept == "memory" else self.shared
         return RequestStore(store, context.key, self._settings.state.deadline_ms / 1000)
 
-    def settle(self) -> None:
+    def tick(self) -> None:
         """Does the work that is due from time to time; called about once a second."""
         now = time.monotonic()
         if now - self._measured >= MEASURE_S:

@@ -1,4 +1,4 @@
-"""Keeps what is known of a request, while it is served and afterwards.
+"""Holds the facts of a request, while it is served and afterwards.
 
 Many that have ended are packed at once, since a single one would find neither the code for that nor the memory in the
 caches of the processor, and each would then lie among what later requests use (bench.inspector).
@@ -19,15 +19,15 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock); `capture` holds its contents, where somebody wants them, and `told` the facts that watchers were told last.
-    When it has ended, `ended` is what stays of it."""
+    clock); `capture` holds its contents, where somebody wants them, and `sent` the facts that were last sent to
+    watchers. When it has ended, `ended` are the facts that stay."""
 
     context: RequestContext
     started: float
     changed: float
     rules: tuple[str, ...] = ()
     capture: Capture | None = None
-    told: tuple[object, ...] | None = None
+    sent: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
 
     @property
@@ -80,7 +80,7 @@ class LiveRequest(msgspec.Struct):
 
 class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
-    `captured`: its contents were kept at first."""
+    `captured`: its contents were captured."""
 
     started: float
     id: str
@@ -105,7 +105,7 @@ class ContentsState(msgspec.Struct, frozen=True):
 
 
 def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
-    """Returns what stays of a request that ends."""
+    """Returns the facts that stay of a request that ends."""
     context = live.context
     return EndedRequest(
         live.started,
@@ -126,7 +126,7 @@ def error_code(outcome: Outcome) -> str:
 
 
 def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: float, worker: int) -> Summary:
-    """Returns what is known of a request now, without its cost. `number` becomes its `seq`, and `epoch_s` is the Unix
+    """Returns the present summary of a request, without its cost. `number` becomes its `seq`, and `epoch_s` is the Unix
     time at which the monotonic clock began."""
     outcome, tokens = known.outcome, known.tokens or TokenCounts()
     return Summary(
@@ -169,7 +169,7 @@ class _Packed(msgspec.Struct, frozen=True, gc=False):
     requests: bytes
 
 
-class KeptRequests:
+class EndedRequests:
     """The `most` requests that ended last."""
 
     def __init__(self, most: int) -> None:
@@ -229,6 +229,6 @@ class KeptRequests:
         return requests[max(0, len(requests) + newer - self._most) :]
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Removes all."""
         self._packed.clear()
         self._unpacked.clear()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.inspector.summary import TokenCounts
-from gateway.server.inspect import kept_requests
-from gateway.server.inspect.kept_requests import EndedRequest, KeptRequests
+from gateway.server.inspect import known_requests
+from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.telemetry.request_context import Outcome
 
 OUTCOME: Final = Outcome("POST", "/v1/chat/completions", "key", "gpt", "demo", 200, "-", 1.5, "repair=2")
@@ -29,7 +29,7 @@ REQUESTS: Final = st.lists(BEGUN, unique_by=lambda one: one[0], max_size=400)
 
 @given(REQUESTS, st.integers(1, 200))
 def test_the_newest_are_read_as_they_were(begun: Sequence[tuple[int, int]], most: int) -> None:
-    requests = KeptRequests(most)
+    requests = EndedRequests(most)
     all_of_them = [ended(27_000 + began * 1.000_1e-3, f"req-{name}") for began, name in begun]
     for one in all_of_them:
         requests.add(one)
@@ -44,7 +44,7 @@ def test_the_newest_are_read_as_they_were(begun: Sequence[tuple[int, int]], most
 
 @pytest.mark.parametrize("most", [1, 63, 64, 65, 1000])
 def test_little_more_than_is_wanted_is_kept(most: int) -> None:
-    requests = KeptRequests(most)
+    requests = EndedRequests(most)
     for number in range(3000):
         requests.add(ended(number))
         pieces = len(requests._packed) * requests._at_once
@@ -54,7 +54,7 @@ def test_little_more_than_is_wanted_is_kept(most: int) -> None:
 
 
 def test_those_that_end_while_they_are_read_are_left_out() -> None:
-    requests = KeptRequests(100)
+    requests = EndedRequests(100)
     for number in range(100):
         requests.add(ended(number))
     read = iter(requests)
@@ -77,19 +77,19 @@ class CountingDecoder:
 
 @pytest.mark.parametrize(("read", "most_pieces"), [(1, 0), (200, 6), (10_000, 157)])
 def test_a_page_reads_no_more_than_it_must(read: int, most_pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = KeptRequests(10_000)
+    requests = EndedRequests(10_000)
     for number in range(10_100):
         # One in a hundred began long before it ended.
         requests.add(ended(number - 5000.5 * (number % 100 == 0)))
-    monkeypatch.setattr(kept_requests, "_DECODER", decoder := CountingDecoder())
+    monkeypatch.setattr(known_requests, "_DECODER", decoder := CountingDecoder())
     assert len([*islice(requests, read)]) == read and decoder.read <= most_pieces
 
 
 def test_a_request_is_found_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = KeptRequests(10_000)
+    requests = EndedRequests(10_000)
     for number in range(10_000):
         requests.add(ended(number, f"req-{number}"))
-    monkeypatch.setattr(kept_requests, "_DECODER", decoder := CountingDecoder())
+    monkeypatch.setattr(known_requests, "_DECODER", decoder := CountingDecoder())
     found = requests.with_id("req-77")
     assert found is not None and found.started == 77 and decoder.read == 1
     assert requests.with_id("req-none") is None and decoder.read == 1
