@@ -170,7 +170,7 @@ class GatewayState:
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
 
     def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
-        """Returns what summarises histories; None where that is off for all models."""
+        """Returns the feature that summarises histories; None where that is off for all models."""
         if not any(entry.compress.enabled for entry in settings.models.values()):
             return None
         if self.summaries is None:
