@@ -175,7 +175,7 @@ class GatewayState:
             return None
         if self.summaries is None:
             # Loaded with the first model whose histories are summarised.
-            from gateway.server.summaries.open_summaries import open_summaries
+            from gateway.server.summaries.summaries import open_summaries
 
             self.summaries = open_summaries(self.transport, self.metrics, self.event_bus)
         self.summaries.use(settings, backends)

@@ -7,16 +7,16 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.core.errors import SettingsError
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.log.logger import LOGGER, logging_to
+from gateway.server.log.throttle import LogThrottle
 from gateway.server.process.gateway_server import HAS_HANG_UP, GatewayServer
 from gateway.server.process.lifecycle_log import log_end, log_start
 from gateway.server.process.listener import AddressInUse, address, bind
-from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.fd_limits import default_connections, most_descriptors, raise_limit
 from gateway.server.upstream.schema_cache import update_caches
@@ -211,3 +211,21 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ModuleNotFoundError:  # on Windows, and without CPython
         return None
     return uvloop.new_event_loop
+
+
+class LoopExceptionHandler:
+    """An exception handler for an event loop."""
+
+    def __init__(self) -> None:
+        self._throttle = LogThrottle()
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio calls it
+        count = self._throttle.count(loop.time())
+        if count:
+            error: BaseException | None = context.get("exception")
+            LOGGER.error(
+                "exception in the event loop (%d since the last such line): %s",
+                count,
+                context["message"],
+                exc_info=error,
+            )

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
+from gateway.diagnostics.doctor.examination import chosen
 from gateway.diagnostics.doctor.finding import Section
-from gateway.diagnostics.doctor.probes import chosen
 from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.responses import API, json_response, read_value, redacted_response

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import httpx
 
 from gateway.core.conversation import Json
-from gateway.diagnostics.doctor.probes import chosen
+from gateway.diagnostics.doctor.examination import chosen
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.inspect.test_routes import settings
 from tests.server.inspect.test_resend import backend_requests

@@ -1,9 +1,16 @@
-"""Prints the report of `dragoman doctor` for people: one line for what is in order, and what to do for the rest."""
+"""Prints the report of `dragoman doctor` for people, one line for what is in order and advice for the rest, and writes
+its suggestions into the settings file, with a copy of the old one.
+"""
 
 import difflib
+import itertools
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.core.errors import SettingsError
 from gateway.settings.edit import with_keys
 from gateway.settings.hidden import shown_text
 
@@ -13,6 +20,8 @@ if TYPE_CHECKING:
 # The verdicts of what is not in order, the worst first.
 _FAULTY: "Final[tuple[Verdict, ...]]" = ("crashed", "broken", "todo")
 _EVIDENCE: Final = 160
+
+_BOM: Final = "\ufeff"
 
 
 def report_text(report: "Report", settings: str, file: str, *, verbose: bool) -> str:
@@ -62,3 +71,33 @@ def _diff(report: "Report", settings: str, file: str) -> list[str]:
     before, after = shown_text(settings).splitlines(), shown_text(changed).splitlines()
     diff = difflib.unified_diff(before, after, file, f"{file} (suggested)", n=1, lineterm="")
     return ["suggested, and tried; --write changes the file:", *(f"  {line}" for line in diff)]
+
+
+def write_suggestions(path: Path, text: str, report: "Report") -> None:
+    """Sets the suggested keys in the file, and changes no other byte of it. `text` is what the report is about. Raises
+    SettingsError where the file has changed since, or cannot be written."""
+    from gateway.settings.decode import read_text
+    from gateway.settings.read import parse_settings
+
+    if suggested_text(text, report) == text:
+        print(f"{path}: nothing to change.", file=sys.stderr)
+        return
+    if read_text(path) != text:
+        raise SettingsError(f"{path} was changed while the backends were asked; it is left as it is: run doctor again")
+    try:
+        # As it is: reading as text would change its line ends.
+        changed = suggested_text(path.read_bytes().decode(), report)
+        parse_settings(changed.removeprefix(_BOM))
+        kept = _free_name(path)
+        # The copy may be read by nobody who may not read the file.
+        shutil.copy2(path, kept)
+        path.write_bytes(changed.encode())
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
+    print(f"{path} is changed; the old one is {kept.name}.", file=sys.stderr)
+
+
+def _free_name(path: Path) -> Path:
+    """Returns the first of FILE.bak, FILE.bak.1, FILE.bak.2 that does not exist."""
+    names = (f"{path.name}.bak{f'.{number}' if number else ''}" for number in itertools.count())
+    return next(free for name in names if not (free := path.with_name(name)).exists())

@@ -18,7 +18,7 @@ from adapters.text.backend.event_fields import EVENT_FIELDS as TEXT
 from adapters.text.backend.options import TextOptions
 from gateway.adapter import EventFields
 from gateway.core.conversation import Json
-from gateway.diagnostics.doctor.event_objects import unknown_fields
+from gateway.diagnostics.doctor.wire_probes import unknown_fields
 
 
 def names(models: Iterable[type[BaseModel]]) -> set[str]:
