@@ -54,7 +54,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
       ones, and restored in the response.
     - `messages`: what the provider demands of a request of the Messages API, where no profile says it; None: the wire
       is another one.
-    - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
+    - `state`: which state of its answers the provider wants back, for the state cache, where no profile says it.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
     """

@@ -191,7 +191,7 @@ class Exchange:
             forced = _forced_call(self.prepared.conversation, policy)
         reads_all = passes or conversation.reads == ALL_CONTENT
         self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
-        # Of the state that the keeper asks for, it knows itself what it keeps.
+        # The state cache itself knows what it stores of the state that it asks for.
         self._holds = None if passes or conversation.keeps is not None else conversation.holds
         filters = (self._guard, single, self._stop, self._check, forced)
         self._filters = [one.feed for one in filters if one is not None]

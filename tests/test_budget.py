@@ -35,7 +35,7 @@ from gateway.core.tokens import prompt_sample
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
-from gateway.server.inspect.kept_requests import EndedRequest, KeptRequests
+from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.access_log import AccessLog
@@ -187,7 +187,7 @@ def packed_cost() -> float:
     """Counts the calls that keep what stays of an ended request, its part of packing many among them."""
     outcome = Outcome("POST", "/", "k", "m", "b", 200, "-", 1.0, "")
     ended = [EndedRequest(float(time), "req", "d", 1.0, True, False, (), None, outcome) for time in range(640)]
-    requests = KeptRequests(1000)
+    requests = EndedRequests(1000)
 
     def add() -> None:
         for one in ended:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gateway.commands.counted import counted
+from gateway.commands.terminal import counted
 
 if TYPE_CHECKING:
     from gateway.core.conversation import Json

@@ -53,8 +53,7 @@ def run(options: argparse.Namespace) -> int:
     a recording that exists or cannot be written."""
     import msgspec
 
-    from gateway.commands.doctor_text import report_text
-    from gateway.commands.doctor_write import write_suggestions
+    from gateway.commands.doctor_report import report_text, write_suggestions
     from gateway.diagnostics.doctor.finding import FORMAT, Report
     from gateway.server.upstream.transport import gateway_version
 
@@ -112,7 +111,7 @@ def _offline(options: argparse.Namespace) -> "tuple[str, Settings, Section]":
 def _probes(options: argparse.Namespace) -> "tuple[Probe, ...]":
     from gateway.commands.doctor_offline import CHECKS
     from gateway.core.errors import SettingsError
-    from gateway.diagnostics.doctor.probes import PROBES, chosen
+    from gateway.diagnostics.doctor.examination import PROBES, chosen
 
     known = [*(check_id for check_id, _, _ in CHECKS), *(probe.id for probe in PROBES)]
     for wanted in options.only:
@@ -143,8 +142,7 @@ def _chosen(options: argparse.Namespace, settings: "Settings") -> "dict[str, Bac
 
 def _agreed(options: argparse.Namespace, chosen: "Mapping[str, BackendSettings]", probes: "Sequence[Probe]") -> bool:
     """Tells the price of backends that are not on this machine, and asks whether to go on."""
-    from gateway.commands.counted import counted
-    from gateway.commands.question import is_agreed
+    from gateway.commands.terminal import counted, is_agreed
 
     paid = [name for name, entry in chosen.items() if not _is_local(entry.base_url)]
     questions = len(paid) * sum(probe.questions for probe in probes)

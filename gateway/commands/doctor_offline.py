@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from gateway.commands.counted import counted
+from gateway.commands.terminal import counted
 from gateway.diagnostics.doctor.finding import Checked, Finding, Section, broken, crashed, ok, skipped, todo
 
 if TYPE_CHECKING:

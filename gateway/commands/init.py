@@ -127,15 +127,14 @@ def _or_untrusted(url: str) -> str:
 
 
 def _show(server: "Server") -> None:
-    from gateway.commands.counted import counted
+    from gateway.commands.terminal import counted
 
     models = "wants a key" if server.locked else counted(len(server.models), "model")
     print(f"{server.url}  {server.title}{f', {models}' if server.kind is not None else ''}")
 
 
 def _agreed(out: Path, count: int) -> bool:
-    from gateway.commands.counted import counted
-    from gateway.commands.question import is_agreed
+    from gateway.commands.terminal import counted, is_agreed
     from gateway.core.errors import SettingsError
 
     if not sys.stdin.isatty():

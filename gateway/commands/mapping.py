@@ -58,8 +58,7 @@ def _try(options: argparse.Namespace) -> int:
     from gateway.diagnostics.explain_text import fields_text
     from gateway.diagnostics.routed_request import route_document
     from gateway.diagnostics.saved_dialect import saved_dialect
-    from gateway.diagnostics.trial import try_response
-    from gateway.diagnostics.trial_text import request_text, response_text
+    from gateway.diagnostics.trial import request_text, response_text, try_response
     from gateway.dialects.document import Document, read_saved
     from gateway.exchange import Exchange
     from gateway.registry import load_adapters, load_dialect

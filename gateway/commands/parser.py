@@ -1,8 +1,10 @@
-"""Parses the command line: each command says what it does, and a mistake gets the nearest name that exists."""
+"""Parses the command line: each command says what it does, a mistake gets the nearest name that exists, and numbers
+have bounds.
+"""
 
 import argparse
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 
@@ -46,3 +48,25 @@ def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
         return f"one argument too many: {words[0]!r}"
     similar = difflib.get_close_matches(option, options, n=1, cutoff=0.5)
     return f"there is no option {option}{f'; did you mean {similar[0]}?' if similar else ''}"
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Returns a type for argparse, which refuses everything but whole numbers from `low` to `high`."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text[:18]) <= high):
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def speed(text: str) -> float:
+    """Returns a number that is 0 or more; a type for argparse."""
+    try:
+        read = float(text)
+    except ValueError:
+        read = -1
+    if not 0 <= read < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return read

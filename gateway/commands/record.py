@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.commands.counted import counted, sized
 from gateway.commands.inspector_client import API, get, open_client
-from gateway.commands.numbers import whole_number
-from gateway.commands.question import is_agreed
+from gateway.commands.parser import whole_number
+from gateway.commands.terminal import counted, is_agreed, sized
 
 if TYPE_CHECKING:
     import httpx

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.commands.counted import counted, sized
-from gateway.commands.numbers import speed, whole_number
+from gateway.commands.parser import speed, whole_number
+from gateway.commands.terminal import counted, sized
 
 if TYPE_CHECKING:
     from gateway.recording.minimise import Judge

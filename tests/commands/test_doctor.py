@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.cli import main
-from gateway.commands.doctor_text import report_text
+from gateway.commands.doctor_report import report_text
 from gateway.demo.settings import DEMO_SETTINGS
 from tests.paths import ROOT
 from tests.server.backend import Connection, answer, faulty_backend
@@ -253,7 +253,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(
         path.write_text(f"{path.read_text()}\n")
         return report_text(*arguments, **options)
 
-    monkeypatch.setattr("gateway.commands.doctor_text.report_text", edit)
+    monkeypatch.setattr("gateway.commands.doctor_report.report_text", edit)
     before = path.read_text()
     assert run("--settings", str(path), "--write", "--only", "D25") == 2
     assert "was changed while the backends were asked" in capsys.readouterr().err

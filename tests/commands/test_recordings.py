@@ -224,7 +224,7 @@ async def test_what_is_followed_is_in_the_file_before_it_is_told(tmp_path: Path)
 
 
 async def test_what_comes_too_fast_to_be_followed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 1)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_SENT", 1)
     async with running_gateway(settings(contents="watched")) as gateway:
         process = await _started("record", "--follow", "--out", str(tmp_path / "a"), "--url", gateway.base_url)
         try:

@@ -18,7 +18,7 @@ import pytest_asyncio
 import valkey.asyncio
 
 from bench.load_test.store_servers import PROGRAMS, Server, server
-from gateway.server.state.circuit import MOST_FAILURES
+from gateway.server.state.guard import MOST_FAILURES
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.open_store import open_store
 from gateway.server.state.store import Put, StoreUnavailable

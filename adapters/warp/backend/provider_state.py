@@ -1,7 +1,7 @@
 """Encodes and decodes the provider state in `extra_content.warp` of a message or a call.
 
 The client carries it, in the field in which OpenAI clients already carry a provider's own fields, so that conversations
-of different clients never mix. For a client that drops it, the keeper may put it back.
+of different clients never mix. For a client that drops it, the state cache may put it back.
 """
 
 from typing import Final

@@ -1,15 +1,48 @@
-"""Tries the probes one after another; a fault in one does not stop the others."""
+"""Examines a backend: tries the probes in their order, and judges what each finds.
+
+What must come back with a call is asked before the histories with calls: those are then sent with it.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
 from gateway.core.backend_status import public_text
+from gateway.diagnostics.doctor import (
+    answer_probes,
+    history_probes,
+    long_probes,
+    reach_probes,
+    slow_probes,
+    state_probes,
+    tool_probes,
+    wire_probes,
+)
 from gateway.diagnostics.doctor.finding import Checked, Finding, Verdict, crashed, skipped
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.suggestion import merged
 
+PROBES: Final[Sequence[Probe]] = (
+    *reach_probes.PROBES,
+    *answer_probes.PROBES,
+    *wire_probes.PROBES,
+    *tool_probes.PROBES,
+    *wire_probes.CALL_PROBES,
+    *state_probes.PROBES,
+    *history_probes.PROBES,
+    *slow_probes.PROBES,
+    *long_probes.PROBES,
+)
+
 _ENOUGH: frozenset[Verdict] = frozenset({"ok", "todo"})
+
+
+def chosen(slow: bool, only: Sequence[str] = ()) -> tuple[Probe, ...]:
+    """Returns the probes to try: all but the slow ones, or those whose id begins with one of `only`."""
+    if only:
+        return tuple(probe for probe in PROBES if probe.id.startswith(tuple(only)))
+    return tuple(probe for probe in PROBES if slow or not probe.slow)
 
 
 async def examine(

@@ -1,4 +1,5 @@
-"""D25 and D26: histories that real clients send and some providers refuse.
+"""D234 to D236, D25 and D26: results of calls in the forms in which clients send them, and histories that real clients
+send and some providers refuse.
 
 The repair of D251 and D252 leaves messages as those of D257 and D259, which are therefore asked before.
 """
@@ -8,10 +9,11 @@ from typing import Any, Final
 
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.accepting import accepts
-from gateway.diagnostics.doctor.finding import Changes
-from gateway.diagnostics.doctor.probe import Probe
+from gateway.diagnostics.doctor.finding import Changes, Finding, todo
+from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Question
 from gateway.diagnostics.doctor.requests import (
+    CLOCK,
     WEATHER,
     assistant,
     calling,
@@ -27,6 +29,18 @@ _HELLO: Final = user("Say hello in one short sentence.")
 _RULE: Final = "Answer briefly."
 _NAME: Final = "A-Za-z0-9_-"
 _STRICT: Final[Changes] = {"alternation": "strict"}
+
+_ASKED: Final = user("What is the weather in Paris and the time in Tokyo?")
+_CALLS: Final = calling(("call_a1", "get_weather", '{"city":"Paris"}'), ("call_b2", "get_time", '{"city":"Tokyo"}'))
+_SUNNY: Final = "sunny, 21 degrees"
+_BOTH: Final = (WEATHER, CLOCK)
+RESULT: Final = request(*paris(), tools=(WEATHER,))
+REORDERED: Final = request(
+    _ASKED, _CALLS, result("call_b2", "09:00"), result("call_a1", _SUNNY), tools=_BOTH, as_is=True
+)
+FORMS: Final = request(
+    _ASKED, _CALLS, result("call_a1", [{"type": "text", "text": _SUNNY}]), result("call_b2", ""), tools=_BOTH
+)
 
 
 def _probe(probe_id: str, name: str, asks: str, question: Question, *remedies: Changes) -> Probe:
@@ -48,9 +62,43 @@ def _alphabet(**limits: Any) -> Changes:
 
 
 _TWICE: Final = [*paris("call_a1"), assistant("It is sunny."), *paris("call_a1")]
+
+
 _DOTTED: Final = function("weather.v1.get", "Tells the weather of a city.", "city")
 
+
+async def _result(backend: ProbedBackend) -> Finding:
+    found = await accepts(RESULT, (), backend)
+    if found.verdict == "ok" and (await backend.ask(RESULT)).calls:
+        return todo("the model repeats a call whose result it has", "a client would go on for ever; see loop_guard")
+    return found
+
+
+_NEEDS: Final = ("D231",)
+
+
+_RESULT_PROBES: Final = (
+    Probe("D234", "result", "Is the result of a call accepted?", _result, 1, _NEEDS),
+    Probe(
+        "D235",
+        "result order",
+        "Are results accepted in another order than their calls?",
+        partial(accepts, REORDERED, ()),
+        2,
+        _NEEDS,
+    ),
+    Probe(
+        "D236",
+        "result forms",
+        "Are an empty result and one in parts accepted?",
+        partial(accepts, FORMS, ({"tool_content": "string"},)),
+        2,
+        _NEEDS,
+    ),
+)
+
 PROBES: Final = (
+    *_RESULT_PROBES,
     _probe(
         "D253",
         "two systems",

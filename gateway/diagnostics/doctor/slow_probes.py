@@ -7,12 +7,11 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.events import STOPPED_BY
 from gateway.diagnostics.doctor.accepting import failure, sends, undeclared
-from gateway.diagnostics.doctor.event_objects import objects
 from gateway.diagnostics.doctor.finding import Finding, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
 from gateway.diagnostics.doctor.question import Answer, Question
 from gateway.diagnostics.doctor.requests import CHAT, COUNT, SHORT, request, user
-from gateway.diagnostics.doctor.wire_probes import events_in
+from gateway.diagnostics.doctor.wire_probes import events_in, objects
 
 _SHAPE: Final[Json] = {
     "type": "object",

@@ -1,12 +1,14 @@
-"""D224, D226, D229, D230, D266, D267: how the bytes of answers differ from their wire. The gateway mends most of it."""
+"""D224, D226, D229, D230, D266, D267: how the bytes of answers differ from their wire, and which fields of its events
+no reference has. The gateway mends most of it.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
+from gateway.adapter import EventFields
 from gateway.core.conversation import Json, JsonObject
-from gateway.diagnostics.doctor.event_objects import objects, unknown_fields
 from gateway.diagnostics.doctor.finding import Finding, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer
@@ -21,6 +23,29 @@ _OWN_FORM: Final = "in the wire's own form"
 _NO_CALL: Final = "there was no call"
 # The reasons with which Chat Completions ends an answer with calls, the second of them in its older form.
 _ENDS: Final = frozenset({"tool_calls", "function_call"})
+
+
+def unknown_fields(events: Iterable[Json], known: EventFields) -> list[str]:
+    """Returns the paths of the fields that events have and their wire does not, sorted."""
+    found = {
+        f"{path}.{name}".lstrip(".")
+        for event in events
+        for path, fields in objects(event)
+        if path in known
+        for name in fields.keys() - known[path]
+    }
+    return sorted(found)
+
+
+def objects(value: Json, path: str = "") -> Iterator[tuple[str, JsonObject]]:
+    """Yields each object in a JSON value with its path; the items of a list have one path."""
+    if isinstance(value, list):
+        for item in value:
+            yield from objects(item, f"{path}[]")
+    if isinstance(value, dict):
+        yield path, value
+        for name, inner in value.items():
+            yield from objects(inner, f"{path}.{name}".lstrip("."))
 
 
 async def _end(backend: ProbedBackend) -> Finding:
@@ -142,6 +167,8 @@ PROBES: Final = (
     Probe("D226", "fields", "Do events have null or unknown fields?", _fields, 0, ("D222",)),
     Probe("D229", "form", "Does a stream come as a stream, and a whole answer as one object?", _form, 0, ("D222",)),
 )
+
+
 CALL_PROBES: Final = (
     Probe("D230", "arguments", "Are arguments written as the wire says?", _arguments, 0, ("D231",)),
     Probe("D266", "call index", "Has each call of a stream its index?", _index, 0, ("D231",)),

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gateway.recording.export.address import LOCAL, plain_address
-from gateway.recording.export.curl import curl_commands
+from gateway.recording.export.curl import LOCAL, curl_commands, plain_address
 from gateway.recording.export.har import har
 from gateway.recording.export.python import pytest_module, python_script
 from gateway.recording.recording import Recording, write_recording

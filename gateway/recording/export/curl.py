@@ -1,9 +1,9 @@
 """Writes the requests of a recording as curl commands for any POSIX shell, whose bodies are the recorded bytes."""
 
 import base64
+import re
 from typing import Final
 
-from gateway.recording.export.address import LOCAL
 from gateway.recording.lines import RecordingError
 from gateway.recording.recording import Interaction, Recording
 
@@ -18,6 +18,10 @@ SENT_HEADERS: Final = (
     "x-dragoman-explain",
 )
 _WIDTH: Final = 76
+
+LOCAL: Final = "http://127.0.0.1:8000"
+# A shell and Python read nothing in it as their own.
+_PLAIN: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,260}")
 
 
 def curl_commands(recording: Recording, url: str = LOCAL) -> str:
@@ -59,3 +63,8 @@ def _piped(body: bytes, curl: str) -> str:
     while end in text:
         end += "_"
     return f"head -c {len(body)} <<'{end}' | {curl}\n{text}\n{end}"
+
+
+def plain_address(url: str) -> str:
+    """Returns `scheme://host:port` as it is, and `LOCAL` for anything else: a client chooses its Host."""
+    return url if _PLAIN.fullmatch(url) else LOCAL

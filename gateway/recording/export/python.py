@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.recording.export.address import LOCAL
-from gateway.recording.export.curl import SENT_HEADERS
+from gateway.recording.export.curl import LOCAL, SENT_HEADERS
 from gateway.recording.lines import RecordingError
 from gateway.recording.recording import Interaction, Recording, write_recording
 

@@ -1,12 +1,18 @@
-"""Redacts whole recordings, and checks that what is left still shows the same."""
+"""Redacts whole recordings, and checks that what is left still shows the same. The names by which passes and providers
+act stay.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 import msgspec
 
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import GatewayError
 from gateway.core.secrets import without_secrets
+from gateway.dialects.document import read_document
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
 from gateway.recording.outcome import Outcome, differences, outcome_of
@@ -17,9 +23,10 @@ from gateway.recording.redact.interaction import (
     redacted_inputs,
     run_if_possible,
 )
-from gateway.recording.redact.names import kept_words
 from gateway.recording.redact.wire import Redactor
-from gateway.recording.redact.words import Words
+from gateway.recording.redact.words import Words, words_of
+from gateway.recording.route import request_head
+from gateway.registry import load_dialect
 from gateway.settings import Settings
 
 # Of each level, how much it hides.
@@ -131,3 +138,36 @@ def _needed(
 
 def _is_whole(text: str) -> bool:
     return text == text.encode("utf-8", "replace").decode()
+
+
+def kept_words(interaction: Interaction) -> frozenset[str]:
+    """Returns the words that stay: names of fields and of tools, stop sequences, the labels of transcripts."""
+    names: set[str] = set()
+    with suppress(GatewayError):
+        document = read_document(interaction.body or b"")
+        _add_fields(document.fields, names)
+        request = load_dialect(interaction.request.dialect).decode(document, request_head(interaction))
+        names |= {tool.name for tool in request.conversation.tools} | set(request.conversation.sampling.stop)
+    if interaction.route is not None:
+        names |= _texts(interaction.route.policy)
+        names |= {interaction.route.model, interaction.route.name}
+    return frozenset(word for name in names for word in words_of(name))
+
+
+def _add_fields(value: Json, names: set[str]) -> None:
+    """Adds the names of all fields."""
+    if isinstance(value, dict):
+        names.update(value)
+        value = [*value.values()]
+    if isinstance(value, list):
+        for below in value:
+            _add_fields(below, names)
+
+
+def _texts(value: "Json | JsonObject") -> set[str]:
+    """Returns all names and texts of a policy."""
+    if isinstance(value, Mapping):
+        return set(value).union(*(_texts(below) for below in value.values()))
+    if isinstance(value, list):
+        return set[str]().union(*map(_texts, value))
+    return {value} if isinstance(value, str) else set()

@@ -55,7 +55,7 @@ class SharedLimits(Protocol):
         """Reports the end of a request that this process has counted already."""
         ...
 
-    def settle(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Does the work that is due about once a second."""
         ...
 
@@ -91,10 +91,10 @@ class Admission:
             self._limit(key)
         return Permit(self._slots, self.limits, self.shared, key, self._clock())
 
-    def settle(self) -> None:
+    def tick(self) -> None:
         """Does the work that is due about once a second."""
         if self.shared is not None:
-            self.shared.settle(self._clock())
+            self.shared.tick(self._clock())
 
     def check_model(self, key: str, model: str) -> None:
         """Raises InvalidRequest 403 for a model that the caller's key does not allow."""

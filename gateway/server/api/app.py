@@ -23,14 +23,13 @@ from gateway.diagnostics.routed_request import route_document
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.server.access.request_checks import is_loopback
-from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect, read_client_body
+from gateway.server.api.dialect_routes import add_dialect_routes, advice, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.routes import add_inspect_routes
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
 from gateway.server.api.state_explanation import remembered
-from gateway.server.api.unknown_route import advice
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics

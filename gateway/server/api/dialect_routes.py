@@ -1,8 +1,10 @@
-"""Adds the routes of the dialects to the application: models, counts and fixed answers, and what the document shows of
-the hot ones."""
+"""Adds the routes of the dialects to the application: models, counts and fixed answers, and the entries of the hot ones
+in the document. A client whose path has no route gets advice.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import difflib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeAlias, cast
 
@@ -41,8 +43,42 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.deadlines import body_timeout
 from gateway.server.upstream.fd_limits import check_lack
 
+# Clients of these APIs add the version, or the folder, to their base URL themselves.
+_DOUBLED: Final = ("/v1/v1/", "/v1/v1beta/", "/v1/api/")
+# Routes of these APIs that a gateway for conversations does not have, by a part of the path.
+_ABSENT: Final[Mapping[str, str]] = {
+    "assistants": "assistants",
+    "audio": "audio",
+    "embeddings": "embeddings",
+    "evals": "evaluations",
+    "fine_tuning": "fine-tuning",
+    "images": "images",
+    "moderations": "moderations",
+    "realtime": "realtime sessions",
+    "rerank": "reranking",
+    "threads": "threads",
+    "vector_stores": "vector stores",
+    "videos": "videos",
+}
+_LONGEST: Final = 80
+_SIMILAR: Final = 0.75
+
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 ESTIMATED: Final = {"x-dragoman-usage": "estimated"}
+
+
+def advice(path: str, dialects: Iterable[Dialect]) -> str:
+    """Returns sentences about a path that no route has."""
+    if path.startswith(_DOUBLED):
+        return "Remove /v1 from the base URL of the client."
+    routes = [route for dialect in dialects for route in dialect.routes if route.kind != "refused"]
+    meant = difflib.get_close_matches(path[:_LONGEST], {route.path for route in routes}, 1, _SIMILAR)
+    if meant:
+        return f"Did you mean {meant[0]}? GET /docs lists the routes."
+    absent = next((_ABSENT[part] for part in path.split("/") if part in _ABSENT), None)
+    lacking = f"The gateway has no {absent}. " if absent else ""
+    served = dict.fromkeys(route.path for route in routes if route.kind == "generate" and route.operation)
+    return f"{lacking}It serves {', '.join(served)}. GET /docs lists all routes."
 
 
 def add_dialect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
@@ -84,7 +120,7 @@ async def read_client_body(request: Request, max_body: int) -> bytes:
 
 
 def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
-    """Returns what serves each kind. The middleware has found out which dialect and route a request belongs to."""
+    """Returns the handlers by the kind of their routes. The middleware has found out which dialect and route a request belongs to."""
 
     async def generate(request: Request) -> Response:
         # The middleware serves it; the application shows it, and refuses other methods of its path.

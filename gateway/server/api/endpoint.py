@@ -36,10 +36,10 @@ from gateway.server.upstream.deadlines import (
     Deadlines,
     body_timeout,
     first_byte_timeout,
+    timeout_header,
     total_timeout,
 )
 from gateway.server.upstream.fd_limits import check_lack
-from gateway.server.upstream.timeout_header import timeout_header
 from gateway.settings import ModelSettings
 
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each

@@ -19,9 +19,9 @@ from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
-from gateway.server.state.features import state_features
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.open_store import open_limits
+from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
@@ -170,12 +170,12 @@ class GatewayState:
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
 
     def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
-        """Returns what summarises histories; None where that is off for all models."""
+        """Returns the feature that summarises histories; None where that is off for all models."""
         if not any(entry.compress.enabled for entry in settings.models.values()):
             return None
         if self.summaries is None:
             # Loaded with the first model whose histories are summarised.
-            from gateway.server.summaries.open_summaries import open_summaries
+            from gateway.server.summaries.summaries import open_summaries
 
             self.summaries = open_summaries(self.transport, self.metrics, self.event_bus)
         self.summaries.use(settings, backends)
@@ -231,10 +231,10 @@ class GatewayState:
                 store, self.admission.limits, lambda: self.settings.state.deadline_ms / 1000, self.metrics
             )
 
-    def settle(self) -> None:
+    def tick(self) -> None:
         """Does the work that is due about once a second."""
-        self.admission.settle()
-        self.stores.settle()
+        self.admission.tick()
+        self.stores.tick()
         self.show()
 
     def show(self) -> None:

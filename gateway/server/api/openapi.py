@@ -106,7 +106,7 @@ def describe_routes(app: FastAPI, dialects: RouteTable) -> None:
 
 
 def documented_routes(dialects: RouteTable) -> dict[Place, RouteDocument]:
-    """Returns what the document says of every route that it shows."""
+    """Returns the entries of the document for every route that it shows."""
     default = (dialects.default,)
     own = {(path, "get"): RouteDocument(answers, default) for path, answers in _OWN.items()}
     served: dict[Place, RouteDocument] = {}
@@ -147,7 +147,7 @@ def _route_document(dialect: Dialect, route: Route) -> RouteDocument:
 
 
 def _either(one: RouteDocument, other: RouteDocument) -> RouteDocument:
-    """Returns what the document says of a path that two dialects serve."""
+    """Returns the entry of the document for a path that two dialects serve."""
     (mine,), (theirs,) = one.answers.values(), other.answers.values()
     both = {
         kind: _any_of(answers[kind] for answers in (mine, theirs) if kind in answers) for kind in {**mine, **theirs}
@@ -209,7 +209,7 @@ def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
 
 
 def _operation(path: str, route: RouteDocument, usual: list[Schema]) -> Schema:
-    """Returns what an operation says beside FastAPI's part. `usual` are the keys of an operation that names none."""
+    """Returns the keys of an operation beside those of FastAPI. `usual` are the keys of an operation that names none."""
     keyed = path not in OPEN_PATHS
     error_types = dict.fromkeys(dialect.error_type for dialect in route.dialects)
     failed = {JSON: _any_of(map(reference, error_types))}

@@ -24,7 +24,7 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 async def remembered(gateway_state: GatewayState, context: RequestContext, routed: RoutedRequest) -> Remembered:
-    """Returns what is remembered of a request."""
+    """Returns a request with all that is remembered of it."""
     features = gateway_state.features
     if features is None or routed.adapter is None:
         return Remembered(routed)

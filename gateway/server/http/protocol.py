@@ -50,7 +50,7 @@ class HttpProtocol(ClientConnection):
         # Names and values alternate, of a head or of trailers.
         self._lines: list[bytes] = []
         # Bytes received since the parser reported the end of a head, or part of a body.
-        self._untold = 0
+        self._head_size = 0
         self._parser: httptools.HttpRequestParser | None = self._new_parser()
         descriptor: int = transport.get_extra_info("socket").fileno()
         if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
@@ -64,7 +64,7 @@ class HttpProtocol(ClientConnection):
     def data_received(self, data: bytes) -> None:
         if self._parser is None or self.transport.is_closing():
             return
-        self._untold += len(data)
+        self._head_size += len(data)
         try:
             try:
                 self._parser.feed_data(data)
@@ -72,7 +72,7 @@ class HttpProtocol(ClientConnection):
                 self._stay(self._parser, data[stopped.args[0] :])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, HeadError):
             self._refuse_request()
-        if self._untold > MAX_HEAD:
+        if self._head_size > MAX_HEAD:
             self._refuse_request()
         if self.state in IN_HEAD and self.due == math.inf:
             self.expect(self.header_timeout_s)
@@ -83,7 +83,7 @@ class HttpProtocol(ClientConnection):
             # connection open without a limit.
             self.state = CLIENT_TRANSITIONS[self.state]["head"]
             self.due = math.inf
-        self._untold = 0
+        self._head_size = 0
         self._url = b""
         self._lines.clear()
 
@@ -99,7 +99,7 @@ class HttpProtocol(ClientConnection):
         if parser.should_upgrade():
             return
         self.due = math.inf
-        self._untold = 0
+        self._head_size = 0
         version = parser.get_http_version()
         headers = self._headers()
         self._lines.clear()
@@ -136,12 +136,12 @@ class HttpProtocol(ClientConnection):
         self.begin(writer, scope)
 
     def on_body(self, body: bytes) -> None:
-        self._untold = 0
+        self._head_size = 0
         if self.latest is not None:
             self.latest.request_body.feed(body)
 
     def on_message_complete(self) -> None:
-        self._untold = 0
+        self._head_size = 0
         # Within a head, the request asks for another protocol, and its head is parsed once more.
         if self.state not in IN_HEAD and self.latest is not None:
             # The gateway does not use trailers; the same limits apply to them.

@@ -42,7 +42,7 @@ from gateway.settings import ModelSettings
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True):
-    """What of the request to the backend a recording holds; `body` None: it is larger than anything that is kept."""
+    """The part of the request to the backend that a recording holds; `body` None: it is larger than the bound."""
 
     method: str
     path: str
@@ -65,14 +65,14 @@ class Route:
 
 class Capture(msgspec.Struct, array_like=True):
     """One request. While it is served, little more than references and times are taken; what a viewer or a recording
-    needs is made when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not
-    kept. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
-    may be others by now; `conversation` is a name that is equal for
-    requests whose first user messages are equal, and empty while there is none."""
+    needs is made when it is asked for. `captured` holds what goes over both wires; a body that exceeds its bound is
+    not. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
+    may be others by now; `conversation` is a name that is equal for requests whose first user messages are equal, and
+    empty while there is none."""
 
     id: str
     method: str
-    kept: CapturedBytes
+    captured: CapturedBytes
     secrets: tuple[str, ...] = ()
     conversation: str = ""
     route: Route | None = None
@@ -99,7 +99,7 @@ class Capture(msgspec.Struct, array_like=True):
     @property
     def size(self) -> int:
         """The memory that the contents take, in bytes."""
-        return sum(map(len, self._bodies)) + self.kept.size
+        return sum(map(len, self._bodies)) + self.captured.size
 
     @property
     def _bodies(self) -> list[bytes]:
@@ -114,7 +114,7 @@ class Capture(msgspec.Struct, array_like=True):
 
     def read_request(self, body: bytes) -> None:
         """Takes the body of the client's request."""
-        if len(body) <= self.kept.most:
+        if len(body) <= self.captured.most:
             self._body = body
         else:
             self._absent = "over_the_cap"
@@ -128,7 +128,7 @@ class Capture(msgspec.Struct, array_like=True):
     def prepare(self, exchange: Exchange) -> None:
         """Takes the request to the backend."""
         sent = exchange.request
-        body = sent.body if len(sent.body) <= self.kept.most else None
+        body = sent.body if len(sent.body) <= self.captured.most else None
         self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2)
         self._state = _has_state(exchange)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
@@ -141,7 +141,7 @@ class Capture(msgspec.Struct, array_like=True):
     def receive_head(self, status: int, headers: Mapping[str, str], compressed: bool) -> None:
         """Takes the head of the backend's response."""
         self._marks["head"] = now = monotonic()
-        self.kept.add(BackendHead(now, status, dict(headers), compressed))
+        self.captured.add(BackendHead(now, status, dict(headers), compressed))
 
     def read(self, data: bytes) -> None:
         """Takes a read of the backend's response."""
@@ -149,29 +149,29 @@ class Capture(msgspec.Struct, array_like=True):
             marks, now = self._marks, monotonic()
             marks.setdefault("first", now)
             marks["last"] = now
-            self.kept.add_piece(Piece("backend", now, data))
+            self.captured.add_piece(Piece("backend", now, data))
 
     def close(self, trailers: Mapping[str, str]) -> None:
         """Records that the body of the backend's response is complete."""
         if not self._over:
-            self.kept.add(Close(monotonic(), dict(trailers)))
+            self.captured.add(Close(monotonic(), dict(trailers)))
 
     def open(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Takes the head of the client's response."""
-        self.kept.add(ClientHead(monotonic(), status, headers))
+        self.captured.add(ClientHead(monotonic(), status, headers))
 
     def write(self, data: bytes) -> None:
         """Takes a write to the client."""
         if data == self._quiet:
             self._quiet = b""  # kept already, when it was made
         elif data:
-            self.kept.add_piece(Piece("client", monotonic(), data))
+            self.captured.add_piece(Piece("client", monotonic(), data))
 
     def keep_alive(self, data: bytes) -> None:
         """Takes what keeps the client's connection alive; it will be written in a moment."""
         if data:
             self._quiet = data
-            self.kept.add_piece(Piece("client", monotonic(), data, quiet=True))
+            self.captured.add_piece(Piece("client", monotonic(), data, quiet=True))
 
     def answer_head(self, head: AnswerHead) -> AnswerHead:
         """Takes the facts of the answer. Returns them with a clock and times that are recorded."""
@@ -217,13 +217,17 @@ class Capture(msgspec.Struct, array_like=True):
         self.secrets = tuple(filter(None, dict.fromkeys((*self.secrets, *secrets))))
 
     def texts(self) -> list[bytes]:
-        """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
-        return [*self._bodies, self.kept.joined("backend"), self.kept.joined("client")]
+        """Returns the contents that can be searched: the bodies of both requests, and either side of the answer."""
+        return [*self._bodies, self.captured.joined("backend"), self.captured.joined("client")]
 
     def copied(self) -> "Capture":
-        """Returns what is known now, to which nothing more is added: another thread may read it."""
+        """Returns a copy, to which nothing more is added: another thread may read it."""
         return replace(
-            self, kept=self.kept.copied(), _clock=[*self._clock], _notices=[*self._notices], _marks={**self._marks}
+            self,
+            captured=self.captured.copied(),
+            _clock=[*self._clock],
+            _notices=[*self._notices],
+            _marks={**self._marks},
         )
 
     def packed(self) -> bytes:
@@ -236,7 +240,7 @@ class Capture(msgspec.Struct, array_like=True):
 
     @classmethod
     def unpacked(cls, packed: bytes, route: Route | None) -> "Capture":
-        """Returns what was packed, with its route."""
+        """Returns the capture that was packed, with its route."""
         capture = _DECODER.decode(packed)
         capture.route = route
         if capture._packed:
@@ -257,7 +261,7 @@ class Capture(msgspec.Struct, array_like=True):
             self._route_line(x),
             self._sent_line(x),
             None if answer is None else replace(answer, x=x, clock=tuple(self._clock)),
-            self.kept.steps(x, self._began),
+            self.captured.steps(x, self._began),
             tuple(NoticeLine(x, self._since(at), notice) for at, notice in self._notices),
             end,
         )

@@ -1,4 +1,4 @@
-"""Keeps the reads and writes of one request by reference, up to a size in memory; of more, the first and the last.
+"""Holds the reads and writes of one request by reference, up to a size in memory; of more, the first and the last.
 
 Every time is that of the monotonic clock, in seconds.
 """
@@ -49,21 +49,21 @@ class Close(msgspec.Struct, frozen=True, array_like=True, tag="close"):
 
 # What a piece holds in memory beside its data: itself, its time, and the head of its bytes.
 _PIECE: Final = 112
-# Of all that is kept, so great a part is dropped at once.
+# This share of the bound is dropped at once.
 _SLACK: Final = 16
-# What has no bytes is always kept.
-Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
+# A part without bytes is never dropped.
+Part: TypeAlias = Piece | BackendHead | ClientHead | Close
 
 
 class CapturedBytes(msgspec.Struct, array_like=True):
-    """What went over both wires, in order: at most `most` bytes of memory. `size` is the memory that it takes: of a
-    stream in small pieces several times its data."""
+    """The parts that went over both wires, in order: at most `most` bytes of memory. `size` is the memory that they
+    take: of a stream in small pieces several times its data."""
 
     most: int
     size: int = 0
-    _first: list[Kept] = []
+    _first: list[Part] = []
     # None until the first half is full.
-    _last: list[Kept] | None = None
+    _last: list[Part] | None = None
     _missing: dict[Side, int] = {}
 
     def add_piece(self, piece: Piece) -> None:
@@ -83,49 +83,49 @@ class CapturedBytes(msgspec.Struct, array_like=True):
             self.size += size
             self._drop_first(self._last)
 
-    def add(self, kept: BackendHead | ClientHead | Close) -> None:
-        """Adds what has no bytes."""
+    def add(self, part: BackendHead | ClientHead | Close) -> None:
+        """Adds a part without bytes."""
         if self._last is None:
-            self._first.append(kept)
+            self._first.append(part)
         else:
-            self._last.append(kept)
+            self._last.append(part)
 
-    def _drop_first(self, last: list[Kept]) -> None:
+    def _drop_first(self, last: list[Part]) -> None:
         if self.size <= self.most:
             return
         # Some more than is too much: what is dropped one by one moves all others each time.
         wanted = self.most - self.most // _SLACK
         dropped = 0
         while self.size > wanted and dropped < len(last) - 1:
-            kept = last[dropped]
+            part = last[dropped]
             dropped += 1
-            if isinstance(kept, Piece):
-                self.size -= len(kept.data) + _PIECE
-                self._miss(kept)
+            if isinstance(part, Piece):
+                self.size -= len(part.data) + _PIECE
+                self._miss(part)
             else:
-                self._first.append(kept)
+                self._first.append(part)
         del last[:dropped]
 
     def _miss(self, piece: Piece) -> None:
         self._missing[piece.side] = self._missing.get(piece.side, 0) + len(piece.data)
 
     def copied(self) -> "CapturedBytes":
-        """Returns what is kept now, to which nothing more is added."""
+        """Returns a copy, to which nothing more is added."""
         last = None if self._last is None else [*self._last]
         return msgspec.structs.replace(self, _first=[*self._first], _last=last, _missing={**self._missing})
 
     def joined(self, side: Side) -> bytes:
-        """Returns what is kept of one side."""
-        pieces = (kept for kept in (*self._first, *(self._last or ())) if isinstance(kept, Piece))
+        """Returns the captured bytes of one side."""
+        pieces = (part for part in (*self._first, *(self._last or ())) if isinstance(part, Piece))
         return b"".join(piece.data for piece in pieces if piece.side == side)
 
     def steps(self, x: int, began: float) -> tuple[Step, ...]:
         """Returns everything as lines of a recording, whose times count from `began`; a gap says how much is
         missing."""
         last = self._last or ()
-        t = next((milliseconds(kept.at - began) for kept in last), 0.0)
+        t = next((milliseconds(part.at - began) for part in last), 0.0)
         gaps = [GapLine(x, side, t, size) for side, size in self._missing.items()]
-        before, after = (tuple(_line(kept, x, began) for kept in some) for some in (self._first, last))
+        before, after = (tuple(_line(part, x, began) for part in some) for some in (self._first, last))
         return (*before, *gaps, *after)
 
 
@@ -134,14 +134,14 @@ def milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def _line(kept: Kept, x: int, began: float) -> Step:
-    t = milliseconds(kept.at - began)
-    match kept:
+def _line(part: Part, x: int, began: float) -> Step:
+    t = milliseconds(part.at - began)
+    match part:
         case Piece():
-            return BytesLine(x, kept.side, t, data_of(kept.data), kept.quiet)
+            return BytesLine(x, part.side, t, data_of(part.data), part.quiet)
         case BackendHead():
-            return HeadLine(x, "backend", t, kept.status, backend_headers(kept.headers), kept.compressed)
+            return HeadLine(x, "backend", t, part.status, backend_headers(part.headers), part.compressed)
         case ClientHead():
-            return HeadLine(x, "client", t, kept.status, headers_of(kept.headers))
+            return HeadLine(x, "client", t, part.status, headers_of(part.headers))
         case Close():
-            return CloseLine(x, t, backend_headers(kept.trailers))
+            return CloseLine(x, t, backend_headers(part.trailers))

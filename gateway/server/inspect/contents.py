@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from gateway.server.inspect.capture import Capture, Route
-from gateway.server.inspect.kept_requests import ContentsState
+from gateway.server.inspect.known_requests import ContentsState
 
 
 class _Span(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class ContentsStore:
         self._next = 0
 
     def add(self, started: float, capture: Capture) -> None:
-        """Takes the contents of a request. What is larger than the block is not kept."""
+        """Stores the contents of a request, unless they are larger than the block."""
         packed = capture.packed()
         size = len(packed)
         if size > self._most_bytes:
@@ -67,14 +67,14 @@ class ContentsStore:
             del self._spans[started]
 
     def reader(self, started: float) -> Callable[[], Capture] | None:
-        """Returns what reads the contents of a request, in any thread; None: they are not here."""
+        """Returns a reader of the contents of a request, for any thread; None: they are not here."""
         span = self._spans.get(started)
         if span is None or self._block is None:
             return None
         return partial(Capture.unpacked, self._block[span.start : span.end], span.route)
 
     def state_of(self, started: float) -> ContentsState | None:
-        """Returns what is known of the contents of a request without reading them; None: they are not here."""
+        """Returns the state of the contents of a request without reading them; None: they are not here."""
         span = self._spans.get(started)
         return None if span is None else ContentsState("kept", span.size, span.conversation)
 
@@ -83,7 +83,7 @@ class ContentsStore:
         return [started for started, span in self._spans.items() if span.conversation == name]
 
     def clear(self) -> None:
-        """Forgets everything, and gives the memory back."""
+        """Removes all contents, and frees the memory."""
         self._block = None
         self._spans.clear()
         self._next = 0

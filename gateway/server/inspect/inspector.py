@@ -115,10 +115,10 @@ class Inspector:
         """Returns a request with its stages, redacted. Raises InvalidRequest like `export`."""
         summary = await self.summary(request_id)
         key = (summary.seq, level)
-        kept = self._remade.get(key)
-        if kept is not None and summary.contents == "kept":
+        remade = self._remade.get(key)
+        if remade is not None and summary.contents == "kept":
             self._remade.move_to_end(key)
-            return kept
+            return remade
         contents = await self.contents(request_id)
         known = self._secrets(contents)
         made = await self.thread.run(
@@ -138,7 +138,7 @@ class Inspector:
         return None if found is None else found.id
 
     async def difference(self, request_id: str, against: str, level: RedactionLevel) -> Difference:
-        """Returns how what was sent for a request differs from what was sent for another. Raises InvalidRequest like
+        """Returns the difference between what was sent for a request and for another. Raises InvalidRequest like
         `export`."""
         old, new = await self.contents(against), await self.contents(request_id)
         known = self._secrets(old, new)
@@ -146,7 +146,7 @@ class Inspector:
         return await self.thread.run(compared, pair, new.cached_tokens, level, self._seed, known, self._settings())
 
     async def what_if(self, rules: Rules, level: RedactionLevel) -> WhatIf:
-        """Returns what would be sent for a request under other rules. Raises InvalidRequest like `export`, and for
+        """Returns the request to the backend under other rules. Raises InvalidRequest like `export`, and for
         rules that are none."""
         contents, settings = await self.contents(rules.id), self._settings()
         interaction = with_rules(contents.interaction, rules, settings)

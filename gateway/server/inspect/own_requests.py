@@ -7,7 +7,7 @@ from gateway.inspector.filter import Word, holds, read_filter
 from gateway.inspector.requests import Change, Listed, RequestContents
 from gateway.inspector.summary import Summary
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.kept_requests import KnownRequest
+from gateway.server.inspect.known_requests import KnownRequest
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.serial_thread import SerialThread
 

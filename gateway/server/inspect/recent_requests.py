@@ -22,10 +22,10 @@ from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.capture_observer import CaptureObserver
 from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.inspect.contents import ContentsStore
-from gateway.server.inspect.kept_requests import (
+from gateway.server.inspect.known_requests import (
     ContentsState,
     EndedRequest,
-    KeptRequests,
+    EndedRequests,
     KnownRequest,
     LiveRequest,
     ended_request,
@@ -67,7 +67,7 @@ class RecentRequests(RequestObserver):
         self._most = int(settings.request_mb * 2**20)
         # In the order of their beginning, and of their end.
         self._live: dict[RequestContext, LiveRequest] = {}
-        self._ended = KeptRequests(settings.keep)
+        self._ended = EndedRequests(settings.keep)
         self._contents = ContentsStore(settings.keep, int(settings.keep_mb * 2**20))
         self.watchers = Watchers(self._live, self._known, self._shown, self._number)
         # No request begins before this time.
@@ -75,7 +75,7 @@ class RecentRequests(RequestObserver):
         # The Unix time at which the monotonic clock began.
         self._epoch_s = time.time() - time.monotonic()
 
-    # --- what a request tells
+    # --- the events of a request
 
     def begin(self, context: RequestContext) -> None:
         if context.route != CHAT:
@@ -118,7 +118,7 @@ class RecentRequests(RequestObserver):
             for save in self.on_end:
                 save(read)
 
-    # --- what a viewer asks
+    # --- the queries of a viewer
 
     def _known(self) -> Iterator[KnownRequest]:
         """Yields all requests, newest first; of those with the same id, which a client may choose twice, the newest."""
@@ -155,7 +155,7 @@ class RecentRequests(RequestObserver):
         return len(self._live) + len(self._ended)
 
     def capture_reader(self, known: KnownRequest) -> Callable[[], Capture] | None:
-        """Returns what reads the capture of a request so far as it has come, in any thread; None: it is not here."""
+        """Returns a reader of the capture of a request so far as it has come, for any thread; None: it is not here."""
         if isinstance(known, EndedRequest):
             return self._contents.reader(known.started)
         if known.capture is None:
@@ -185,7 +185,7 @@ class RecentRequests(RequestObserver):
         return max(found, key=lambda known: known.started, default=None)
 
     def reader(self, request_id: str) -> ContentsReader | None:
-        """Returns what reads the contents of a request so far as they have come. None: they are not here; its summary
+        """Returns a reader of the contents of a request so far as they have come. None: they are not here; its summary
         says why."""
         known = self._find(request_id)
         read = None if known is None else self.capture_reader(known)
@@ -195,12 +195,12 @@ class RecentRequests(RequestObserver):
         return partial(_contents, read, known.outcome, known.tokens, phase)
 
     def clear(self) -> None:
-        """Forgets all requests that have ended."""
+        """Removes all requests that have ended."""
         self._ended.clear()
         self._contents.clear()
 
     def _number(self, at: float) -> int:
-        """Returns the number of what happened at this time."""
+        """Returns the number of the event at this time."""
         return int((at + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
 
     def _shown(self, known: KnownRequest) -> Summary:
@@ -212,7 +212,7 @@ class RecentRequests(RequestObserver):
         return summary_of(known, self._number(known.started), self.state_of(known), self._epoch_s, self.worker)
 
     def state_of(self, known: KnownRequest) -> ContentsState:
-        """Returns what is known of the contents of a request without reading them."""
+        """Returns the state of the contents of a request without reading them."""
         if isinstance(known, EndedRequest):
             missing: Contents = "evicted" if known.captured else "never_kept"
             return self._contents.state_of(known.started) or ContentsState(missing)

@@ -20,7 +20,7 @@ class SerialThread:
         self._waiting = 0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Returns what the work returns. Raises InvalidRequest where too much waits."""
+        """Returns the result of the work. Raises InvalidRequest where too much waits."""
         if self._waiting >= _MOST_WAITING:
             raise InvalidRequest("Too many requests are being looked at.", status=503, code="overloaded")
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""Tells those who watch the requests of this worker what changes, within bounds.
+"""Sends the changes of the requests of this worker to those who watch them, within bounds.
 
 Nobody reads hundreds of changes a second: beyond the bound they are counted as missed, so that what is served does not
 wait for those who watch (bench.inspector).
@@ -12,13 +12,13 @@ from typing import Final, TypeAlias
 
 from gateway.inspector.requests import Change
 from gateway.inspector.summary import Summary
-from gateway.server.inspect.kept_requests import EndedRequest, KnownRequest, LiveRequest
+from gateway.server.inspect.known_requests import EndedRequest, KnownRequest, LiveRequest
 from gateway.server.telemetry.request_context import RequestContext
 
-# Watchers are told so often what has changed: of at most so many requests at once, and so many each time. The contents
-# of those are kept.
+# Changes are sent so often: of at most so many requests at once, and so many each time. The contents of those requests
+# are captured.
 _TICK_S: Final = 0.2
-_MOST_TOLD: Final = 500
+_MOST_SENT: Final = 500
 _EACH_TICK: Final = 5
 # A watcher that is slower by so many times misses changes.
 _MOST_WAITING: Final = 10
@@ -46,9 +46,10 @@ class Watchers:
         self._shown = shown
         self._number = number
         self._ticking: asyncio.Task[None] | None = None
-        # What is to be told, by the time at which it began; how many requests were taken lately; how many were not
-        # since the last time, and when the first of them began; and how many changes each watcher missed.
-        self._untold: dict[float, LiveRequest] = {}
+        # The requests whose change is to be sent, by the time at which they began; how many requests were taken
+        # lately; how many were not since the last time, and when the first of them began; and how many changes each
+        # watcher missed.
+        self._unsent: dict[float, LiveRequest] = {}
         self._taken_lately = 0
         self._not_taken = 0
         self._first_not_taken = 0.0
@@ -59,20 +60,20 @@ class Watchers:
     def begin(self, live: LiveRequest) -> bool:
         """Takes a request that has begun, and returns True; or False: there are too many, and it is counted as
         missed."""
-        if self._taken_lately >= _MOST_TOLD:
+        if self._taken_lately >= _MOST_SENT:
             if not self._not_taken:
                 self._first_not_taken = live.changed
             self._not_taken += 1
             return False
         self._taken_lately += 1
-        self._untold[live.started] = live
+        self._unsent[live.started] = live
         return True
 
     def end(self, live: LiveRequest) -> None:
-        """Takes a request that has ended, if they were told of it, will be, or found it in the list: one that began
-        before somebody watched."""
-        if live.told is not None or live.started in self._untold or live.started <= self._since:
-            self._untold[live.started] = live
+        """Takes a request that has ended, if a change of it was or will be sent, or if watchers found it in the list:
+        one that began before somebody watched."""
+        if live.sent is not None or live.started in self._unsent or live.started <= self._since:
+            self._unsent[live.started] = live
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         """Yields the changes from now on, and first those after the one of this number that are still known: of many
@@ -94,28 +95,28 @@ class Watchers:
             if not self.queues and self._ticking is not None:
                 self._ticking.cancel()
                 self._ticking = None
-                self._untold.clear()
+                self._unsent.clear()
                 self._taken_lately = self._not_taken = 0
 
     def _later(self, after: int) -> Sequence[Change]:
         known = sorted(self._known(), key=lambda one: one.changed)
         later = [one for one in known if self._number(one.changed) > after]
-        missed, told = later[:-_MOST_TOLD], [self._change(one, "begun") for one in later[-_MOST_TOLD:]]
+        missed, latest = later[:-_MOST_SENT], [self._change(one, "begun") for one in later[-_MOST_SENT:]]
         if not missed:
-            return told
-        return [Change("missed", self._number(missed[-1].changed), missed=len(missed)), *told]
+            return latest
+        return [Change("missed", self._number(missed[-1].changed), missed=len(missed)), *latest]
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
-            self.tell()
+            self.send()
 
-    def tell(self) -> None:
-        """Tells of each request that has begun, changed or ended since the last time, once."""
-        untold, self._untold = self._untold, {}
+    def send(self) -> None:
+        """Sends one change of each request that has begun, changed or ended since the last time."""
+        unsent, self._unsent = self._unsent, {}
         missed, self._not_taken = self._not_taken, 0
-        changes = [self._change(live, "begun") for live in untold.values()]
-        changed = [*islice(self._changed_between(untold), max(0, _MOST_TOLD - self._taken_lately))]
+        changes = [self._change(live, "begun") for live in unsent.values()]
+        changed = [*islice(self._changed_between(unsent), max(0, _MOST_SENT - self._taken_lately))]
         self._taken_lately = max(0, self._taken_lately + len(changed) - _EACH_TICK)
         changes = sorted((*changes, *changed), key=lambda change: change.number)
         if missed:
@@ -124,16 +125,16 @@ class Watchers:
             self._put(changes)
 
     def close(self) -> None:
-        """Tells of what is left, and ends every watch."""
-        self.tell()
+        """Sends the changes that are left, and ends every watch."""
+        self.send()
         for queue in self.queues:
             queue.put_nowait(None)
 
-    def _changed_between(self, untold: Container[float]) -> Iterator[Change]:
+    def _changed_between(self, unsent: Container[float]) -> Iterator[Change]:
         """Yields the requests that are served and have changed, but for those that began at these times. They are
         looked at here, so that a change costs the request itself nothing."""
         for live in self._live.values():
-            if live.started not in untold and live.told != live.facts:
+            if live.started not in unsent and live.sent != live.facts:
                 live.changed = time.monotonic()
                 yield self._change(live, "changed")
 
@@ -152,5 +153,5 @@ class Watchers:
             return Change("ended", self._number(known.changed), self._shown(known))
         if known.ended is not None:
             return self._change(known.ended, kind)
-        known.told = known.facts
+        known.sent = known.facts
         return Change(kind, self._number(known.changed), self._shown(known))

@@ -90,7 +90,7 @@ class GatewayServer(uvicorn.Server):
     async def _beat(self) -> None:
         """Keeps the state shared with other workers up to date, and ends this process when the supervisor has ended."""
         while self._supervisor in (None, os.getppid()):
-            self._state.settle()
+            self._state.tick()
             await asyncio.sleep(BEAT_S)
         if self._logs:
             LOGGER.error("the supervisor has ended; this worker stops")

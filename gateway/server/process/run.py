@@ -7,16 +7,16 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.core.errors import SettingsError
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.log.logger import LOGGER, logging_to
+from gateway.server.log.throttle import LogThrottle
 from gateway.server.process.gateway_server import HAS_HANG_UP, GatewayServer
 from gateway.server.process.lifecycle_log import log_end, log_start
 from gateway.server.process.listener import AddressInUse, address, bind
-from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.fd_limits import default_connections, most_descriptors, raise_limit
 from gateway.server.upstream.schema_cache import update_caches
@@ -117,11 +117,11 @@ def _run(
     gateway_state.source = source
     server = GatewayServer(app, source=source, worker=worker)
 
-    def settled() -> None:
-        _settle()
+    def ready() -> None:
+        _tune()
         on_ready()
 
-    server.on_ready = settled
+    server.on_ready = ready
     with logging_to(gateway_state.settings.log, gateway_state.redact) as log:
         gateway_state.metrics.log_drops.set_function(lambda: log.dropped)
         _share(gateway_state, worker)
@@ -195,7 +195,7 @@ async def _serve(server: GatewayServer, listener: socket.socket) -> None:
     await server.serve([listener])
 
 
-def _settle() -> None:
+def _tune() -> None:
     """Tunes the interpreter for a server. The garbage collector skips objects that live as long as the process, and
     runs less often for short-lived ones: with Python's own thresholds it took a fifth of a request's time. A thread
     that decodes a large request yields sooner to the loop."""
@@ -211,3 +211,21 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ModuleNotFoundError:  # on Windows, and without CPython
         return None
     return uvloop.new_event_loop
+
+
+class LoopExceptionHandler:
+    """An exception handler for an event loop."""
+
+    def __init__(self) -> None:
+        self._throttle = LogThrottle()
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio calls it
+        count = self._throttle.count(loop.time())
+        if count:
+            error: BaseException | None = context.get("exception")
+            LOGGER.error(
+                "exception in the event loop (%d since the last such line): %s",
+                count,
+                context["message"],
+                exc_info=error,
+            )

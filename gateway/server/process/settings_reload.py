@@ -43,9 +43,9 @@ class Reloader:
             except TimeoutError:
                 pass
             stamp = self._stamp()
-            settled = self._state.settings.server.reload and stamp not in (self._known, None) and stamp == seen
+            unchanged = self._state.settings.server.reload and stamp not in (self._known, None) and stamp == seen
             seen = stamp
-            if self._requested.is_set() or settled:
+            if self._requested.is_set() or unchanged:
                 self._requested.clear()
                 self._known = stamp
                 await self._reload()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gateway.core.errors import SettingsError
-from gateway.server.state.sealing import HEADER, Scope, Unreadable, bound, pack, unpack
+from gateway.server.state.sealed_store import HEADER, Scope, Unreadable, bound, pack, unpack
 
 # 128 bits, written in hexadecimal digits.
 SHORTEST_KEY: Final = 32

@@ -1,21 +1,30 @@
-"""Guards what a store is asked for: so many operations at once, each with a deadline; a failing store is left alone for
-a while; and all of it is counted.
+"""Guards a store: limits the operations at once, ends each at its deadline, stops asking a failing store until a ping
+in the background has succeeded, and counts all of it.
 
 So a store that is slow, down, full or wrong costs a request at most its deadline, and after three failures nothing. A
-gateway that is busy is no such store: neither its lag nor the wait for a turn counts as time of the store, and what
-fails together is one failure.
+gateway that is busy is no such store: neither its lag nor the wait for a turn counts as time of the store, and failures
+of operations that were under way together are one failure.
+
+Only the time of the store counts. While the event loop is busy with other work, a reply may wait in its socket; so the
+time is counted in steps, and one that the loop reaches late counts as one. Between two steps the loop reads its
+sockets: a deadline never passes before the loop has looked for the reply as often as the deadline has steps.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from gateway.server.log.logger import LOGGER
-from gateway.server.state.circuit import Circuit
 from gateway.server.state.store import Space, StoreUnavailable
-from gateway.server.state.store_clock import StoreClock
 from gateway.server.telemetry.metrics import Metrics
+
+MOST_FAILURES: Final = 3
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
+
+STEP_S: Final = 0.001
 
 PING_S: Final = 1.0
 # Minimum time between two warnings about a failing store.
@@ -24,6 +33,99 @@ QUIET_S: Final = 60.0
 # `-`: the operation has no space.
 AnySpace: TypeAlias = Space | Literal["-"]
 T = TypeVar("T")
+
+
+class Circuit:
+    """Closed while the store works; `MOST_FAILURES` failures in a row open it. `failures` counts all of them."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.failures = 0
+        self._in_a_row = 0
+        self._pause_s = FIRST_PAUSE_S
+
+    def succeed(self) -> None:
+        """An operation or a ping has succeeded."""
+        self.open = False
+        self._in_a_row = 0
+        self._pause_s = FIRST_PAUSE_S
+
+    def fail(self, failures: int) -> bool:
+        """An operation has failed, which began when there had been so many `failures`. Those that were under way
+        together have failed once. Returns whether this has opened the circuit."""
+        if failures != self.failures:
+            return False
+        self.failures += 1
+        self._in_a_row += 1
+        opens = not self.open and self._in_a_row >= MOST_FAILURES
+        self.open |= opens
+        return opens
+
+    def next_pause(self) -> float:
+        """Returns the seconds to wait before the next ping."""
+        pause, self._pause_s = self._pause_s, min(2 * self._pause_s, LONGEST_PAUSE_S)
+        return pause
+
+
+class _Wait:
+    """What waits: its limit, since when, and whether each answer of the store begins its time anew."""
+
+    __slots__ = ("in_line", "limit", "since", "within_s")
+
+    def __init__(self, limit: asyncio.Timeout, since: float, within_s: float, in_line: bool) -> None:
+        self.limit = limit
+        self.since = since
+        self.within_s = within_s
+        self.in_line = in_line
+
+
+class StoreClock:
+    """`now` grows only while something waits: seconds, in whole steps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._answered = 0.0
+        self._waits: set[_Wait] = set()
+        self._ticked = 0.0
+        self._ticks = False
+
+    @asynccontextmanager
+    async def limit(self, within_s: float, in_line: bool = False) -> AsyncIterator[None]:
+        """Ends the block after `within_s` seconds of the store's time. One that waits `in_line` behind other operations
+        is ended when none of them has had an answer for so long. Raises TimeoutError."""
+        async with asyncio.timeout(None) as limit:
+            wait = _Wait(limit, self.now, within_s, in_line)
+            self._waits.add(wait)
+            if not self._ticks:
+                self._ticks = True
+                self._schedule()
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
+    def answered(self) -> None:
+        """The store has answered an operation."""
+        self._answered = self.now
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ticked = loop.time()
+        loop.call_later(STEP_S, self._tick)
+
+    def _tick(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self.now += min(now - self._ticked, STEP_S)
+        late = [wait for wait in self._waits if self.now - self._began(wait) >= wait.within_s]
+        self._waits.difference_update(late)
+        for wait in late:
+            wait.limit.reschedule(now)
+        self._ticks = bool(self._waits)
+        if self._ticks:
+            self._schedule()
+
+    def _began(self, wait: _Wait) -> float:
+        return max(wait.since, self._answered) if wait.in_line else wait.since
 
 
 class Guard:

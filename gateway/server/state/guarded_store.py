@@ -1,14 +1,22 @@
-"""Puts a store of entries behind its guard, with a queue for the writes in the background."""
+"""Puts a store of entries behind its guard, and runs writes in the background: in their order and one at a time, or at
+once where a client waits.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from gateway.server.state.guard import PING_S, AnySpace, Guard
 from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, StoreStats, StoreUnavailable
-from gateway.server.state.write_queue import Write, WriteQueue
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
+
+MOST: Final = 256
+# The time that the writes of the last requests have when the gateway stops.
+LAST_S: Final = 1.0
+
+Write: TypeAlias = Callable[[], Awaitable[object]]
 
 # The least deadline of an operation that no client waits for, and of stored responses, which cannot be done without.
 DEADLINE_S: Final = 0.25
@@ -17,6 +25,61 @@ LONG_S: Final = 10.0
 LOSS: Final = "requests are served without what it remembers"
 
 T = TypeVar("T")
+
+
+class WriteQueue:
+    """Holds at most `MOST` writes. A write may raise StoreUnavailable, which is the end of it."""
+
+    def __init__(self) -> None:
+        self._writes: deque[Write] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._begun: set[asyncio.Task[StoreUnavailable | None]] = set()
+
+    def add(self, write: Write) -> bool:
+        """Returns False, and drops the write, when the queue is full."""
+        if len(self._writes) >= MOST:
+            return False
+        self._writes.append(write)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        return True
+
+    def begin(self, write: Write) -> "asyncio.Task[StoreUnavailable | None]":
+        """Runs a write at once, beside the others. Its result is the failure of the store, if there was one."""
+        task = asyncio.create_task(_outcome(write))
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+        return task
+
+    async def join(self) -> None:
+        """Waits until no write is left."""
+        if tasks := self._tasks():
+            await asyncio.wait(tasks)
+
+    async def aclose(self) -> None:
+        """Waits for the writes, but no longer than `LAST_S`, and cancels the others."""
+        if tasks := self._tasks():
+            _, late = await asyncio.wait(tasks, timeout=LAST_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    def _tasks(self) -> Sequence[asyncio.Task[Any]]:
+        return [*self._begun] if self._task is None else [self._task, *self._begun]
+
+    async def _run(self) -> None:
+        while self._writes:
+            await _outcome(self._writes.popleft())
+
+
+async def _outcome(write: Write) -> StoreUnavailable | None:
+    """Returns the failure of the store, which has counted it."""
+    try:
+        await write()
+    except StoreUnavailable as failure:
+        return failure
+    return None
 
 
 class GuardedStore:

@@ -10,8 +10,7 @@ from gateway.core.errors import SettingsError
 from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.process_identity import process_identity
-from gateway.server.state.sealed_store import SealedStore
-from gateway.server.state.sealing import ChecksumSeal, Seal
+from gateway.server.state.sealed_store import ChecksumSeal, Seal, SealedStore
 from gateway.server.state.store import OnEvict, Space, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings, secret

@@ -1,6 +1,6 @@
 """Joins to a request what the gateway remembers: puts it into the conversation, and learns from the answer.
 
-The endpoint asks `StateFeatures.begin` once a request. None of this runs while no feature is on.
+The endpoint asks `StateFeatures.begin` once a request. None of this runs while no feature is on for a model.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.history.prepare import Substitution
-from gateway.server.state.request_store import RequestStore
-from gateway.server.state.stores import Stores
+from gateway.server.state.stores import RequestStore, Stores
+from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
-from gateway.settings import ModelSettings
+from gateway.settings import ModelSettings, Settings
 
 
 class StatePart(Protocol):
@@ -147,3 +147,16 @@ class StateFeatures:
         if self._summaries is not None:
             summary = self._summaries.begin(context, route, backend, conversation, store, size)
         return RequestState(parts, store, summary) if parts or summary else None
+
+
+def state_features(
+    settings: Settings, stores: Stores, metrics: Metrics, summaries: SummaryFeature | None = None
+) -> StateFeatures | None:
+    """Returns the features in the order in which they see a request; None where all of them are off."""
+    features: list[StateFeature] = []
+    if any(entry.keeper.enabled for entry in settings.models.values()):
+        # A feature that is off costs not even its import.
+        from gateway.server.state.state_cache import StateCache
+
+        features.append(StateCache(metrics, settings.keys))
+    return StateFeatures(features, stores, summaries) if features or summaries else None

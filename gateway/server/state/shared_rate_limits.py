@@ -108,7 +108,7 @@ class SharedRateLimits:
         if shared is not None and shared.stated != self._running(key, shared):
             self._begin(key, shared)
 
-    def settle(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """States what is not stated yet, and repeats all statements from time to time; called about once a second."""
         repeats = now - self._repeated >= REPEAT_S
         if repeats:
@@ -149,7 +149,7 @@ class SharedRateLimits:
 
     async def _talk(self, key: str, shared: _Key) -> None:
         """Asks for all that wait, in one call at a time, and states the rest; so the numbers reach the store in their
-        order. After a failure, `settle` begins again within a second."""
+        order. After a failure, `tick` begins again within a second."""
         works = True
         try:
             while shared.asking or (works and self._is_unstated(key, shared)):

@@ -12,7 +12,7 @@ from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot
 from gateway.history.compress.fit import FittedHistory
 from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover
-from gateway.server.state.request_store import RequestStore
+from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.next_summary import NextSummary, next_summary

@@ -11,7 +11,7 @@ from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
 from gateway.history.compress.fit import FittedHistory, ResultLimits, fit
 from gateway.history.prepare import repaired
-from gateway.server.state.request_store import RequestStore
+from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.recall import Recalled, recall
 

@@ -19,19 +19,22 @@ from gateway.history.compress.plan import CompressLimits, Cover, NoCover
 from gateway.history.compress.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.log.logger import LOGGER
-from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.stores import RequestStore
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.next_summary import NextSummary, next_summary
+from gateway.server.summaries.notices import SummaryReporter
 from gateway.server.summaries.recall import Recalled
 from gateway.server.summaries.request_summary import LEAST_BYTES_A_TOKEN, RequestSummary
 from gateway.server.summaries.summary_store import change_index, keep, read_index
+from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends
+from gateway.server.upstream.transport import Transport
 from gateway.settings import CompressSettings, KeyCompressSettings, ModelSettings, Settings
 
 # A history of more turns is measured in a thread.
@@ -237,3 +240,9 @@ def _measure(turns: Sequence[Turn], known: Sequence[int] | None) -> Sequence[int
     if known is None:
         return [estimate_turn(turn) for turn in turns]
     return [size or estimate_turn(turn) for turn, size in zip(turns, known, strict=True)]
+
+
+def open_summaries(transport: Transport, metrics: Metrics, event_bus: EventBus) -> Summaries:
+    """Returns the feature, without settings yet (`Summaries.use`)."""
+    reporter = SummaryReporter(metrics, event_bus)
+    return Summaries(SummaryJobs(transport, metrics, reporter), metrics, reporter)

@@ -10,7 +10,7 @@ from gateway.exchange import Exchange
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import with_credential
-from gateway.server.upstream.timeout_header import timeout_header
+from gateway.server.upstream.deadlines import timeout_header
 from gateway.server.upstream.transport import Transport
 
 # Takes over a response whose head has arrived.

@@ -1,7 +1,10 @@
-"""Enforces deadlines, client disconnects and keep-alive comments of all running requests from one timer.
+"""Enforces deadlines, client disconnects and keep-alive comments of all running requests from one timer, and writes the
+time that a backend has left as a header.
 
 Each request sets the deadline of its present wait; the timer checks all requests ten times a second, so that a streamed
 chunk costs two assignments and no timer of its own. All times are `time.monotonic()`.
+
+Sources of the header: gRPC, "gRPC over HTTP2" (`grpc-timeout`); Connect protocol reference (`connect-timeout-ms`).
 """
 
 import asyncio
@@ -11,9 +14,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
+from gateway.adapter import TimeoutHeader
 from gateway.core.errors import BackendTimeout, GatewayError, InvalidRequest
 
 TICK_S: Final = 0.1
+
+# `grpc-timeout` has at most eight digits and a unit, `connect-timeout-ms` at most ten digits.
+_MOST_GRPC: Final = 10**8 - 1
+_MOST_CONNECT: Final = 10**10 - 1
 
 
 class ClientDisconnected(Exception):
@@ -141,3 +149,13 @@ class DeadlineScheduler:
             deadlines.check(now)
         if self._all:
             self._arm()
+
+
+def timeout_header(name: TimeoutHeader, seconds: float) -> tuple[str, str]:
+    """Returns the header that grants so much time, rounded up: the gateway's own deadline passes first."""
+    milliseconds = max(1, math.ceil(seconds * 1000))
+    if name == "connect-timeout-ms":
+        return name, str(min(milliseconds, _MOST_CONNECT))
+    if milliseconds <= _MOST_GRPC:
+        return name, f"{milliseconds}m"
+    return name, f"{min(math.ceil(seconds), _MOST_GRPC)}S"

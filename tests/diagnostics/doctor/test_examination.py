@@ -8,10 +8,9 @@ import pytest
 from gateway.adapter import Capabilities
 from gateway.core.errors import BackendRejected
 from gateway.diagnostics.doctor.accepting import accepts
-from gateway.diagnostics.doctor.examination import examine
+from gateway.diagnostics.doctor.examination import PROBES, examine
 from gateway.diagnostics.doctor.finding import Checked, Finding, Report, Section, Verdict, broken, ok, remark, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
-from gateway.diagnostics.doctor.probes import PROBES
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached
 from gateway.diagnostics.doctor.requests import request, user
 from gateway.settings import BackendSettings

@@ -5,8 +5,8 @@ from typing import Final
 
 from gateway.commands.doctor_offline import CHECKS
 from gateway.core.profiles import PROFILES
+from gateway.diagnostics.doctor.examination import PROBES
 from gateway.diagnostics.doctor.known_hosts import KNOWN_HOSTS
-from gateway.diagnostics.doctor.probes import PROBES
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")

@@ -3,8 +3,7 @@
 import pytest
 
 from gateway.core.errors import BackendError
-from gateway.diagnostics.doctor.examination import examine
-from gateway.diagnostics.doctor.probes import chosen
+from gateway.diagnostics.doctor.examination import chosen, examine
 from gateway.diagnostics.doctor.question import Address, Answer, Question, Reached
 from gateway.diagnostics.doctor.reach_probes import SOON_DAYS
 from tests.diagnostics.doctor.test_examination import ScriptedBackend

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from gateway.recording.export.curl import curl_commands, quoted
+from gateway.recording.export import export
+from gateway.recording.export.curl import LOCAL, curl_commands, quoted
 from gateway.recording.lines import RecordingError, data_of
 from gateway.recording.recording import Recording
 from tests.recording.samples import goldens, interaction_of
@@ -118,3 +119,23 @@ def test_a_request_without_its_body_has_no_command() -> None:
     absent = msgspec.structs.replace(one, request=msgspec.structs.replace(one.request, body=None, absent="evicted"))
     with pytest.raises(RecordingError, match="not in the recording"):
         curl_commands(Recording().with_interactions([absent]))
+
+
+@pytest.mark.parametrize("kind", ["curl", "python"])
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("http://127.0.0.1:8123", "http://127.0.0.1:8123"),
+        ("https://gateway.example", "https://gateway.example"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+        ("http://$(id)", LOCAL),
+        ('http://a"; id; "', LOCAL),
+        ("http://a/b", LOCAL),
+        ("http://a}", LOCAL),
+        ("file://a", LOCAL),
+    ],
+)
+def test_an_address_that_is_more_than_one_is_not_written(kind: str, url: str, named: str) -> None:
+    written = export(recording_of(b"{}"), kind, url)
+    assert named in written
+    assert named == url or url not in written

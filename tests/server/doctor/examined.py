@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.examination import chosen
 from gateway.diagnostics.doctor.finding import Checked, Finding, Section
 from gateway.diagnostics.doctor.probe import Probe
-from gateway.diagnostics.doctor.probes import chosen
 from gateway.server.doctor.examine_backend import Examined, examine_backend
 from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.demo_backends import DemoBackends

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.demo.faults.catalogue import FAULTS
+from gateway.diagnostics.doctor.examination import PROBES
 from gateway.diagnostics.doctor.finding import Section
-from gateway.diagnostics.doctor.probes import PROBES
 from tests.server.doctor.examined import examined, findings, turned
 from tests.tiers import sample
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.demo.player.key_check import RIGHT_KEY
-from gateway.diagnostics.doctor.probes import PROBES
+from gateway.diagnostics.doctor.examination import PROBES
 from tests.server.doctor.examined import ENTRIES, examined, findings
 
 # What the wires do not have. No demo model gives logprobs or several choices, or writes for long.

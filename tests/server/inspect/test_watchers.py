@@ -21,7 +21,7 @@ async def test_what_changes_in_between_is_told_once() -> None:
     told = asyncio.ensure_future(anext(changes))
     await asyncio.sleep(0)
     for _ in range(2):
-        recent.watchers.tell()
+        recent.watchers.send()
     (change,) = await told
     assert change.kind == "changed" and change.summary is not None and change.summary.model == "gpt"
     context.conclude(200)
@@ -56,7 +56,7 @@ async def test_a_watcher_sees_requests_begin_and_end() -> None:
     await asyncio.sleep(0)
     assert recent.watchers.queues
     context = begin(recent, "req-1")
-    recent.watchers.tell()
+    recent.watchers.send()
     context.conclude(200)
     serve(recent, "req-2")
     recent.watchers.close()
@@ -90,23 +90,23 @@ def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPat
     queue = unread(recent)
     for number in range(4):
         serve(recent, f"req-{number}")
-        recent.watchers.tell()
+        recent.watchers.send()
     assert [told(waiting(queue)) for _ in range(queue.qsize())] == [[("ended", "req-0")], [("ended", "req-1")]]
     serve(recent, "req-4")
-    recent.watchers.tell()
+    recent.watchers.send()
     missed, last = waiting(queue)
     assert (missed.kind, missed.missed) == ("missed", 2) and told([last]) == [("ended", "req-4")]
 
 
 def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_SENT", 2)
     monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
     recent = recent_of()
     queue = unread(recent)
     running = begin(recent, "req-0")
     for number in range(1, 5):
         serve(recent, f"req-{number}")
-    recent.watchers.tell()
+    recent.watchers.send()
     missed, *rest = waiting(queue)
     assert (missed.kind, missed.missed) == ("missed", 3)
     assert told(rest) == [("begun", "req-0"), ("ended", "req-1")]
@@ -115,7 +115,7 @@ def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.Monkey
     running.conclude(200)
     serve(recent, "req-5")
     serve(recent, "req-6")
-    recent.watchers.tell()
+    recent.watchers.send()
     missed, *rest = waiting(queue)
     # Of what they are told of, they are told the end.
     assert (missed.missed, told(rest)) == (1, [("ended", "req-0"), ("ended", "req-5")])
@@ -123,7 +123,7 @@ def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.Monkey
 
 
 def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_SENT", 2)
     monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
     recent = recent_of()
     queue = unread(recent)
@@ -131,7 +131,7 @@ def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkey
         begin(recent, f"req-{number}")
     found = []
     for _ in range(4):
-        recent.watchers.tell()
+        recent.watchers.send()
         if not queue.empty():
             found.append(told(waiting(queue)))
     assert found == [
@@ -145,19 +145,19 @@ def test_only_what_is_served_is_looked_at_for_changes() -> None:
     recent = recent_of(keep=1)
     queue = unread(recent)
     contexts = [begin(recent, f"req-{number}") for number in range(4)]
-    recent.watchers.tell()
+    recent.watchers.send()
     waiting(queue)
     contexts[3].conclude(200)
     for context in contexts:
         context.model = "gpt"
-    recent.watchers.tell()
+    recent.watchers.send()
     # Those that are served give way to no others.
     assert told(waiting(queue)) == [("ended", "req-3"), *[("changed", f"req-{number}") for number in range(3)]]
     for context in contexts[:3]:
         context.conclude(200)
-    recent.watchers.tell()
+    recent.watchers.send()
     assert told(waiting(queue)) == [("ended", f"req-{number}") for number in range(3)]
-    recent.watchers.tell()
+    recent.watchers.send()
     assert queue.empty() and [one.id for one in recent.listed()] == ["req-2"]
 
 
@@ -170,13 +170,13 @@ async def test_the_end_of_a_request_that_began_before_somebody_watched_is_told()
     await asyncio.sleep(0)
     assert [one.live for one in recent.listed()] == [True]
     context.conclude(200)
-    recent.watchers.tell()
+    recent.watchers.send()
     assert told(await found) == [("ended", "req-1")]
     await changes.aclose()
 
 
 async def test_who_comes_back_is_told_the_latest_and_how_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_SENT", 2)
     recent = recent_of()
     for number in range(5):
         serve(recent, f"req-{number}")
@@ -191,7 +191,7 @@ def test_everything_that_a_summary_shows_is_told_when_it_changes_and_nothing_els
     recent = recent_of(contents="always")
     queue = unread(recent)
     context = begin(recent, "req-1")
-    recent.watchers.tell()
+    recent.watchers.send()
     (begun,) = waiting(queue)
     match change:
         case "rules":
@@ -205,7 +205,7 @@ def test_everything_that_a_summary_shows_is_told_when_it_changes_and_nothing_els
         case _:
             setattr(context, change, True if change == "streamed" else "other")
     for _ in range(3):
-        recent.watchers.tell()
+        recent.watchers.send()
     (changed,) = waiting(queue)
     assert queue.empty() and changed.kind == "changed" and changed.summary is not None and begun.summary is not None
     was, now = msgspec.structs.asdict(begun.summary), msgspec.structs.asdict(changed.summary)
@@ -219,8 +219,8 @@ def test_a_request_that_goes_on_without_a_change_costs_no_summary(monkeypatch: p
     recent = recent_of()
     queue = unread(recent)
     contexts = [begin(recent, f"req-{number}") for number in range(3)]
-    recent.watchers.tell()
+    recent.watchers.send()
     waiting(queue)
     monkeypatch.setattr(recent.watchers, "_shown", lambda known: pytest.fail("a summary is made"))
-    recent.watchers.tell()
+    recent.watchers.send()
     assert queue.empty() and len(contexts) == 3

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.process.run import LoopExceptionHandler
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings, parse_settings
@@ -341,3 +343,26 @@ def test_a_file_of_another_program_is_no_store(tmp_path: Path) -> None:
     file.write_text("mine\n" * 100)
     with pytest.raises(SettingsError, match="is not a store of this version"):
         GatewayState(parse_settings(json.dumps({"state": {"store": f"sqlite:{file}"}})))
+
+
+async def test_what_nobody_caught_is_told_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(LoopExceptionHandler())
+
+    def fail() -> None:
+        raise RuntimeError("a bug")
+
+    with caplog.at_level(logging.ERROR, "gateway"):
+        for _ in range(100):
+            loop.call_soon(fail)
+        await asyncio.sleep(0.01)
+    (record,) = caplog.records
+    assert "exception in the event loop (1 since the last such line): Exception in callback" in record.getMessage()
+    assert record.exc_info is not None and str(record.exc_info[1]) == "a bug"
+
+
+async def test_what_came_without_an_exception_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    LoopExceptionHandler()(asyncio.get_running_loop(), {"message": "odd"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "exception in the event loop (1 since the last such line): odd"
+    ]

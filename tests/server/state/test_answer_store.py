@@ -13,7 +13,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.demo.serve import serve_demo
 from gateway.dialects.stateful import AnswerRecord
-from gateway.server.state import circuit
+from gateway.server.state import guard
 from gateway.server.state.answer_store import AnswerStore, AnswerStores
 from gateway.server.state.guarded_store import DEADLINE_S, GuardedStore
 from gateway.server.state.memory import MemoryStore
@@ -209,7 +209,7 @@ def use(gateway: RunningGateway, store: MemoryStore) -> GuardedStore:
 async def test_an_answer_is_sent_while_the_store_fails(
     gateway: RunningGateway, fault: Failure, streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(circuit, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_S", 0.05)
     store = FaultyStore()
     use(gateway, store)
     first = (await respond(gateway)).json()

@@ -93,7 +93,7 @@ async def main():
     for settings in sys.argv[1:]:
         app = create_app(read_settings(json.loads(settings)))
         async with app.gateway_state.running():
-            app.gateway_state.settle()
+            app.gateway_state.tick()
             await asyncio.sleep(0)
         print(*(name for name in OPTIONAL if name in sys.modules))
 

@@ -7,11 +7,10 @@ from functools import partial
 
 import pytest
 
-from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.guarded_store import MOST, GuardedStore
 from gateway.server.state.memory import MemoryStore
-from gateway.server.state.request_store import DOWN, SLOW, RequestStore
 from gateway.server.state.store import Entry, Failure, Put, Space, StoreUnavailable
-from gateway.server.state.write_queue import MOST
+from gateway.server.state.stores import DOWN, SLOW, RequestStore
 from gateway.server.telemetry.metrics import Metrics
 from tests.server.state.faulty_store import FaultyStore
 
@@ -46,7 +45,7 @@ async def guarded() -> AsyncIterator[Guarded]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first ping after a failure comes soon."""
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.01)
 
 
 @pytest.mark.parametrize("fault", FAILURES)

@@ -10,7 +10,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, TextDelta
 from gateway.core.notices import Notice
 from gateway.server.state.request_state import RequestState, StateFeatures
-from gateway.server.state.request_store import RequestStore
+from gateway.server.state.stores import RequestStore
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings

@@ -15,7 +15,7 @@ import pytest
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
-from gateway.server.state.circuit import MOST_FAILURES
+from gateway.server.state.guard import MOST_FAILURES
 from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
@@ -119,15 +119,15 @@ class Process:
         self.own.release(key)
         self.shared.release(key)
 
-    async def settle(self) -> None:
-        self.shared.settle(self.now)
+    async def tick(self) -> None:
+        self.shared.tick(self.now)
         await self.quiet()
 
     async def stated(self) -> None:
         """Settles until the store knows how many requests run, as it does after some seconds."""
         for _ in range(100):
             self.now += 1
-            await self.settle()
+            await self.tick()
             if self.shared._keys["a"].stated == self.own.usage["a"].running:
                 return
             await asyncio.sleep(0.05)
@@ -173,7 +173,7 @@ async def test_a_key_without_limits_asks_nothing() -> None:
     for _ in range(9):
         one.release("free")
     one.now = 100
-    await one.settle()
+    await one.tick()
     assert store.calls == []
 
 
@@ -222,7 +222,7 @@ async def test_what_runs_when_its_limit_comes_is_stated() -> None:
     assert [await one.take("free") for _ in range(5)] == [True] * 5
     for process in (one, two):
         process.own.limit("free", KeySettings(concurrent_streams=5))
-        await process.settle()
+        await process.tick()
     assert not await two.take("free")
     one.release("free")
     await one.quiet()
@@ -234,7 +234,7 @@ async def test_statements_are_repeated() -> None:
     assert await one.take()
     for now in range(1, 12):
         one.now = float(now)
-        await one.settle()
+        await one.tick()
     assert store.calls.count("state 1") == 1 + 11 // REPEAT_S
 
 
@@ -252,20 +252,20 @@ async def test_a_slow_store_is_not_waited_for(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(STREAMS)
     store.fails = True
     assert await taken(one) == 3
     for now in (1.0, 2.0):
         one.now = now
-        await one.settle()
+        await one.tick()
     assert await taken(two, of=1) == 1
     store.fails = False
     reopening = one.shared._guard._reopening
     if reopening is not None:
         await reopening
     one.now = 3.0
-    await one.settle()
+    await one.tick()
     assert await taken(two) == 0
     for _ in range(3):
         one.release()
@@ -274,18 +274,18 @@ async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPat
 
 
 async def test_what_was_admitted_alone_counts_once_the_store_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(RATE)
     store.fails = True
     assert await taken(one, of=3) == 3
     store.fails = False
     if (reopening := one.shared._guard._reopening) is not None:
         await reopening
-    await one.settle()
+    await one.tick()
     assert "take 0+0" in store.calls
     assert await taken(two, one) == 1
-    await one.settle()
-    await two.settle()
+    await one.tick()
+    await two.tick()
     assert not await two.take()
 
 
@@ -297,13 +297,13 @@ async def test_what_is_refused_too_late_has_been_served_and_counts() -> None:
     assert await asyncio.gather(*(one.take() for _ in range(4))) == [True] * 4
     store.gate.set()
     await one.quiet()
-    await one.settle()
+    await one.tick()
     # Seven requests, of which a minute's count.
     assert store.counts.due == 60
 
 
 async def test_what_was_admitted_alone_before_a_pause_counts_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     one, two, store = scripted(RATE)
     store.fails = True
     assert await taken(one, of=4) == 4
@@ -312,7 +312,7 @@ async def test_what_was_admitted_alone_before_a_pause_counts_no_longer(monkeypat
     store.fails = False
     if (reopening := one.shared._guard._reopening) is not None:
         await reopening
-    await one.settle()
+    await one.tick()
     assert await taken(two) == 3
 
 
@@ -392,7 +392,7 @@ async def test_a_file_that_fails_refuses_nobody_and_lets_nobody_go_on_without_li
     tmp_path: Path, event: str, limits: KeySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each process then admits as many as the limit says; and when the file can be used, all together do."""
-    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("gateway.server.state.guard.FIRST_PAUSE_S", 0.001)
     path = tmp_path / "state" / "limits.db"
     most = limits.concurrent_streams or limits.requests_per_minute or 0
     async with on_file(path, limits) as processes:
@@ -412,7 +412,7 @@ async def test_a_file_that_fails_refuses_nobody_and_lets_nobody_go_on_without_li
                 process.now = float(second)
                 if (reopening := process.shared._guard._reopening) is not None:
                     await reopening
-                await process.settle()
+                await process.tick()
         if limits is STREAMS:
             for process in processes:
                 while process.own.usage["a"].running:

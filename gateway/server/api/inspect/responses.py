@@ -66,5 +66,5 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def redacted_response(value: Any, redact: Callable[[str], str]) -> Response:
-    """Returns what `json_response` does, without the secrets that `redact` takes out of its text."""
+    """Returns a response as `json_response` does, without the secrets that `redact` takes out of its text."""
     return Response(redact(msgspec.json.encode(value).decode()), headers=HEADERS, media_type=JSON)

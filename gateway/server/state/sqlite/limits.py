@@ -14,7 +14,7 @@ from typing import Final
 from gateway.server.access.rate_limit import MINUTE, Grant, KeyUsage, charge, grant
 from gateway.server.state.limit_store import NONE_ALONE, Alone
 from gateway.server.state.process_identity import is_alive
-from gateway.server.state.sqlite.database import AT_ONCE, SqliteDatabase
+from gateway.server.state.sqlite.file import AT_ONCE, SqliteDatabase
 from gateway.server.state.store import StoreUnavailable
 from gateway.settings import KeySettings
 

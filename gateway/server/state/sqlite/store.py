@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from gateway.server.state.process_identity import is_alive
 from gateway.server.state.sqlite import entries
-from gateway.server.state.sqlite.database import AT_ONCE, SqliteDatabase
+from gateway.server.state.sqlite.file import AT_ONCE, SqliteDatabase
 from gateway.server.state.sqlite.tables import next_number
 from gateway.server.state.store import (
     EPOCH_BYTES,

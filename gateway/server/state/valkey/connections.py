@@ -30,7 +30,7 @@ from valkey.exceptions import TimeoutError as ServerTimeoutError
 from gateway.core.errors import SettingsError
 from gateway.server.state.store import Failure, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
-from gateway.server.state.valkey.scripts.script import Script
+from gateway.server.state.valkey.scripts import Script
 
 # An exchange uses a connection for a trip to the server and back. The guard of a store lets no more callers come.
 CONNECTIONS: Final = 16

@@ -11,8 +11,7 @@ from typing import Final, TypeAlias, TypeGuard
 from gateway.server.state.store import EPOCH_BYTES, StoreUnavailable
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.names import Epoch, record_name, tenant_name
-from gateway.server.state.valkey.scripts.epochs import BEGIN, FORGET
-from gateway.server.state.valkey.scripts.script import Script
+from gateway.server.state.valkey.scripts import BEGIN, FORGET, Script
 
 # An epoch that ends during a call is learned and the call made again; a tenant is not forgotten three times meanwhile.
 ATTEMPTS: Final = 3

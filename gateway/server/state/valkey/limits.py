@@ -15,7 +15,7 @@ from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import CONNECTIONS, Connections
 from gateway.server.state.valkey.names import counted_name, rate_name, running_name
-from gateway.server.state.valkey.scripts.limits import ADMIT, COUNT
+from gateway.server.state.valkey.scripts import ADMIT, COUNT
 from gateway.settings import KeySettings
 
 # A process states its running requests at least three times within this.

@@ -7,8 +7,10 @@ Entries and leases expire by the clock of the server.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
+
+import msgspec
 
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.store import (
@@ -27,11 +29,9 @@ from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import CONNECTIONS, Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
 from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
-from gateway.server.state.valkey.scripts.entries import DELETE, EXTEND, GET, PUT, STATS
-from gateway.server.state.valkey.scripts.epochs import LABELS, SWEEP
-from gateway.server.state.valkey.scripts.leases import ACQUIRE, RENEW
-from gateway.server.state.valkey.scripts.script import Script
-from gateway.server.state.valkey.server_facts import ServerFacts, read_facts
+from gateway.server.state.valkey.scripts import ACQUIRE, DELETE, EXTEND, GET, LABELS, PUT, RENEW, STATS, SWEEP, Script
+
+OLDEST: Final = (7, 0)
 
 # One tenant may use this share of a server's memory.
 TENANT_SHARE: Final = 0.5
@@ -41,6 +41,38 @@ STEP: Final = 1000
 REMOVED: Final[Mapping[Reply, tuple[Space, EvictionReason]]] = {
     f"{reason}:{space}".encode(): (space, reason) for space in SPACES for reason in get_args(EvictionReason)
 }
+
+
+class ServerFacts(msgspec.Struct, frozen=True):
+    """The protocol version of Redis that the server speaks, and its limit of memory. Empty: it does not say.
+
+    `max_bytes` 0: no limit."""
+
+    version: tuple[int, ...] = ()
+    max_bytes: int = 0
+    eviction: str = ""
+
+    def faults(self) -> Iterator[str]:
+        """Returns a sentence for each fact that breaks a promise of the store."""
+        if self.version and self.version < OLDEST:
+            yield f"it is Redis {'.'.join(map(str, self.version))}; the gateway's scripts need Redis 7.0 or Valkey"
+        if self.max_bytes and self.eviction not in ("", "noeviction"):
+            yield (
+                f"its maxmemory-policy is {self.eviction}, so that it may remove leases, limits and epochs when it is"
+                " full; set it to noeviction, or use a server of its own"
+            )
+
+
+def read_facts(info: bytes) -> ServerFacts:
+    """Returns the facts in the reply to INFO; a field that it lacks stays unknown."""
+    fields = dict(re.findall(rb"^(\w+):(.*?)\r?$", info, re.MULTILINE))
+    version = re.findall(r"\d{1,6}", fields.get(b"redis_version", b"").decode("ascii", "replace"))
+    limit = fields.get(b"maxmemory", b"")
+    return ServerFacts(
+        tuple(map(int, version[:3])),
+        int(limit[:18]) if limit.isdigit() else 0,
+        fields.get(b"maxmemory_policy", b"").decode("ascii", "replace"),
+    )
 
 
 class ValkeyStore:

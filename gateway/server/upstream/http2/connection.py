@@ -67,11 +67,11 @@ class Http2Stream:
 
     @property
     def paused(self) -> bool:
-        return self.response.owed >= WINDOW // 2
+        return self.response.unacknowledged >= WINDOW // 2
 
     def resume(self) -> None:
         """Widens the stream's window by what was read."""
-        self._connection.give_back(self)
+        self._connection.acknowledge(self)
 
     def leave(self) -> None:
         """Ends the stream; one that is not complete is cancelled, and the connection stays."""
@@ -105,7 +105,7 @@ class Http2Connection(SocketProtocol):
         self._multiplexer = Multiplexer()
         self._streams: dict[int, Http2Stream] = {}
         self._error: HttpError | None = None
-        self._settled = loop.create_future()
+        self._opened = loop.create_future()
         self._state = Http2State.NEW
         self._unwritten = False
         self._arrivals = 0
@@ -117,10 +117,10 @@ class Http2Connection(SocketProtocol):
 
     # Methods for the pool:
 
-    async def settle(self) -> None:
+    async def wait_open(self) -> None:
         """Waits for the backend's first SETTINGS. Raises HttpError when it does not speak HTTP/2, or takes no
         request."""
-        await self._settled
+        await self._opened
         if isinstance(self._error, RemoteDisconnected):
             # No request has been sent.
             raise StaleConnection from self._error.__cause__
@@ -152,9 +152,9 @@ class Http2Connection(SocketProtocol):
         stream.unwritten = self._unwritten or self._transport.is_closing()
         self._note_draining()
 
-    def give_back(self, stream: Http2Stream) -> None:
+    def acknowledge(self, stream: Http2Stream) -> None:
         if self._state in _USABLE:
-            self._multiplexer.give_back(stream.id, stream.response)
+            self._multiplexer.acknowledge(stream.id, stream.response)
             self._write()
 
     def leave(self, stream: Http2Stream) -> None:
@@ -214,9 +214,9 @@ class Http2Connection(SocketProtocol):
             self._write()
             self._fail(NoHttp2() if unspoken else error)
             return
-        if self._multiplexer.settled and self._state is Http2State.OPENING:
+        if self._multiplexer.settings_received and self._state is Http2State.OPENING:
             self._step("settings")
-            self._settled.set_result(None)
+            self._opened.set_result(None)
             self._rest()
         self._note_draining()
         self._write_bodies()
@@ -294,14 +294,14 @@ class Http2Connection(SocketProtocol):
             self._error = error
         if self._look is not None:
             self._look.cancel()
-        if not self._settled.done():
-            self._settled.set_result(None)
+        if not self._opened.done():
+            self._opened.set_result(None)
         for stream in self._streams.values():
             stream.response.fail(self._error_of(stream))
             stream.wake()
 
     def _error_of(self, stream: Http2Stream) -> HttpError:
-        """Returns what the end of the connection means for one stream."""
+        """Returns the error of one stream when the connection ends."""
         assert self._error is not None
         if stream.response.status:
             return Truncated()

@@ -64,7 +64,7 @@ _CODES: Final[Mapping[int, type[HttpError]]] = {
 class Multiplexer:
     """Call `feed` with what arrives, and send what `output` returns after each call of any method.
 
-    `settled`: the backend's first SETTINGS have come. `draining`: no further request can be begun.
+    `settings_received`: the backend's first SETTINGS have come. `draining`: no further request can be begun.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Multiplexer:
         self._arrived = 0
         self._updates = b""
         self._touched: set[int] = set()
-        self.settled = False
+        self.settings_received = False
         self.draining = False
         self._h2.local_settings = Settings(client=True, initial_values=_SETTINGS)
         self._h2.initiate_connection()
@@ -88,7 +88,7 @@ class Multiplexer:
     @property
     def room(self) -> int:
         """The number of further requests that can be begun now."""
-        if self.draining or not self.settled:
+        if self.draining or not self.settings_received:
             return 0
         allowed = self._h2.remote_settings.get(SettingCodes.MAX_CONCURRENT_STREAMS, DEFAULT_STREAMS)
         return min(allowed, MAX_STREAMS) - len(self._responses)
@@ -131,10 +131,10 @@ class Multiplexer:
         """Returns whether the whole request has been sent."""
         return stream_id not in self._unsent
 
-    def give_back(self, stream_id: int, response: StreamResponse) -> None:
+    def acknowledge(self, stream_id: int, response: StreamResponse) -> None:
         """Widens the window of a stream by the bytes that were read."""
-        if stream_id in self._responses and response.owed:
-            self._updates += window_update(stream_id, response.give_back())
+        if stream_id in self._responses and response.unacknowledged:
+            self._updates += window_update(stream_id, response.acknowledge())
 
     def leave(self, stream_id: int) -> bool:
         """Ends a stream. Returns whether it was not complete, and is cancelled."""
@@ -197,7 +197,7 @@ class Multiplexer:
             case StreamReset(stream_id=stream_id, error_code=code):
                 self._on_reset(stream_id, code)
             case RemoteSettingsChanged():
-                self.settled = True
+                self.settings_received = True
             case _:
                 # `h2` has answered every other frame.
                 pass

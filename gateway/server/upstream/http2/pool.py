@@ -101,7 +101,7 @@ class Http2Pool:
     async def _connect(self) -> None:
         connection = await self._connector.connect(self._address, None, self._connection)
         try:
-            await connection.settle()
+            await connection.wait_open()
         except BaseException:  # also a cancellation: no request uses it
             connection.abort()
             raise

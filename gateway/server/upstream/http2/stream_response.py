@@ -15,10 +15,21 @@ _NONE: Final[Mapping[str, str]] = {}
 
 class StreamResponse:
     """`status` is 0 until the head is complete. Names of headers and trailers are lower case; a repeated one has its
-    values joined. `ended`: the response is complete. `error` is what made it end otherwise. `owed` is the number of
-    bytes of the window that were read and not given back."""
+    values joined. `ended`: the response is complete. `error` is what made it end otherwise. `unacknowledged` is the
+    number of bytes that were read, and for which no WINDOW_UPDATE was sent yet (RFC 9113, 6.9)."""
 
-    __slots__ = ("_chunks", "_most", "_received", "_used", "ended", "error", "headers", "owed", "status", "trailers")
+    __slots__ = (
+        "_chunks",
+        "_most",
+        "_received",
+        "_used",
+        "ended",
+        "error",
+        "headers",
+        "status",
+        "trailers",
+        "unacknowledged",
+    )
 
     def __init__(self, most: int) -> None:
         """Expects a response with a body of at most so many bytes."""
@@ -27,7 +38,7 @@ class StreamResponse:
         self.trailers = _NONE
         self.ended = False
         self.error: HttpError | None = None
-        self.owed = 0
+        self.unacknowledged = 0
         self._chunks: list[bytes] = []
         self._most = most
         self._received = 0
@@ -43,12 +54,12 @@ class StreamResponse:
         """Returns the body bytes received since the last call."""
         data = b"".join(self._chunks)
         self._chunks.clear()
-        self.owed += len(data)
+        self.unacknowledged += len(data)
         return data
 
-    def give_back(self) -> int:
-        """Returns by how many bytes the window widens now."""
-        size, self.owed = self.owed, 0
+    def acknowledge(self) -> int:
+        """Returns the increment of the window for the bytes that were read since the last call."""
+        size, self.unacknowledged = self.unacknowledged, 0
         self._used -= size
         return size
 
@@ -72,7 +83,7 @@ class StreamResponse:
         self._used += size
         if self._used > WINDOW or not (self.status or self.error):
             raise HttpProtocolError
-        self.owed += size - len(data)
+        self.unacknowledged += size - len(data)
         self._received += len(data)
         if self._received > self._most:
             data = data[: max(0, self._most - self._received + len(data))]

@@ -153,7 +153,7 @@ async def test_who_reads_the_stream_has_contents_kept(monkeypatch: pytest.Monkey
                 # The answer may be there before the request has ended.
                 while (summary := inspector.recent.summary(seen)) is None or summary.live:  # noqa: ASYNC110 (no event tells it)
                     await asyncio.sleep(0.01)
-            inspector.recent.watchers.tell()
+            inspector.recent.watchers.send()
             kinds = []
             async for line in lines:
                 if line.startswith("event: "):

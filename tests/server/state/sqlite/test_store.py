@@ -17,7 +17,7 @@ import pytest
 from gateway.core.errors import SettingsError
 from gateway.server.state.open_store import open_store
 from gateway.server.state.process_identity import process_identity
-from gateway.server.state.sqlite import SqliteStore, check_file, database
+from gateway.server.state.sqlite import SqliteStore, check_file, file
 from gateway.server.state.store import Put, StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
@@ -185,7 +185,7 @@ async def test_a_full_disk_stops_no_read(path: Path) -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store waits for a lock for longer than a busy machine pauses."""
-    monkeypatch.setattr(database, "PATIENCE_S", 30)
+    monkeypatch.setattr(file, "PATIENCE_S", 30)
 
 
 @pytest.mark.usefixtures("patient")

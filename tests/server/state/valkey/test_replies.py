@@ -12,7 +12,7 @@ import pytest
 from gateway.server.state.store import Put, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import Connections
-from gateway.server.state.valkey.scripts.entries import GET
+from gateway.server.state.valkey.scripts import GET
 from gateway.server.state.valkey.store import ValkeyStore
 
 Answer = Callable[[bytes, int], bytes]

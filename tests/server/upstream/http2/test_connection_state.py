@@ -61,7 +61,7 @@ async def test_what_both_sides_do_are_the_inputs_of_the_connection(monkeypatch: 
         peer: Peer = await accepted
 
         async def ask() -> None:
-            await connection.settle()
+            await connection.wait_open()
             stream.ask(REQUEST, 2**20)
 
         actions: dict[Action, Callable[[], Awaitable[None] | None]] = {
@@ -92,7 +92,7 @@ async def test_a_connection_that_goes_away_before_its_settings_takes_no_request(
     async with serving(script) as (port, _):
         await Connector(loop, MOST).connect(Origin("127.0.0.1", port, tls=False), None, lambda: connection)
         with pytest.raises(HttpError):
-            await connection.settle()
+            await connection.wait_open()
 
 
 def test_these_steps_take_every_arrow_of_the_table() -> None:

@@ -114,10 +114,10 @@ def test_a_stream_is_given_back_what_was_read_and_the_connection_what_arrived() 
         pair.backend.send_data(stream, b"x" * 2**14)
     pair.exchange()
     assert pair.backend.local_flow_control_window(stream) == 0 and not pair.of(WindowUpdated)[1:]
-    assert len(response.read()) == response.owed == WINDOW
-    pair.client.give_back(stream, response)
+    assert len(response.read()) == response.unacknowledged == WINDOW
+    pair.client.acknowledge(stream, response)
     pair.exchange()
-    assert (pair.backend.local_flow_control_window(stream), response.owed) == (WINDOW, 0)
+    assert (pair.backend.local_flow_control_window(stream), response.unacknowledged) == (WINDOW, 0)
     for _ in range(CONNECTION_WINDOW // WINDOW):
         other, _ = pair.ask()
         pair.backend.send_headers(other, HEAD)
@@ -136,7 +136,7 @@ def test_padding_is_given_back_although_nobody_reads_it() -> None:
     for _ in range(100):
         pair.backend.send_data(stream, b"x", pad_length=255)
     pair.exchange()
-    assert (response.owed, response.waiting) == (100 * 256, 100)
+    assert (response.unacknowledged, response.waiting) == (100 * 256, 100)
 
 
 def test_what_arrives_for_a_stream_that_was_left_disturbs_nothing() -> None:

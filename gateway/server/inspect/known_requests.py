@@ -1,0 +1,234 @@
+"""Holds the facts of a request, while it is served and afterwards.
+
+Many that have ended are packed at once, since a single one would find neither the code for that nor the memory in the
+caches of the processor, and each would then lie among what later requests use (bench.inspector).
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway.inspector.summary import Contents, Summary, TokenCounts, token_counts
+from gateway.server.inspect.capture import Capture
+from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
+
+
+class LiveRequest(msgspec.Struct):
+    """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
+    clock); `capture` holds its contents, where somebody wants them, and `sent` the facts that were last sent to
+    watchers. When it has ended, `ended` are the facts that stay."""
+
+    context: RequestContext
+    started: float
+    changed: float
+    rules: tuple[str, ...] = ()
+    capture: Capture | None = None
+    sent: tuple[object, ...] | None = None
+    ended: "EndedRequest | None" = None
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What a summary is made of that may change, but for the time, which goes on by itself, and the size, which
+        grows with every read. Summaries themselves would take ten times as long to compare."""
+        context, capture = self.context, self.capture
+        conversation = None if capture is None else capture.conversation
+        changes = sum(context.changes.values())
+        known = (context.key, context.model, context.backend, context.code, context.streamed)
+        return (*known, changes, self.rules, context.usage, conversation)
+
+    @property
+    def tokens(self) -> TokenCounts | None:
+        """The tokens, where they are known."""
+        usage = self.context.usage
+        return None if usage is None else token_counts(usage)
+
+    @property
+    def id(self) -> str:
+        """The id of the request."""
+        return self.context.id
+
+    @property
+    def dialect(self) -> str:
+        """The name of the client's dialect."""
+        return self.context.dialect
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the response is streamed."""
+        return self.context.streamed
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is known of the outcome so far; it has no status yet."""
+        context = self.context
+        return Outcome(
+            context.method,
+            shown(context.path[:SHOWN]),
+            context.key,
+            shown(context.model[:SHOWN]),
+            context.backend,
+            0,
+            context.code,
+            context.ms,
+            context.changed,
+        )
+
+
+class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
+    `captured`: its contents were captured."""
+
+    started: float
+    id: str
+    dialect: str
+    changed: float
+    streamed: bool
+    captured: bool
+    rules: tuple[str, ...]
+    tokens: TokenCounts | None
+    outcome: Outcome
+
+
+KnownRequest: TypeAlias = LiveRequest | EndedRequest
+
+
+class ContentsState(msgspec.Struct, frozen=True):
+    """Whether the contents of a request can be had, the memory that they take, and the name of its conversation."""
+
+    contents: Contents = "never_kept"
+    bytes: int = 0
+    conversation: str = ""
+
+
+def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
+    """Returns the facts that stay of a request that ends."""
+    context = live.context
+    return EndedRequest(
+        live.started,
+        context.id,
+        context.dialect,
+        live.changed,
+        context.streamed,
+        live.capture is not None,
+        live.rules,
+        context.usage and token_counts(context.usage),
+        outcome,
+    )
+
+
+def error_code(outcome: Outcome) -> str:
+    """Returns the code of the error that ended a request; empty: none."""
+    return "" if outcome.code == NO_ERROR else outcome.code
+
+
+def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: float, worker: int) -> Summary:
+    """Returns the present summary of a request, without its cost. `number` becomes its `seq`, and `epoch_s` is the Unix
+    time at which the monotonic clock began."""
+    outcome, tokens = known.outcome, known.tokens or TokenCounts()
+    return Summary(
+        seq=number,
+        id=known.id,
+        began=round(known.started + epoch_s, 3),
+        method=outcome.method,
+        path=outcome.path,
+        dialect=known.dialect,
+        key=outcome.key,
+        model=outcome.model,
+        backend=outcome.backend,
+        live=isinstance(known, LiveRequest),
+        ms=outcome.ms,
+        status=outcome.status,
+        code=error_code(outcome),
+        stream=known.streamed,
+        changes=outcome.changes,
+        rules=known.rules,
+        prompt_tokens=tokens.prompt,
+        completion_tokens=tokens.completion,
+        contents=state.contents,
+        bytes=state.bytes,
+        worker=worker,
+        conversation=state.conversation,
+        tokens_estimated=tokens.estimated,
+    )
+
+
+# At most so many are packed at once.
+_AT_ONCE: Final = 64
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(list[EndedRequest])
+
+
+class _Packed(msgspec.Struct, frozen=True, gc=False):
+    """Requests as JSON, whose numbers may have any size. `latest` is the time at which the last of them began."""
+
+    latest: float
+    requests: bytes
+
+
+class EndedRequests:
+    """The `most` requests that ended last."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._at_once = min(_AT_ONCE, most)
+        # In the order of their end. The oldest of those that are packed may be more than are wanted.
+        self._packed: deque[_Packed] = deque()
+        self._unpacked: list[EndedRequest] = []
+
+    def __len__(self) -> int:
+        return min(self._most, len(self._packed) * self._at_once + len(self._unpacked))
+
+    def add(self, ended: EndedRequest) -> None:
+        """Takes a request that has ended."""
+        self._unpacked.append(ended)
+        if len(self._unpacked) == self._at_once:
+            self._pack()
+
+    def _pack(self) -> None:
+        latest = max(one.started for one in self._unpacked)
+        self._packed.append(_Packed(latest, _ENCODER.encode(self._unpacked)))
+        self._unpacked.clear()
+        if (len(self._packed) - 1) * self._at_once >= self._most:
+            self._packed.popleft()
+
+    def __iter__(self) -> Iterator[EndedRequest]:
+        """Yields the requests, those that began last first, and reads no more of them than that takes. Those that end
+        meanwhile are left out."""
+        pieces = [*self._packed]
+        # When the last request of a piece or of an older one began.
+        latest = [*accumulate((piece.latest for piece in pieces), max)]
+        read = [(-one.started, one) for one in self._wanted(self._unpacked, 0)]
+        heapq.heapify(read)
+        newer = len(self._unpacked)
+        while pieces:
+            while read and -read[0][0] > latest[len(pieces) - 1]:
+                yield heapq.heappop(read)[1]
+            for one in self._wanted(_DECODER.decode(pieces.pop().requests), newer):
+                heapq.heappush(read, (-one.started, one))
+            newer += self._at_once
+        while read:
+            yield heapq.heappop(read)[1]
+
+    def with_id(self, request_id: str) -> EndedRequest | None:
+        """Returns the request of this id that began last, or None."""
+        written = msgspec.json.encode(request_id)
+        found = self._wanted(self._unpacked, 0)
+        newer = len(self._unpacked)
+        for piece in reversed(self._packed):
+            if written in piece.requests:
+                found += self._wanted(_DECODER.decode(piece.requests), newer)
+            newer += self._at_once
+        return max((one for one in found if one.id == request_id), key=lambda one: one.started, default=None)
+
+    def _wanted(self, requests: list[EndedRequest], newer: int) -> list[EndedRequest]:
+        """Returns those of a piece that are among the last, so many having ended after them."""
+        return requests[max(0, len(requests) + newer - self._most) :]
+
+    def clear(self) -> None:
+        """Removes all."""
+        self._packed.clear()
+        self._unpacked.clear()
