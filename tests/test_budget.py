@@ -28,6 +28,7 @@ from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
+from gateway.core.answer import read_answer
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
@@ -129,7 +130,7 @@ def request_cost() -> int:
     def answer() -> None:
         exchange = Exchange(NATIVE, decode(payload.request("m", stream=False)), POLICY, label=LABEL)
         events = [*exchange.feed(payload.completion()), *exchange.close()]
-        encode_completion(events, id="id", created=1, model="m")
+        encode_completion(read_answer(events), id="id", created=1, model="m")
 
     return calls(answer) - calls(lambda: (payload.request("m", stream=False), payload.completion()))
 

@@ -3,7 +3,7 @@
 The parts pass the gateway one by one, because some of them change on the way: the labels of state, wrapped calls.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -122,7 +122,9 @@ def counts(usage: UsageReport | None, own: JsonObject | None = None) -> dict[str
     return {"usageMetadata": {**(written if isinstance(written, dict) else {}), **usage_object(usage)}}
 
 
-def notes(usage: UsageReport | None, notices: list[Notice] | None, own: JsonObject | None = None) -> dict[str, Json]:
+def notes(
+    usage: UsageReport | None, notices: Sequence[Notice] | None, own: JsonObject | None = None
+) -> dict[str, Json]:
     """Returns the field with the gateway's notes. `own` as in `counts`."""
     remarked = usage if own is None or (usage is not None and usage.estimated) else None
     said = dragoman_field(remarked, notices)

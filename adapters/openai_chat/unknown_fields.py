@@ -31,14 +31,16 @@ _GROWING: Final = (str, list, dict)
 
 def merged(objects: Sequence[JsonObject], scope: Scope) -> JsonObject:
     """Merges the successive fields of one scope into one object; those of the response are never continued."""
-    if not objects:
-        return EMPTY
-    if len(objects) == 1:
-        return objects[0]
-    fields = _Fields(grow=scope != "response")
-    for more in objects:
-        fields.add(more)
-    return fields.joined()
+    match objects:
+        case []:
+            return EMPTY
+        case [only]:
+            return only
+        case _:
+            fields = _Fields(grow=scope != "response")
+            for more in objects:
+                fields.add(more)
+            return fields.joined()
 
 
 class _Fields:

@@ -1,8 +1,9 @@
-"""Merges the token counts of an answer, completes them, and says how far they can be trusted; invents none."""
+"""Completes the token counts of an answer, and says how far they can be trusted; invents none."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from gateway.core.answer import merge_usage as merge_usage  # dialects of other packages have it from here
 from gateway.core.conversation import Json
 from gateway.core.events import MOST_TOKENS, UsageReport
 
@@ -23,19 +24,6 @@ _PLACES: Final[dict[UsagePart, tuple[tuple[str, str], ...]]] = {
     "cache_write_tokens": (("prompt_tokens_details", "cache_write_tokens"),),
     "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"), ("", "reasoning_tokens")),
 }
-
-
-def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
-    """Merges another report: some wires report the prompt tokens first and the completion tokens last."""
-    if earlier is None:
-        return later
-    return UsageReport(
-        earlier.prompt_tokens if later.prompt_tokens is None else later.prompt_tokens,
-        earlier.completion_tokens if later.completion_tokens is None else later.completion_tokens,
-        earlier.total_tokens if later.total_tokens is None else later.total_tokens,
-        earlier.estimated or later.estimated,
-        {**earlier.extra, **later.extra},
-    )
 
 
 def token_counts(usage: UsageReport) -> tuple[int, int, int]:

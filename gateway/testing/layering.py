@@ -39,8 +39,8 @@ def _ours(names: str) -> tuple[str, ...]:
 
 
 _VALUES: Final = (
-    "core.context_length core.conversation core.field_paths core.events core.notices core.errors core.policy"
-    " core.messages_rules core.provider_state core.request_rules core.state_rule core.tool_rules"
+    "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
+    " core.policy core.messages_rules core.provider_state core.request_rules core.state_rule core.tool_rules"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing wires")
@@ -81,6 +81,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
+    ImportRule("gateway.core.answer", _ours("core.conversation core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
     ImportRule("gateway.core.data_url", _ours("core.errors")),
     ImportRule("gateway.core.image_size"),

@@ -11,6 +11,7 @@ from adapters.openai_chat.client.completion import encode_completion
 from adapters.openai_chat.client.decode import decode
 from adapters.openai_chat.client.request_models import ChatCompletionRequest
 from adapters.openai_chat.client.stream import ChatStreamEncoder
+from gateway.core.answer import read_answer
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
@@ -76,7 +77,7 @@ def _answer(exchange: Exchange, wire: bytes) -> None:
     written.feed(events)
     if exchange.finished:
         assert written.close().endswith(b"data: [DONE]\n\n")
-        assert encode_completion(events, id="id", created=0, model="model", diagnostics=True)
+        assert encode_completion(read_answer(events), id="id", created=0, model="model", diagnostics=True)
 
 
 @given(body=SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)))

@@ -27,6 +27,7 @@ from adapters.warp.backend.options import WarpOptions
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.adapter import Adapter
 from gateway.capabilities.request_fields import LONGEST_SEQUENCE
+from gateway.core.answer import read_answer
 from gateway.core.backend_status import public_text
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.errors import BackendError, GatewayError
@@ -223,7 +224,7 @@ def _answered(adapter: Adapter, size: int, wire: bytes) -> None:
             encoder.feed(read)
             events += read
         events += exchange.close()
-        encode_completion(events, id="i", created=1, model="m")
+        encode_completion(read_answer(events), id="i", created=1, model="m")
 
 
 def _written(schema: Json, values: list[Json]) -> None:
@@ -268,7 +269,7 @@ PIECES: Final[tuple[Json, ...]] = ("a", ["a"], {"a": "a"})
 def _fold(value: Json, pieces: list[None]) -> None:
     """Folds an answer in which every chunk contains a piece of an unknown field."""
     chunk = PassthroughFields("delta", {"odd": value})
-    encode_completion([chunk] * len(pieces), id="i", created=1, model="m")
+    encode_completion(read_answer([chunk] * len(pieces)), id="i", created=1, model="m")
 
 
 WORK: Final[dict[str, Case]] = {

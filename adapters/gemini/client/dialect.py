@@ -17,6 +17,7 @@ from adapters.gemini.client.stream import GeminiStreamEncoder
 from adapters.gemini.client.stream_form import FORMS
 from adapters.gemini.contents import encode_turn
 from adapters.gemini.response_models import CountTokensResponse, GeminiErrorBody
+from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -57,7 +58,7 @@ class GeminiDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_answer(events, head)
+        return encode_answer(read_answer(events), head)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> GeminiStreamEncoder:
         return GeminiStreamEncoder(head, FORMS[str(request.echo["form"])])

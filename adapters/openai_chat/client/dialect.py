@@ -14,6 +14,7 @@ from adapters.openai_chat.client.request_models import ChatCompletionRequest, Ex
 from adapters.openai_chat.client.response_models import ChatCompletion, ChatCompletionChunk
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_chat.messages import encode_turn
+from gateway.core.answer import read_answer
 from gateway.core.conversation import EMPTY, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -97,7 +98,8 @@ class OpenAIChatDialect:
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
         custom = _custom_tools(request)
-        return encode_completion(events, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
+        answer = read_answer(events)
+        return encode_completion(answer, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(

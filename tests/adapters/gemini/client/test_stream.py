@@ -10,6 +10,7 @@ from adapters.gemini.client.answer import encode_answer
 from adapters.gemini.client.errors import encode_error
 from adapters.gemini.client.stream import GeminiStreamEncoder
 from adapters.gemini.client.stream_form import ARRAY, EVENTS, StreamForm
+from gateway.core.answer import read_answer
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendRejected, GatewayError, InvalidRequest
 from gateway.core.events import (
@@ -53,7 +54,7 @@ def chunks(*events: Event) -> list[dict[str, Any]]:
 
 
 def whole(*events: Event) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(encode_answer(events, HEAD))
+    answer: dict[str, Any] = json.loads(encode_answer(read_answer(events), HEAD))
     return answer
 
 
@@ -297,3 +298,10 @@ def test_an_answer_that_the_gateway_ends_has_a_finish_reason(text: TextDelta | N
 def test_what_the_backend_says_of_its_end_stays(chunk: dict[str, Json], finish: Finish) -> None:
     events: list[Event] = [PassthroughFields("response", chunk), finish]
     assert [*chunks(*events), whole(*events)] == [{**chunk, **OWN_HEAD}] * 2
+
+
+def test_what_stands_before_the_first_chunk_of_the_backend_is_in_both_answers() -> None:
+    chunk: dict[str, Any] = {"candidates": [{"content": {"role": "model", "parts": []}, "index": 0}]}
+    events: list[Event] = [TextDelta("a"), PassthroughFields("response", chunk), TextDelta("b"), END]
+    streamed = [part for made in chunks(*events) for part in parts(made) if part["text"]]
+    assert streamed == parts(whole(*events)) == [{"text": "a"}, {"text": "b"}]

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from adapters.openai_chat.client.completion import encode_completion
+from gateway.core.answer import read_answer
 from gateway.core.conversation import Json
 from gateway.core.events import (
     Event,
@@ -22,7 +23,9 @@ from gateway.core.notices import Notice
 
 
 def answered(*events: Event, diagnostics: bool = False) -> dict[str, Any]:  # Any: read with json
-    body = encode_completion([ResponseStart(), *events], id="chatcmpl-1", created=7, model="m", diagnostics=diagnostics)
+    body = encode_completion(
+        read_answer([ResponseStart(), *events]), id="chatcmpl-1", created=7, model="m", diagnostics=diagnostics
+    )
     answer = json.loads(body)
     assert isinstance(answer, dict)
     return answer

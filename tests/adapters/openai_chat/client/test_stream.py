@@ -10,6 +10,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from adapters.openai_chat.client.completion import encode_completion
 from adapters.openai_chat.client.stream import ChatStreamEncoder
+from gateway.core.answer import read_answer
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendTruncated
 from gateway.core.events import (
@@ -279,7 +280,9 @@ def test_the_official_client_folds_the_stream_to_the_whole_answer(events: list[E
     grammar = Grammar()
     grammar.check(events)
     grammar.close()
-    whole = ChatCompletion.model_validate_json(encode_completion(events, id="chatcmpl-1", created=7, model="m"))
+    whole = ChatCompletion.model_validate_json(
+        encode_completion(read_answer(events), id="chatcmpl-1", created=7, model="m")
+    )
     state = ChatCompletionStreamState()
     for chunk in streamed(events, include_usage=include_usage):
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
