@@ -42,6 +42,10 @@ MODULES: Final = {
     "gateway.dialects.openai_models": "adapters.openai.models",
     "gateway.dialects.openai_responses": "adapters.openai_responses.client",
     "gateway.dialects.openai_usage": "adapters.openai.usage",
+    "gateway.history.call_arguments": "gateway.core.call_arguments",
+    "gateway.history.rules": "gateway.core.rules",
+    "gateway.history.thoughts": "gateway.core.thoughts",
+    "gateway.history.violation_error": "gateway.core.rules",
 }
 
 

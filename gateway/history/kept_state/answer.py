@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.core.call_arguments import custom_arguments
 from gateway.core.conversation import Json, JsonObject, Text, ToolCall, Turn
 from gateway.core.events import (
     Event,
@@ -18,9 +19,8 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.state_rule import StateRule
-from gateway.history.call_arguments import custom_arguments
+from gateway.core.thoughts import Thought
 from gateway.history.kept_state.turn_state import TurnState, only_state
-from gateway.history.thoughts import Thought
 
 # A part of such a list arrives in pieces: these texts grow, any other field is whole.
 _GROWING: Final = ("text", "summary")

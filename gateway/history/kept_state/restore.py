@@ -7,8 +7,8 @@ import msgspec
 from gateway.core.conversation import UNREAD, Block, Reasoning, ToolCall, Turn
 from gateway.core.provider_state import provider_state, without_state
 from gateway.core.state_rule import StateRule
+from gateway.core.thoughts import Thought, with_thoughts
 from gateway.history.kept_state.turn_state import TurnState
-from gateway.history.thoughts import Thought, with_thoughts
 
 
 def turns_in_reach(turns: Sequence[Turn], rule: StateRule) -> tuple[int, ...]:

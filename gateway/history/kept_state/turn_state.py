@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject, Reasoning, Turn
 from gateway.core.provider_state import OPAQUE_FIELDS, label_of, provider_state, with_provider_state
 from gateway.core.state_rule import StateRule
-from gateway.history.thoughts import Thought
+from gateway.core.thoughts import Thought
 
 # The version of the bytes; another one is read as absent. Before 2, a state had no label of its backend.
 VERSION: Final = 2

@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.core.conversation import Turn, Violation
 from gateway.core.notices import Notice
-from gateway.history.rules import RULES
+from gateway.core.rules import RULES
 
 
 def report_fixes(turns: tuple[Turn, ...], faults: Sequence[Violation]) -> tuple[tuple[Turn, ...], list[Notice]]:

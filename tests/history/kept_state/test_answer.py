@@ -20,9 +20,9 @@ from gateway.core.events import (
 )
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
+from gateway.core.thoughts import Thought
 from gateway.history.kept_state.answer import AnswerReader
 from gateway.history.kept_state.turn_state import TurnState, decode_state, encode_state
-from gateway.history.thoughts import Thought
 
 PLAIN = StateRule(reasoning="plain", required="always")
 SIGNED = StateRule(provider="p", reasoning="signed", turns="all")

@@ -8,6 +8,7 @@ from gateway.core.conversation import UNREAD, Block, Reasoning, Source, Text, To
 from gateway.core.profiles import PROFILES
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
+from gateway.core.thoughts import Thought
 from gateway.history.kept_state.restore import (
     lacks_required,
     lacks_state,
@@ -16,7 +17,6 @@ from gateway.history.kept_state.restore import (
     without_foreign,
 )
 from gateway.history.kept_state.turn_state import TurnState, carried_states, kept_states
-from gateway.history.thoughts import Thought
 
 PLAIN = StateRule(reasoning="plain", required="always")
 SIGNED = StateRule(provider="p", reasoning="signed", fields=("phase",))

@@ -1,13 +1,15 @@
-"""Defines the rules of the message protocol: each code's sentence, its advice and its repair."""
+"""Defines the rules of the message protocol (each code's sentence, its advice and its repair), and the error that names
+the violations of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Violation
+from gateway.core.conversation import Json, Violation
+from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.core.notices import Action
+from gateway.core.notices import Action, Notice
 
 RuleCode: TypeAlias = Literal[
     "MESSAGES_EMPTY",
@@ -196,3 +198,48 @@ def violation(
     entry = RULES[rule]
     sentence = detail or f"{param} {paths.worded(entry.sentence)}"
     return Violation(rule, index, sentence, param, tool_call_id, paths.worded(entry.advice))
+
+
+LISTED: Final = 50
+
+
+def violation_error(violations: Sequence[Violation], paths: FieldPaths = CANONICAL_PATHS) -> InvalidRequest:
+    """Returns the error for a refused conversation: the first violation in words, and all of them as fields.
+
+    The fields hold the first 50 of a long list. `param` is the path of the first faulty value, `code` the first rule's.
+    """
+    first = violations[0]
+    where = "The request" if first.index < 0 else paths.turn.format(turn=first.index)
+    call = f" (tool call id {first.tool_call_id!r})" if first.tool_call_id else ""
+    more = _more(len(violations) - 1)
+    listed: list[Json] = [_entry(found) for found in violations[:LISTED]]
+    return InvalidRequest(
+        f"{where}{call} breaks the rule {first.rule}: {first.detail.rstrip('.')}. {first.advice}{more}",
+        code=RULES[first.rule].code if first.rule in RULES else None,
+        param=first.param,
+        extra={**_entry(first), "violations": listed, "violation_count": len(violations)},
+        notices=[_notice(found) for found in violations[:LISTED]],
+    )
+
+
+def _more(count: int) -> str:
+    if count < 2:
+        return " One more violation is listed in `violations`." if count else ""
+    listed = f"; the first {LISTED - 1} of them are" if count >= LISTED else ", which are"
+    return f" There are {count} more violations{listed} listed in `violations`."
+
+
+def _entry(found: Violation) -> dict[str, Json]:
+    return {
+        "rule": found.rule,
+        "index": found.index,
+        "tool_call_id": found.tool_call_id,
+        "param": found.param,
+        "detail": found.detail,
+        "advice": found.advice,
+    }
+
+
+def _notice(found: Violation) -> Notice:
+    index = found.index if found.index >= 0 else None
+    return Notice("validate", "failed", found.rule, found.detail, index, found.tool_call_id, "warning")

@@ -11,9 +11,9 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
+from gateway.core.rules import RULES, RuleCode, violation
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from gateway.history.rules import RULES, RuleCode, violation
 from gateway.history.validate import validate
 from tests.paths import ROOT
 
