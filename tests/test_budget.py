@@ -33,8 +33,8 @@ from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_sample
 from gateway.exchange import Exchange
-from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
+from gateway.memory.summaries.history_digest import chain
 from gateway.server.inspect.kept_requests import EndedRequest, KeptRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER

@@ -36,7 +36,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Substitution(Protocol):
-    """What puts a summary in the place of the oldest turns, and shortens results (`gateway.history.compress`)."""
+    """What puts a summary in the place of the oldest turns, and shortens results (`gateway.memory.summaries`)."""
 
     def substitute(self, conversation: Conversation) -> tuple[Conversation, tuple[Notice, ...]]:
         """Returns the conversation as it is sent, and the notices of the change."""

@@ -110,6 +110,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
             " framing"
         ),
     ),
+    ImportRule(
+        "gateway.memory",
+        _ours(f"{_VALUES} core.call_arguments core.secrets core.thoughts core.tokens framing history"),
+    ),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
     ImportRule("gateway.response", _ours(f"{_VALUES} core.call_arguments core.tokens history.transcript framing")),
     ImportRule("gateway.moved"),
@@ -123,7 +127,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
-        _ours("core adapter capabilities dialect dialects.document exchange history registry settings"),
+        _ours("core adapter capabilities dialect dialects.document exchange history memory registry settings"),
     ),
     ImportRule(
         "gateway.inspector",

@@ -6,9 +6,10 @@ An anchor is changed by compare-and-set, so that workers which keep or drop stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from gateway.history.kept_state.turn_state import TurnState, decode_state
-from gateway.history.kept_state.variants import (
+from gateway.memory.provider_state.cached_state import (
+    TurnState,
     Variant,
+    decode_state,
     decode_variants,
     encode_variants,
     with_variant,
