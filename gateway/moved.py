@@ -45,6 +45,7 @@ MODULES: Final = {
     "gateway.history.call_arguments": "gateway.core.call_arguments",
     "gateway.history.rules": "gateway.core.rules",
     "gateway.history.thoughts": "gateway.core.thoughts",
+    "gateway.history.transcript.call_order": "gateway.history.transcript.render",
     "gateway.history.violation_error": "gateway.core.rules",
 }
 

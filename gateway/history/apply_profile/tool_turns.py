@@ -10,7 +10,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Labels
 from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
-from gateway.history.transcript.call_order import in_call_order
+from gateway.history.transcript.render import in_call_order
 from gateway.history.transcript.sections import Called
 from gateway.history.transcript.styles import calls_line, result_line
 

@@ -13,7 +13,6 @@ from gateway.history.classify import classify
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from gateway.history.transcript.parse import parse
 from gateway.history.transcript.render import flatten
 from gateway.history.transcript.sections import sections_of
 from gateway.history.transcript.styles import STYLES
@@ -22,6 +21,7 @@ from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.substitution import MISMATCH, applied_to
 from gateway.testing.strategies import conversations
 from tests.history.strategies import assistant, broken_turns, calling, numbered, result, system, user
+from tests.history.transcript.parse import parse
 from tests.memory.summaries.records import agent_history, applied, boundaries, chat_history, record_of, system_and
 
 UNLIMITED = Policy(max_history_messages=None, max_tool_results=None)

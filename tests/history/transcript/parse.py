@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.policy import FlattenOptions, Labels, StyleName
-from gateway.history.transcript.escape import unguarded, untoken
+from gateway.history.transcript.escape import QUOTE
 from gateway.history.transcript.sections import Called, Section, Speaker
 from gateway.history.transcript.styles import CALL_SEPARATOR
 
@@ -67,6 +67,18 @@ def _calls(written: str) -> tuple[Called, ...]:
         position = len(written) if end < 0 else end
         calls.append(Called(untoken(head["name"]), untoken(written[head.end() : position])))
     return tuple(calls)
+
+
+def unguarded(body: str) -> str:
+    """Returns the original of a `guarded` body."""
+    if not body.startswith(QUOTE):
+        return body
+    return "".join([line.removeprefix(QUOTE) for line in body.splitlines(keepends=True)])
+
+
+def untoken(written: str) -> str:
+    """Inverts `token`. Raises ValueError for text that `token` never writes."""
+    return str(json.loads(written)) if written.startswith('"') else written
 
 
 class _WrittenCall(msgspec.Struct, forbid_unknown_fields=True):
