@@ -46,13 +46,11 @@ from gateway.history.rejections import client_param, explained
 from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.response.argument_check import ArgumentCheck
-from gateway.response.forced_call import ForcedCallCheck
-from gateway.response.lost_state import tell_lost_state
+from gateway.response.provider_state import STATEFUL, label_fields, tell_lost_state, with_label
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
-from gateway.response.single_call import SingleCallFilter
-from gateway.response.state_labels import STATEFUL, label_fields, with_label
 from gateway.response.stop_sequences import StopMatcher
+from gateway.response.tool_choice import ForcedCallCheck, SingleCallFilter
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.tool_calls.unwrap import Unwrapper
 

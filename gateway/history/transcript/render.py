@@ -14,8 +14,8 @@ from gateway.history.transcript.styles import STYLES
 
 
 def in_call_order(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], list[Notice]]:
-    """Sorts the results directly behind each turn with calls by the order of these calls: not every style writes the ids
-    at both, and small models do not compare ids.
+    """Sorts the results directly behind each turn with calls by the order of these calls: not every style writes
+    the ids at both, and small models do not compare ids.
 
     Results with equal or unknown ids keep their order. Turns that are sorted already stay unchanged; of a turn with
     several results that are not, each result becomes a turn.

@@ -1,7 +1,8 @@
 """Checks a summary against the turns that it covers: the identifiers that several of them share, and the script.
 
 A result of a tool repeats many identifiers that are never needed. So only those count that the user or the model has
-used."""
+used.
+"""
 
 import re
 from collections import Counter

@@ -2,7 +2,8 @@
 
 In a JSON string nothing can end the line, so no text in a turn can pass for another turn or for an instruction of ours.
 The request offers no tools and has no tool roles, so that every backend accepts it. A backend that enforces the schema
-makes even a small model keep to the form, cite turns that exist, and come to an end."""
+makes even a small model keep to the form, cite turns that exist, and come to an end.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, get_args

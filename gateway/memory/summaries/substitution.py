@@ -5,7 +5,8 @@ Results that the model has answered are shortened first, all to one limit: a qua
 needed. The limit changes rarely while a history grows, so that the backend's prompt cache stays valid. Those of the
 running round are shortened last, and keep a quarter of the window each at least.
 
-A request that asks its provider to compact the conversation is left alone (`asks_for_compaction`)."""
+A request that asks its provider to compact the conversation is left alone (`asks_for_compaction`).
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

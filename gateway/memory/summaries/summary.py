@@ -3,7 +3,8 @@
 The content is items of prose that cite turns, and what the gateway knows without a model. In the text each statement
 takes one line, and the words of others stand as JSON strings, so that no content can end the summary or pass for
 another part of it; it depends on nothing but its arguments. A record is written once, read by every worker, and has the
-same bytes for the same values."""
+same bytes for the same values.
+"""
 
 from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias

@@ -1,7 +1,8 @@
 """Finds what is sent, and its size: the view of a request, and the input of a job.
 
 The view is the system text, the summary that applies, and the turns that are sent as they are. A job reads the turns
-that a summary is to cover, their results cut to a limit."""
+that a summary is to cover, their results cut to a limit.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat

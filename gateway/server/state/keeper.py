@@ -20,9 +20,7 @@ from gateway.memory.provider_state.answer_state import AnswerReader, keeps
 from gateway.memory.provider_state.cached_state import Choice, TurnState, Variant, choose, encode_state, kept_states
 from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
 from gateway.memory.provider_state.restore import Outcome, Recaller, is_required, kind_of, report, turns_in_reach
-from gateway.response.lost_state import STATE_NOT_SHOWN, is_lost
-from gateway.response.own_state import OwnStateFilter
-from gateway.response.state_labels import STATEFUL
+from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, OwnStateFilter, is_lost
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.kept_states import KeptStates
 from gateway.server.state.request_store import RequestStore

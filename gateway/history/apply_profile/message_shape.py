@@ -1,11 +1,25 @@
-"""Shapes a message: how content, empty text, arguments and the name of a tool message are written."""
+"""Shapes a message: how content, empty text, arguments and the name of a tool message are written. Drops the fields
+of a choice, and keeps the deprecated form of calls (`function_call`, role `function`) for all or for none."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from gateway.core.call_arguments import AS_TEXT, is_custom, read_object
-from gateway.core.conversation import Block, File, Image, Json, JsonObject, Reasoning, Text, ToolResult, Turn
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
@@ -163,3 +177,49 @@ def _one_text_result(block: Block) -> Block:
         return block
     content = (Text(block.text),)
     return block if block.content == content else msgspec.structs.replace(block, content=content)
+
+
+CHOICE_FIELDS: Final = frozenset({"finish_reason", "index", "logprobs"})
+
+
+def fit_choice_fields(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Returns assistant turns without these fields; the `index` that stream deltas give to calls is one of them."""
+    if profile.choice_fields == "keep":
+        return turns
+    return tuple(_without(turn, notices) if turn.role == "assistant" else turn for turn in turns)
+
+
+def _without(turn: Turn, notices: list[Notice]) -> Turn:
+    carried = CHOICE_FIELDS & {*turn.extra, *(() if turn.source is None else turn.source.unread)}
+    if not carried:
+        return turn
+    names = ", ".join(sorted(carried))
+    notices.append(changed(turn, "CHOICE_FIELDS_DROPPED", f"{names} of an earlier response not sent", action="dropped"))
+    extra = {key: value for key, value in turn.extra.items() if key not in carried}
+    return msgspec.structs.replace(turn, extra=extra, source=None)
+
+
+def keep_one_form(conversation: Conversation, notices: list[Notice]) -> Conversation:
+    """Rewrites the deprecated messages as soon as another turn of calls or results must be rewritten.
+
+    A provider refuses a `tool` message that answers a `function_call`, and a `function` message that answers one of
+    `tool_calls`.
+    """
+    turns = conversation.turns
+    rewritten = [turn for turn in turns if turn.source is None and (turn.calls or turn.results)]
+    if not rewritten or not any(_is_deprecated(turn) for turn in turns):
+        return conversation
+    profiled: list[Turn] = []
+    for turn in turns:
+        if _is_deprecated(turn):
+            notices.append(changed(turn, "DEPRECATED_FORM_CHANGED", "function_call sent as tool_calls"))
+            turn = msgspec.structs.replace(turn, source=None)
+        profiled.append(turn)
+    return msgspec.structs.replace(conversation, turns=tuple(profiled))
+
+
+def _is_deprecated(turn: Turn) -> bool:
+    """A call or a result without an id has the deprecated form; once it is written anew, it has the derived id."""
+    return turn.source is not None and any(
+        isinstance(block, ToolCall | ToolResult) and block.id_derived for block in turn.blocks
+    )

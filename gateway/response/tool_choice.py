@@ -1,6 +1,7 @@
-"""Looks at whether a response makes the call that `tool_choice` requires, where the backend has a field for that.
+"""Holds a response to the client's choice of tools: the call that `tool_choice` requires, and one call at a time.
 
-Not every server that accepts the field obeys it: models may answer in text, or call another function.
+Not every server that accepts the field obeys it: models may answer in text, or call another function. Some backends
+cannot be asked to make no more than one call.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,16 @@ from typing import Final
 
 from gateway.core.conversation import NamedTool, ToolChoice
 from gateway.core.errors import InvalidToolCall
-from gateway.core.events import Event, Finish, PassthroughFields, Reason, TextDelta, ToolCallStart
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    Reason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 from gateway.core.notices import Notice
 
 # A response that ended so may have ended before its call.
@@ -74,3 +84,30 @@ class ForcedCallCheck:
         error = InvalidToolCall(f"{sentence} {self._param} requires.")
         error.keep(shown)
         return error
+
+
+class SingleCallFilter:
+    """Filters the events of one response: each call but the first is dropped, with a notice in its place. Everything
+    else passes at once. `param` is the client's field that allows one call only."""
+
+    def __init__(self, param: str) -> None:
+        self._param = param
+        self._first: int | None = None
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Returns the events that may be sent."""
+        shown: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCallStart | ToolCallDelta | ToolCallEnd):
+                if self._first is None:
+                    self._first = event.index
+                if event.index != self._first:
+                    if isinstance(event, ToolCallStart):
+                        shown.append(self._dropped(event))
+                    continue
+            shown.append(event)
+        return shown
+
+    def _dropped(self, call: ToolCallStart) -> Notice:
+        detail = f"a further call, of {call.name[:64]!r}, is left out: the request allows one ({self._param})"
+        return Notice("backend", "dropped", "SECOND_CALL_DROPPED", detail, tool_call_id=call.id)

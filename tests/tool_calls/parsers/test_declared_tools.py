@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.tool_calls.parsers.coerce import typed, types_of
+from gateway.tool_calls.parsers.declared_tools import typed, types_of
 
 
 @pytest.mark.parametrize(

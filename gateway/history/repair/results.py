@@ -1,4 +1,5 @@
-"""Moves every result directly behind its call; a result without a call loses the tool role."""
+"""Moves every result directly behind its call. A result without a call loses the tool role: it becomes a user's note,
+so that its content is not lost."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
@@ -11,7 +12,6 @@ from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.first_turn import opened, wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_calling
-from gateway.history.repair.orphaned_results import note
 from gateway.history.validate import called, index_of, result_fault
 
 NO_RESULT: Final = (
@@ -148,3 +148,26 @@ def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: i
     detail = f"the result did not follow its call; it now follows {caller}"
     result = turn.results[place.ordinal]
     return Notice("repair", "moved", rule, detail, turn.index, None if result.id_derived else result.call_id)
+
+
+def note(turn: Turn, result: ToolResult) -> Turn:
+    """Returns the result as user text under a heading that names it as a tool result.
+
+    It is no tool turn, because every provider refuses one without its call. It is no assistant or system text, because
+    foreign text must not gain authority.
+    """
+    content = result.content
+    first = content[0] if content else None
+    heading = _heading(turn, result)
+    if isinstance(first, Text):
+        content = (msgspec.structs.replace(first, text=f"{heading}\n{first.text}"), *content[1:])
+    else:
+        content = (Text(heading), *content)
+    return msgspec.structs.replace(turn, role="user", blocks=content, name=None, source=None, synthesized=True)
+
+
+def _heading(turn: Turn, result: ToolResult) -> str:
+    kind = "Error result" if result.is_error else "Result"
+    name = f" of {turn.name}" if turn.name else ""
+    identity = f" (id {result.call_id})" if result.call_id and not result.id_derived else ""
+    return f"[{kind} of a tool call{name} that is not in this conversation{identity}]"
