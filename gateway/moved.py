@@ -42,6 +42,20 @@ MODULES: Final = {
     "gateway.dialects.openai_models": "adapters.openai.models",
     "gateway.dialects.openai_responses": "adapters.openai_responses.client",
     "gateway.dialects.openai_usage": "adapters.openai.usage",
+    "gateway.framing.utf8": "gateway.framing.json_text",
+    "gateway.history.call_arguments": "gateway.core.call_arguments",
+    "gateway.history.rules": "gateway.core.rules",
+    "gateway.history.thoughts": "gateway.core.thoughts",
+    "gateway.history.transcript.call_order": "gateway.history.transcript.render",
+    "gateway.history.violation_error": "gateway.core.rules",
+    "gateway.response.forced_call": "gateway.response.tool_choice",
+    "gateway.response.lost_state": "gateway.response.provider_state",
+    "gateway.response.single_call": "gateway.response.tool_choice",
+    "gateway.response.state_labels": "gateway.response.provider_state",
+    "gateway.tool_calls.parsers.arguments": "gateway.tool_calls.parsers.reader",
+    "gateway.tool_calls.parsers.coerce": "gateway.tool_calls.parsers.declared_tools",
+    "gateway.tool_calls.parsers.prompt_text": "gateway.tool_calls.parsers.format",
+    "gateway.tool_calls.parsers.transcript_calls": "gateway.tool_calls.parsers.labelled_call",
 }
 
 

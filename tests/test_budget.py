@@ -34,8 +34,8 @@ from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_sample
 from gateway.exchange import Exchange
-from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
+from gateway.memory.summaries.history_digest import chain
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER

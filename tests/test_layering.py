@@ -35,7 +35,7 @@ def test_every_room_of_the_server_has_its_place() -> None:
         ("gateway.settings.environment", "import os\nfrom gateway.settings.values import Settings"),
         (
             "gateway.history.apply_profile.ids",
-            "from urllib.parse import quote\nfrom gateway.history.rules import RULES",
+            "from urllib.parse import quote\nfrom gateway.core.rules import RULES",
         ),
         ("gateway.server.api.app", "import fastapi, logging\nfrom gateway.dialects.document import read"),
         ("gateway.server.api.inspect.routes", "from gateway.server.inspect.inspector import Inspector"),

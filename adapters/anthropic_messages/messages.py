@@ -6,6 +6,7 @@ from typing import Final, assert_never
 import msgspec
 
 from adapters.anthropic_messages import DIALECT, PROVIDER
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
     Block,
     File,
@@ -21,7 +22,6 @@ from gateway.core.conversation import (
 )
 from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
-from gateway.history.call_arguments import as_object
 
 _ROLES: Final[dict[Role, str]] = {
     "system": "system",

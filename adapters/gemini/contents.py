@@ -6,6 +6,7 @@ from typing import Final, assert_never
 from adapters.gemini import CONTENTS, DIALECT, PROVIDER
 from adapters.gemini.parts import SIGNATURE, STATE_SIGNATURE
 from adapters.gemini.table import ROLES
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
     Block,
     File,
@@ -20,7 +21,6 @@ from gateway.core.conversation import (
 )
 from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
-from gateway.history.call_arguments import as_object
 
 NO_NAMES: Final[Mapping[str, str]] = {}
 

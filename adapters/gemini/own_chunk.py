@@ -13,12 +13,12 @@ from adapters.gemini.contents import call_object, signature
 from adapters.gemini.finish import finish_word
 from adapters.gemini.parts import SIGNATURE
 from adapters.gemini.usage import usage_object
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import Finish, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.history.call_arguments import as_object
 
 _CANDIDATES: Final = "candidates"
 

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.function_names import ClientTool, ToolKind, ToolNames
+from gateway.core.call_arguments import INPUT, as_object
 from gateway.core.conversation import Json, JsonObject
 from gateway.dialects.custom_input import custom_input
-from gateway.history.call_arguments import INPUT, as_object
 
 
 class CallForm(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from gateway.core.json_schema import fits
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.history.classify import is_system
-from gateway.tool_calls.parsers.prompt_text import when_to_call
+from gateway.tool_calls.parsers.format import when_to_call
 
 _ANY_OBJECT: Final[dict[str, Json]] = {"type": "object"}
 _FENCED: Final = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```", re.DOTALL)

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from gateway.adapter import Capabilities
+from gateway.core.call_arguments import is_custom_tool
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -34,7 +35,6 @@ from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
-from gateway.history.call_arguments import is_custom_tool
 from gateway.history.classify import is_system
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")

@@ -66,7 +66,7 @@ def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitutio
         return None, None
     # Loaded where compression is on.
     from gateway.diagnostics.explain_summary import compress_limits, explain_summary
-    from gateway.history.compress.chain import chain
+    from gateway.memory.summaries.history_digest import chain
 
     writer = entry if entry.compress.model is None else settings.route(entry.compress.model)
     try:

@@ -8,12 +8,11 @@ import msgspec
 from gateway.core.conversation import Conversation
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCover
-from gateway.history.compress.chain import Boundary
-from gateway.history.compress.fit import FittedHistory, fit
-from gateway.history.compress.plan import CompressLimits, NoCover, plan_cover
-from gateway.history.compress.substitute import AppliedSummary
-from gateway.history.compress.summary_record import SummaryRecord
-from gateway.history.compress.view import view_tokens
+from gateway.memory.summaries.history_digest import Boundary
+from gateway.memory.summaries.plan import CompressLimits, NoCover, plan_cover
+from gateway.memory.summaries.substitution import AppliedSummary, FittedHistory, fit
+from gateway.memory.summaries.summary import SummaryRecord
+from gateway.memory.summaries.view import view_tokens
 from gateway.settings import ModelSettings
 
 UNCALIBRATED: Final = Calibration()

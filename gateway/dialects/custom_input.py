@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.call_arguments import INPUT
 from gateway.core.conversation import EMPTY, JsonObject, ToolSpec
-from gateway.history.call_arguments import INPUT
 
 _INPUT_SCHEMA: Final[JsonObject] = {
     "type": "object",

@@ -8,8 +8,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
-from gateway.framing.json_text import MAX_DEPTH, NotJson, decode_json
-from gateway.framing.utf8 import repair_surrogates
+from gateway.framing.json_text import MAX_DEPTH, NotJson, decode_json, repair_surrogates
 
 _KINDS: Final[dict[type, str]] = {
     dict: "an object",

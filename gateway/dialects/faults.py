@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Violation
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.history.rules import RuleCode, violation
+from gateway.core.rules import RuleCode, violation
 
 # Of one kind that a few bytes can repeat, so many are reported one by one, and the others in one: the report of a fault
 # takes a hundred times the memory.

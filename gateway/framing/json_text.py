@@ -1,13 +1,16 @@
 """Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid; encodes a value; and
-finds the end of the first one in a text that comes in pieces."""
+finds the end of the first one in a text that comes in pieces.
+
+Broken Unicode is replaced by U+FFFD: a string that was cut in the middle of an emoji arrives as a lone surrogate
+(`\\ud83d` without its other half), and backends that cut bytes send half a UTF-8 sequence. A strict JSON decoder
+refuses the whole document for it.
+"""
 
 import re
 from codecs import BOM_UTF8
 from typing import Final, TypeAlias
 
 import msgspec
-
-from gateway.framing.utf8 import repair_surrogates, repair_utf8
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -134,3 +137,21 @@ def first_value(text: str) -> str:
     value = FirstValue()
     end = value.feed(text)
     return text[:end] if text[end:].strip() else text
+
+
+# A pair is matched first and kept, as is any other escape, so that `\\\\ud83d` (a backslash and text) stays unchanged.
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def repair_surrogates(text: bytes) -> bytes:
+    """Returns the same JSON text without lone surrogate escapes. Linear; valid text comes back equal."""
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], text)
+
+
+def repair_utf8(data: bytes) -> bytes:
+    """Returns the same text in valid UTF-8."""
+    return data.decode("utf-8", "replace").encode()

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn, Violation
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.rules import RULES, violation, violation_error
 from gateway.history.bound_state import Passes
 from gateway.history.classify import classify
 from gateway.history.first_turn import wrong_first_turn
@@ -15,11 +16,9 @@ from gateway.history.loop_guard import guard_loop
 from gateway.history.pairing import is_calling
 from gateway.history.recent_results import add_recent_results
 from gateway.history.repair import repair
-from gateway.history.rules import RULES, violation
 from gateway.history.transcript.escape import token
 from gateway.history.trim.apply import LIMITED, trim
 from gateway.history.validate import validate
-from gateway.history.violation_error import violation_error
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -37,7 +36,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Substitution(Protocol):
-    """What puts a summary in the place of the oldest turns, and shortens results (`gateway.history.compress`)."""
+    """What puts a summary in the place of the oldest turns, and shortens results (`gateway.memory.summaries`)."""
 
     def substitute(self, conversation: Conversation) -> tuple[Conversation, tuple[Notice, ...]]:
         """Returns the conversation as it is sent, and the notices of the change."""

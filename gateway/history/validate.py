@@ -13,9 +13,9 @@ from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, 
 from gateway.core.field_paths import FieldPaths
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import is_unsigned
+from gateway.core.rules import RuleCode, violation
 from gateway.history.first_turn import wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_paired, pair
-from gateway.history.rules import RuleCode, violation
 
 # The number of ids that a sentence lists before it breaks off.
 NAMED: Final = 5

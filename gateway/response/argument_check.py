@@ -7,11 +7,11 @@ as `{"path":"a.py"}`. So a response with such a call fails, unless it ended earl
 from collections.abc import Sequence
 from typing import Final
 
+from gateway.core.call_arguments import is_json, read_object
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Finish, Reason, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Action, Level, Notice
 from gateway.framing.json_text import FirstValue
-from gateway.history.call_arguments import is_json, read_object
 
 # A response that ends so is incomplete, and its client does not execute what was cut off.
 _INCOMPLETE: Final[frozenset[Reason]] = frozenset({"length", "content_filter"})

@@ -45,8 +45,8 @@ _VALUES: Final = (
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing wires")
 DIALECT: Final = (
-    *_ours(f"{_VALUES} core.data_url core.profiles core.tokens history.rules history.violation_error"),
-    *_ours("history.call_arguments framing dialect dialects"),
+    *_ours(f"{_VALUES} core.call_arguments core.data_url core.profiles core.rules core.tokens"),
+    *_ours("framing dialect dialects"),
 )
 _PARTS: Final = ("adapters.openai.backend_errors", "adapters.protobuf_values")
 _OPENAI: Final = tuple(f"adapters.openai.{name}" for name in ("client_errors", "fields", "models", "usage"))
@@ -93,14 +93,30 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set core.profiles")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
+    ImportRule("gateway.core.rules", _ours("core.conversation core.errors core.field_paths core.notices")),
+    ImportRule("gateway.core.call_arguments", _ours("core.conversation framing.json_text")),
+    ImportRule("gateway.core.thoughts", _ours("core.conversation")),
     ImportRule(
         "gateway.capabilities",
-        _ours(f"{_VALUES} core.data_url core.profiles core.json_schema core.tokens adapter history tool_calls framing"),
+        _ours(
+            f"{_VALUES} core.call_arguments core.data_url core.profiles core.json_schema core.tokens adapter history"
+            " tool_calls framing"
+        ),
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
-    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles core.secrets core.tokens tool_calls framing")),
+    ImportRule(
+        "gateway.history",
+        _ours(
+            f"{_VALUES} core.call_arguments core.profiles core.rules core.secrets core.thoughts core.tokens tool_calls"
+            " framing"
+        ),
+    ),
+    ImportRule(
+        "gateway.memory",
+        _ours(f"{_VALUES} core.call_arguments core.secrets core.thoughts core.tokens framing history"),
+    ),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
-    ImportRule("gateway.response", _ours(f"{_VALUES} core.tokens history.call_arguments history.transcript framing")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} core.call_arguments core.tokens history.transcript framing")),
     ImportRule("gateway.moved"),
     ImportRule("gateway.wires", ADAPTER),
     ImportRule("gateway.dialect", DIALECT),
@@ -112,7 +128,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
-        _ours("core adapter capabilities dialect dialects.document exchange history registry settings"),
+        _ours("core adapter capabilities dialect dialects.document exchange history memory registry settings"),
     ),
     ImportRule(
         "gateway.inspector",

@@ -13,8 +13,7 @@ from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Notice
-from gateway.framing.json_text import NotJson, decode_json
-from gateway.framing.utf8 import repair_surrogates, repair_utf8
+from gateway.framing.json_text import NotJson, decode_json, repair_surrogates, repair_utf8
 from gateway.wires.whole_response import EVENTS_PER_RESPONSE, response_too_large
 
 _MENDED: Final = Notice(

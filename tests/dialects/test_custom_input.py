@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.call_arguments import custom_arguments
 from gateway.dialects.custom_input import CustomInput, custom_input
-from gateway.history.call_arguments import custom_arguments
 
 # What the arguments are read as; what is no object with one text stands as it was written.
 READ: Final[dict[str, str]] = {

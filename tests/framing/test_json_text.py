@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.framing.json_text import NotJson, decode_json
-from gateway.framing.utf8 import repair_surrogates, repair_utf8
+from gateway.framing.json_text import NotJson, decode_json, repair_surrogates, repair_utf8
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Notice
 from gateway.core.policy import FlattenOptions, Policy, WrapperTool
-from gateway.history.transcript.parse import parse
 from gateway.history.transcript.styles import STYLES
 from gateway.testing.events import content
 from gateway.testing.strategies import TOOLS
@@ -20,6 +19,7 @@ from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.unwrap import Unwrapper
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 from tests.fuzz.strategies import TEXTS, WILD
+from tests.history.transcript.parse import parse
 
 MARKS: Final = (
     *("<tool_call>", "</tool_call>", "<tool_", "<function=f>", "<parameter=n>", "</parameter>", "</function>", "```"),

@@ -14,9 +14,8 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError
 from gateway.framing.base64 import decode_base64
-from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.json_text import NotJson, decode_json, repair_surrogates, repair_utf8
 from gateway.framing.sse import SSEDecoder
-from gateway.framing.utf8 import repair_surrogates, repair_utf8
 from tests.fuzz.strategies import WILD, encoded, spoiled
 
 LIMIT = 64

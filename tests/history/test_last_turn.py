@@ -10,7 +10,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
-from gateway.history.apply_profile.role_order import CONTINUE
+from gateway.history.apply_profile.roles import CONTINUE
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 
 WANTED = Policy(profile=Profile(last_turn="user"))

@@ -16,7 +16,7 @@ from gateway.history.groups import groups
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from gateway.history.repair.reorder_results import NO_RESULT
+from gateway.history.repair.results import NO_RESULT
 from gateway.history.validate import pairing_faults, validate
 from tests.history.strategies import broken_turns, calling, numbered, result, user, valid_turns
 

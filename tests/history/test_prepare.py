@@ -8,8 +8,8 @@ from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
+from gateway.core.rules import violation
 from gateway.history.prepare import prepare
-from gateway.history.rules import violation
 from tests.field_paths import ITEM_PATHS
 from tests.history.strategies import assistant, calling, conversation, numbered, result, system, user
 

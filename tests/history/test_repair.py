@@ -7,9 +7,9 @@ from gateway.core.conversation import Conversation, Image, JsonObject, Reasoning
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
+from gateway.core.rules import violation
 from gateway.history.repair import repair
-from gateway.history.repair.reorder_results import NO_RESULT
-from gateway.history.rules import violation
+from gateway.history.repair.results import NO_RESULT
 from gateway.history.validate import validate
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 

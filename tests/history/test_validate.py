@@ -5,7 +5,7 @@ import pytest
 
 from gateway.core.conversation import Conversation, Text, ToolCall, Turn
 from gateway.core.field_paths import CANONICAL_PATHS
-from gateway.history.rules import RULES, violation
+from gateway.core.rules import RULES, violation
 from gateway.history.validate import validate
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 

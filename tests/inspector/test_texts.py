@@ -9,7 +9,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
-from gateway.history.rules import RULES
+from gateway.core.rules import RULES
 from gateway.inspector.texts import ErrorText, error_text, rule_text
 from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT

@@ -127,7 +127,7 @@ async def test_compression_that_is_off_is_not_even_loaded(enabled: bool, tmp_pat
     program = (
         "import sys; from gateway.server.api.app import create_app; from gateway.settings import parse_settings; "
         f"create_app(parse_settings({json.dumps(json.dumps(settings))})); "
-        "print([name for name in sys.modules if name.startswith(('gateway.history.compress', 'gateway.server.summ'))])"
+        "print([name for name in sys.modules if name.startswith(('gateway.memory.summaries', 'gateway.server.summ'))])"
     )
     async with python_process(tmp_path, "-c", program) as process:
         assert process.stdout is not None

@@ -110,7 +110,10 @@ def test_words_that_do_not_matter_go() -> None:
 
 
 def test_of_several_requests_the_first_that_shows_it_stays() -> None:
-    plain, limited = named("openai_chat_plain_answer").interactions()[0], named("openai_chat_rate_limited").interactions()[0]
+    plain, limited = (
+        named("openai_chat_plain_answer").interactions()[0],
+        named("openai_chat_rate_limited").interactions()[0],
+    )
     recording = Recording().with_interactions([plain.numbered(1), limited.numbered(2), limited.numbered(3)])
     (one,) = minimise(recording, "status:429").recording.interactions()
     assert one.x == 1 and one.end is not None and one.end.status == 429

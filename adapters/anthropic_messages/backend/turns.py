@@ -12,6 +12,7 @@ import msgspec
 
 from adapters.anthropic_messages import DIALECT, PROVIDER
 from adapters.anthropic_messages.messages import MessageMerger, content_blocks, encode_content, encode_message
+from gateway.core.call_arguments import read_object
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -31,9 +32,8 @@ from gateway.core.data_url import is_data_url, read_image
 from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import each_state, is_unsigned, provider_state, with_provider_state
-from gateway.history.call_arguments import read_object
+from gateway.core.thoughts import Thought, with_thoughts
 from gateway.history.classify import is_system
-from gateway.history.thoughts import Thought, with_thoughts
 
 # The fields of a block that the API has as well.
 _KEPT: Final = frozenset({"cache_control"})

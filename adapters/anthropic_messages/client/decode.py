@@ -15,13 +15,12 @@ from adapters.anthropic_messages.client.tools import read_tool_choice, read_tool
 from adapters.anthropic_messages.client.turns import read_system, read_turns
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
+from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import ClientRequest, RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
-from gateway.history.rules import violation
-from gateway.history.violation_error import violation_error
 
 COUNT_PATH: Final = "/v1/messages/count_tokens"
 # The header with the client's betas.

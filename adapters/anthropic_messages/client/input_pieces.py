@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.history.call_arguments import as_object
+from gateway.core.call_arguments import as_object
 
 
 class InputPieces:

@@ -8,6 +8,7 @@ import msgspec
 from adapters.anthropic_messages.blocks import block_event, opened_block, with_pieces
 from adapters.anthropic_messages.client.usage import UNCOUNTED, usage_object
 from adapters.anthropic_messages.finish import final_fields
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import Event, Finish, PassthroughFields, UsageReport
 from gateway.core.notices import Notice
@@ -22,7 +23,6 @@ from gateway.dialects.sequential_blocks import (
     SequentialBlocks,
 )
 from gateway.dialects.usage import merge_usage
-from gateway.history.call_arguments import as_object
 
 _encode: Final = msgspec.json.Encoder().encode
 # What the gateway itself writes of each message.

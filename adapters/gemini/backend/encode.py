@@ -9,6 +9,7 @@ from adapters.gemini import DIALECT
 from adapters.gemini.backend.canonical import canonical_fields, tool_config
 from adapters.gemini.contents import encode_turn, signature
 from adapters.gemini.thinking import Thinking
+from gateway.core.call_arguments import read_object
 from gateway.core.conversation import (
     Block,
     Conversation,
@@ -22,7 +23,6 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import nothing_to_send
 from gateway.core.notices import Notice
-from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
 _encode: Final = msgspec.json.Encoder().encode

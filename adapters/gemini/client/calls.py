@@ -8,10 +8,10 @@ from adapters.gemini.partial_arguments import BrokenPiece, PartialArguments, is_
 from adapters.gemini.parts import SIGNATURE, Part, read_part, unread
 from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
 from gateway.core.notices import Notice
+from gateway.core.rules import RuleCode
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
-from gateway.history.rules import RuleCode
 
 _CALL: Final = frozenset({"functionCall", SIGNATURE})
 _RESPONSE: Final = frozenset({"functionResponse"})

@@ -40,13 +40,12 @@ from gateway.core.conversation import (
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
+from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import ClientRequest, RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
-from gateway.history.rules import violation
-from gateway.history.violation_error import violation_error
 
 STREAM_VERB: Final = "streamGenerateContent"
 COUNT_VERB: Final = "countTokens"

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.core.events import ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
-from gateway.history.call_arguments import as_object
 
 UNNAMED: Final = "unknown"
 _CALL: Final = frozenset({"id", "type", "function"})

@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.call_arguments import custom_arguments
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
-from gateway.history.call_arguments import custom_arguments
 
 # The fields for the name and arguments of each type of call. The published API has no other types.
 BODIES: Final = {"function": "arguments", "custom": "input"}

@@ -11,12 +11,11 @@ from adapters.openai_chat.client.tools import read_other_tools, read_tool_choice
 from adapters.openai_chat.client.turns import read_turns
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
+from gateway.core.rules import violation, violation_error
 from gateway.dialects.document import Document, read_document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.framing.json_text import MAX_DEPTH
-from gateway.history.rules import violation
-from gateway.history.violation_error import violation_error
 
 
 def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:

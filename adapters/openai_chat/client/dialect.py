@@ -15,6 +15,7 @@ from adapters.openai_chat.client.response_models import ChatCompletion, ChatComp
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_chat.messages import encode_turn
 from gateway.core.answer import read_answer
+from gateway.core.call_arguments import is_custom_tool
 from gateway.core.conversation import EMPTY, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -32,7 +33,6 @@ from gateway.dialect import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
-from gateway.history.call_arguments import is_custom_tool
 
 _GENERATE: Final = Operation(
     name="create_chat_completion",

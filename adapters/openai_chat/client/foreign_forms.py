@@ -15,9 +15,9 @@ from adapters.openai_responses.client.decode import decode_document as decode_re
 from adapters.openai_responses.turn_items import ITEMS
 from gateway.core.conversation import Block, Conversation, File, Image, Json, ToolCall, ToolResult, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.rules import violation
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
-from gateway.history.rules import violation
 
 _MESSAGES: Final = "messages"
 _RESPONSES_API: Final = "the Responses API"

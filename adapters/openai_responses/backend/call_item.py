@@ -10,11 +10,11 @@ from adapters.openai_responses.backend.failure import invalid_call
 from adapters.openai_responses.backend.output_item import Pieces, Place, fields_of_end, unknown_fields
 from adapters.openai_responses.call_items import CALL_KINDS, FORMS, called_tool
 from adapters.openai_responses.function_names import ToolNames
+from gateway.core.call_arguments import INPUT, is_json
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.malformed_event import invalid_event
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.history.call_arguments import INPUT, is_json
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_ids import CallIds
 

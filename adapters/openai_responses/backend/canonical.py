@@ -10,12 +10,12 @@ import msgspec
 from adapters.openai_responses import PROVIDER
 from adapters.openai_responses.backend.thinking import reasoning_field
 from adapters.openai_responses.function_names import ClientTool, ToolNames
+from gateway.core.call_arguments import is_custom, is_custom_tool
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.core.provider_state import STATE_FIELD, provider_state
-from gateway.history.call_arguments import is_custom, is_custom_tool
 from gateway.wires.response_schema import named_schema
 
 # Sent with the value and under the name that the client gave them.

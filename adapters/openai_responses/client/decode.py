@@ -21,14 +21,13 @@ from adapters.openai_responses.tools import read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS
 from gateway.core.conversation import Conversation, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import ClientRequest
 from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
-from gateway.history.rules import violation
-from gateway.history.violation_error import violation_error
 
 # Where the echo keeps the request's fields and the names of its tools.
 FIELDS: Final = "fields"

@@ -22,6 +22,7 @@ from adapters.openai_responses.call_items import (
 from adapters.openai_responses.client.content import read_content
 from adapters.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from adapters.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
+from gateway.core.call_arguments import custom_arguments
 from gateway.core.conversation import (
     EMPTY,
     UNREAD,
@@ -41,7 +42,6 @@ from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import read_named_state, with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
-from gateway.history.call_arguments import custom_arguments
 
 UNNAMED: Final = "unknown"
 _ROLES: Final[Mapping[str, Role]] = {

@@ -18,10 +18,10 @@ from adapters.openai_responses import PROVIDER
 from adapters.openai_responses.call_items import FORMS, call_item
 from adapters.openai_responses.client.own_fields import parts_with_own, with_own
 from adapters.openai_responses.function_names import ClientTool
+from gateway.core.call_arguments import INPUT, is_truncated
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.provider_state import named_state, provider_state
 from gateway.dialects.custom_input import CustomInput
-from gateway.history.call_arguments import INPUT, is_truncated
 
 _PREFIX: Final = "response."
 _ADDED: Final = "output_item.added"

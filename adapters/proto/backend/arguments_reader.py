@@ -10,7 +10,7 @@ from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolSpec
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.tool_calls.parsers.coerce import typed, types_of
+from gateway.tool_calls.parsers.declared_tools import typed, types_of
 
 # From this magnitude on, readers of JSON that know only doubles lose digits.
 _INEXACT_FROM: Final = 2**53

@@ -33,7 +33,7 @@ from gateway.core.conversation import (
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD, with_provider_state
-from gateway.history.transcript.call_order import in_call_order
+from gateway.history.transcript.render import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
 _CHOICES: Final = ("required", "named")

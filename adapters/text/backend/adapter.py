@@ -25,7 +25,7 @@ from gateway.core.policy import Labels, Policy
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
 from gateway.tool_calls.parsers.format import id_prefix
-from gateway.tool_calls.parsers.transcript_calls import prose_marks
+from gateway.tool_calls.parsers.labelled_call import prose_marks
 
 _PROSE: Final = prose_marks(Labels())
 

@@ -10,8 +10,7 @@ from gateway.core.conversation import Block, Conversation, Text, ToolCall, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.classify import is_system
-from gateway.history.transcript.call_order import in_call_order
-from gateway.history.transcript.render import flatten
+from gateway.history.transcript.render import flatten, in_call_order
 from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.format import ToolFormat
 from gateway.tool_calls.parsers.mark_escape import escaped

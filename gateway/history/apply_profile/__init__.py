@@ -9,20 +9,25 @@ from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.profiles import NEUTRAL, Alphabet, Profile
-from gateway.history.apply_profile.choice_fields import fit_choice_fields
-from gateway.history.apply_profile.content_shape import fit_arguments, fit_content, fit_empty, fit_tool_name
-from gateway.history.apply_profile.deprecated_functions import keep_one_form
+from gateway.history.apply_profile.message_shape import (
+    fit_arguments,
+    fit_choice_fields,
+    fit_content,
+    fit_empty,
+    fit_tool_name,
+    keep_one_form,
+)
 from gateway.history.apply_profile.reasoning import fit_reasoning, fit_signatures
 from gateway.history.apply_profile.renames import rename_identifiers
-from gateway.history.apply_profile.result_media import fit_result_media
-from gateway.history.apply_profile.role_order import (
+from gateway.history.apply_profile.roles import (
     begin_with_user,
     bridge_after_tools,
     end_with_user,
+    fit_developer,
+    fold_system,
     merge_neighbours,
 )
-from gateway.history.apply_profile.system_roles import fit_developer, fold_system
-from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.history.apply_profile.tool_turns import fit_result_media, tool_turns_as_text
 from gateway.tool_calls.identifier_map import IdentifierMap
 
 __all__ = ["ProfileResult", "apply_profile"]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Turn, Violation
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.rules import RULES
 from gateway.history.classify import is_system
 from gateway.history.pairing import pair
 from gateway.history.repair.call_ids import repair_call_ids
-from gateway.history.repair.reorder_results import begin, in_client_order, reorder_results
-from gateway.history.repair.report_fixes import report_fixes
+from gateway.history.repair.results import begin, in_client_order, reorder_results
 from gateway.history.validate import validate
 
 __all__ = ["in_client_order", "repair"]
@@ -30,7 +30,7 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     if not conversation.turns or not validate(conversation, policy.profile):
         return conversation, []
     paths = conversation.paths
-    repaired, fixes = report_fixes(conversation.turns, conversation.faults)
+    repaired, fixes = _report_fixes(conversation.turns, conversation.faults)
     pairing = pair(repaired)
     named, renamed = repair_call_ids(repaired, pairing, paths, policy.profile.reused_ids)
     settled, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
@@ -46,3 +46,20 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
 def _ends_with_result(turns: Sequence[Turn]) -> bool:
     last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
     return last is not None and last.role == "tool"
+
+
+def _report_fixes(turns: tuple[Turn, ...], faults: Sequence[Violation]) -> tuple[tuple[Turn, ...], list[Notice]]:
+    """Returns a notice for every fault. A turn with a fault loses its source, as it no longer matches the client's."""
+    broken = {fault.index for fault in faults}
+    kept = tuple(
+        msgspec.structs.replace(turn, source=None) if turn.source is not None and turn.index in broken else turn
+        for turn in turns
+    )
+    return kept, [_notice(fault) for fault in faults]
+
+
+def _notice(fault: Violation) -> Notice:
+    rule = RULES.get(fault.rule)
+    action = rule.repair if rule is not None and rule.repair is not None else "changed"
+    index = fault.index if fault.index >= 0 else None
+    return Notice("repair", action, fault.rule, fault.detail, index, fault.tool_call_id)

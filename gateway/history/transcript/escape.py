@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -199,24 +199,12 @@ def _line_end(text: str, at: int) -> int:
 
 def guarded(body: str, labels: Labels) -> str:
     """Returns the body as it may stand behind a label: unchanged, or with `> ` before every line."""
-    return _each_line(body, lambda line: QUOTE + line) if needs_guard(body, labels) else body
-
-
-def unguarded(body: str) -> str:
-    """Returns the original of a `guarded` body."""
-    return _each_line(body, lambda line: line.removeprefix(QUOTE)) if body.startswith(QUOTE) else body
-
-
-def _each_line(body: str, change: Callable[[str], str]) -> str:
-    return "".join("".join(map(change, piece.splitlines(keepends=True))) for piece in _windows(body))
+    if not needs_guard(body, labels):
+        return body
+    return "".join("".join([QUOTE + line for line in piece.splitlines(keepends=True)]) for piece in _windows(body))
 
 
 def token(word: str) -> str:
     """Returns an id or a name as one printable word without blanks; encodes any other as a JSON string in ASCII."""
     plain = word.isprintable() and word != "" and " " not in word and not word.startswith('"')
     return word if plain else json.dumps(word)
-
-
-def untoken(written: str) -> str:
-    """Inverts `token`. Raises ValueError for text that `token` never writes."""
-    return str(json.loads(written)) if written.startswith('"') else written

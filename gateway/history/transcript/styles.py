@@ -1,4 +1,4 @@
-"""Writes sections as text in one of three styles, each with an exact inverse in `gateway.history.transcript.parse`.
+"""Writes sections as text in one of three styles, each with an exact inverse (`tests/history/transcript/parse.py`).
 
 labels  `User: ...`, `Assistant: ...`, joined by blank lines. Text that could read as a label is quoted.
 json    one JSON object a line.

@@ -7,7 +7,7 @@ import msgspec
 from gateway.core.conversation import Conversation
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
-from gateway.history.rules import RULES
+from gateway.core.rules import RULES
 from gateway.inspector.summary import Summary
 from gateway.inspector.texts import error_text
 from gateway.inspector.views.answer import answer_end

@@ -120,7 +120,7 @@ async def read_client_body(request: Request, max_body: int) -> bytes:
 
 
 def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
-    """Returns the handlers by the kind of their routes. The middleware has found out which dialect and route a request belongs to."""
+    """Returns the handlers by the kind of their routes. The middleware has determined the dialect and the route."""
 
     async def generate(request: Request) -> Response:
         # The middleware serves it; the application shows it, and refuses other methods of its path.

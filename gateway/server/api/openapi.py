@@ -209,7 +209,7 @@ def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
 
 
 def _operation(path: str, route: RouteDocument, usual: list[Schema]) -> Schema:
-    """Returns the keys of an operation beside those of FastAPI. `usual` are the keys of an operation that names none."""
+    """Returns the keys of an operation beside FastAPI's. `usual` are the keys of an operation that names none."""
     keyed = path not in OPEN_PATHS
     error_types = dict.fromkeys(dialect.error_type for dialect in route.dialects)
     failed = {JSON: _any_of(map(reference, error_types))}

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from gateway.history.kept_state.turn_state import TurnState, decode_state
-from gateway.history.kept_state.variants import (
+from gateway.memory.provider_state.cached_state import (
+    TurnState,
     Variant,
+    decode_state,
     decode_variants,
     encode_variants,
     with_variant,

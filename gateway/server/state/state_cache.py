@@ -16,15 +16,11 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
-from gateway.history.kept_state.anchors import anchors, content_key, marks, scope
-from gateway.history.kept_state.answer import AnswerReader, keeps
-from gateway.history.kept_state.recall import Outcome, Recaller, is_required, kind_of, report
-from gateway.history.kept_state.restore import turns_in_reach
-from gateway.history.kept_state.turn_state import TurnState, encode_state, kept_states
-from gateway.history.kept_state.variants import Choice, Variant, choose
-from gateway.response.lost_state import STATE_NOT_SHOWN, is_lost
-from gateway.response.own_state import OwnStateFilter
-from gateway.response.state_labels import STATEFUL
+from gateway.memory.provider_state.answer_state import AnswerReader, keeps
+from gateway.memory.provider_state.cached_state import Choice, TurnState, Variant, choose, encode_state, kept_states
+from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
+from gateway.memory.provider_state.restore import Outcome, Recaller, is_required, kind_of, report, turns_in_reach
+from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, OwnStateFilter, is_lost
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.cached_states import RequestStates
 from gateway.server.state.store import StoreUnavailable

@@ -9,9 +9,8 @@ from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
-from gateway.history.compress.fit import FittedHistory
-from gateway.history.compress.native_compaction import asks_for_compaction
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover
+from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover
+from gateway.memory.summaries.substitution import FittedHistory, asks_for_compaction
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel

@@ -1,8 +1,8 @@
 """Holds what all workers know of one conversation's summaries: the boundaries that were seen, and what became of each.
 
-The index stands under the root of a conversation (`gateway.history.compress.chain.root`). Forks share a root, and other
-conversations may begin alike: so an entry counts only for a request whose chain has its digest. An index is a value;
-it is changed by compare-and-set, and a lost one costs another sighting.
+The index stands under the root of a conversation (`gateway.memory.summaries.history_digest.root`). Forks share a root,
+and other conversations may begin alike: so an entry counts only for a request whose chain has its digest. An index is a
+value; it is changed by compare-and-set, and a lost one costs another sighting.
 """
 
 from collections.abc import Container

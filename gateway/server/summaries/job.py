@@ -9,11 +9,11 @@ from gateway.core.conversation import Conversation
 from gateway.core.events import Event, Finish, TextDelta, ToolCallStart, UsageReport
 from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
-from gateway.history.compress.chain import system_run
-from gateway.history.compress.job_answer import JobAnswer, read_summary
-from gateway.history.compress.job_request import PROMPT_VERSION, summary_conversation
-from gateway.history.compress.plan import Cover
-from gateway.history.compress.summary_record import Cost, Producer, SummaryRecord
+from gateway.memory.summaries.history_digest import system_run
+from gateway.memory.summaries.job_answer import JobAnswer, read_summary
+from gateway.memory.summaries.job_request import PROMPT_VERSION, summary_conversation
+from gateway.memory.summaries.plan import Cover
+from gateway.memory.summaries.summary import Cost, Producer, SummaryRecord
 from gateway.server.state.store import StateStore
 from gateway.server.summaries.recall import Recalled
 from gateway.server.upstream.backends import Backend

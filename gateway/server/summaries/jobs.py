@@ -16,8 +16,8 @@ import msgspec
 
 from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.core.notices import Notice
-from gateway.history.compress.job_answer import SummaryRejected
-from gateway.history.compress.summary_record import SummaryRecord
+from gateway.memory.summaries.job_answer import SummaryRejected
+from gateway.memory.summaries.summary import SummaryRecord
 from gateway.server.state.store import Lease, StateStore, StoreUnavailable
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, failed

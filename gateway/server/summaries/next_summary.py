@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gateway.core.tokens import Calibration
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover
+from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover, plan_cover
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
 from gateway.server.summaries.recall import Recalled
 

@@ -8,9 +8,9 @@ import msgspec
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.history.compress.chain import Boundary, chain, root
-from gateway.history.compress.substitute import AppliedSummary, applied_to
 from gateway.history.prepare import repaired
+from gateway.memory.summaries.history_digest import Boundary, chain, root
+from gateway.memory.summaries.substitution import AppliedSummary, applied_to
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import SummaryIndex, newest
 from gateway.server.summaries.summary_store import index_in, record_in, shared_key

@@ -9,8 +9,8 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
-from gateway.history.compress.fit import FittedHistory, ResultLimits, fit
 from gateway.history.prepare import repaired
+from gateway.memory.summaries.substitution import FittedHistory, ResultLimits, fit
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.recall import Recalled, recall

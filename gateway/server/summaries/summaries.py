@@ -14,9 +14,9 @@ from typing import Final
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import compress_limits
-from gateway.history.compress.native_compaction import asks_for_compaction
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover
-from gateway.history.compress.view import view_tokens
+from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover
+from gateway.memory.summaries.substitution import asks_for_compaction
+from gateway.memory.summaries.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.store import StoreUnavailable

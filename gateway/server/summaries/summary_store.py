@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from gateway.history.compress.job_request import PROMPT_VERSION
-from gateway.history.compress.summary_record import FORM as RECORD_FORM
-from gateway.history.compress.summary_record import RecordUnreadable, SummaryRecord, decode_record
+from gateway.memory.summaries.job_request import PROMPT_VERSION
+from gateway.memory.summaries.summary import FORM as RECORD_FORM
+from gateway.memory.summaries.summary import RecordUnreadable, SummaryRecord, decode_record
 from gateway.server.state.store import ABSENT, Entry, Put, StateStore
 from gateway.server.summaries.index import FORM as INDEX_FORM
 from gateway.server.summaries.index import SummaryIndex, decode_index

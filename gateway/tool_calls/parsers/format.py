@@ -1,12 +1,14 @@
-"""Defines the interface of a format for tool calls as text: its prompt, its rendering of a history, its parser."""
+"""Defines the interface of a format for tool calls as text (its prompt, its rendering of a history, its parser), and
+the part of the prompt that no format changes: the list of tools, and when to call them."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from gateway.core.conversation import Conversation, JsonObject, ToolChoice, ToolSpec
+from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.parser import ToolCallParser
 
@@ -57,7 +59,7 @@ class ToolFormat(Protocol):
         """Returns a parser for one response. Without tools, or when the choice is none, it passes every text unchanged.
 
         The ids of its calls are the prefix and a number, so the prefix must differ from response to response
-        (`id_prefix`). `also` adds marks, such as those of `gateway.tool_calls.parsers.transcript_calls`.
+        (`id_prefix`). `also` adds marks, such as those of `gateway.tool_calls.parsers.labelled_call`.
         """
         ...
 
@@ -79,3 +81,30 @@ def id_prefix(conversation: Conversation) -> str:
         )
         digest.update(written.encode("utf-8", "surrogatepass"))
     return f"call_{digest.hexdigest()}_"
+
+
+def listed(tools: Sequence[ToolSpec]) -> str:
+    """Returns one JSON object a line."""
+    return "\n".join(_line(tool) for tool in tools)
+
+
+def rules(choice: ToolChoice, parallel: bool, several: str = "") -> str:
+    """Returns when to call, and how often. `several` is the format's instruction for more than one call."""
+    return "\n".join(
+        [when_to_call(choice), several if parallel else "Call at most one function, then wait for its result."]
+    )
+
+
+def _line(tool: ToolSpec) -> str:
+    parameters: Json = dict(tool.parameters) or {"type": "object", "properties": {}}
+    written: Json = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return json.dumps(written, ensure_ascii=False)
+
+
+def when_to_call(choice: ToolChoice) -> str:
+    """Returns whether a call must be made now."""
+    if isinstance(choice, NamedTool):
+        return f"You must call the function {choice.name} now, and write nothing else."
+    if choice == "required":
+        return "You must call a function now, and write nothing else."
+    return "Call a function only when you need it; otherwise answer in plain text. Never invent a function's result."

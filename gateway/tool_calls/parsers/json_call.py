@@ -9,9 +9,8 @@ import re
 from collections.abc import Container, Sequence
 from typing import Final
 
-from gateway.tool_calls.parsers.arguments import whole_arguments
 from gateway.tool_calls.parsers.json_scan import BLANKS, JsonScanner, Signal, skip
-from gateway.tool_calls.parsers.reader import CallReader, begins_object
+from gateway.tool_calls.parsers.reader import CallReader, begins_object, whole_arguments
 
 NAME_KEY: Final = "name"
 _FUNCTION_KEY: Final = "function"

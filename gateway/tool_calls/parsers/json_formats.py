@@ -8,12 +8,11 @@ import msgspec
 
 from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.declared_tools import Declared
-from gateway.tool_calls.parsers.format import Constraint
+from gateway.tool_calls.parsers.format import Constraint, listed, rules
 from gateway.tool_calls.parsers.json_call import JsonCallReader
 from gateway.tool_calls.parsers.json_scan import repaired_object
 from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.parser import ToolCallParser
-from gateway.tool_calls.parsers.prompt_text import listed, rules
 from gateway.tool_calls.parsers.schema import call_schema, callable_tools
 
 

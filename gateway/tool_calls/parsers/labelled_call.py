@@ -1,11 +1,18 @@
-"""Reads a call written as a name, a label and a JSON object, as in `NAME\\nAction Input: {...}`."""
+"""Reads a call written as a name, a label and a JSON object, as in `NAME\\nAction Input: {...}`, and defines the marks
+of such calls in the notation of the transcript: `Tool calls: Called NAME with args: {...}`.
+
+Models that read a flattened history may continue its notation instead of calling. Text that names no declared tool, or
+stands in the middle of a line, is a description of a call, and stays text.
+"""
 
 from collections.abc import Container, Sequence
 from typing import Final
 
-from gateway.tool_calls.parsers.arguments import whole_arguments
+from gateway.core.policy import Labels
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.json_scan import JsonScanner, Signal, skip
-from gateway.tool_calls.parsers.reader import CallReader, begins_object
+from gateway.tool_calls.parsers.mark import Mark
+from gateway.tool_calls.parsers.reader import CallReader, begins_object, whole_arguments
 
 # A longer text is prose.
 _LONGEST: Final = 256
@@ -108,3 +115,18 @@ class LabelledReader(CallReader):
             else:
                 self.name = self._called
                 self.arguments.append(whole)
+
+
+_LABEL: Final = "with args:"
+
+
+def prose_marks(labels: Labels) -> tuple[Mark, ...]:
+    """Returns the marks for a format's parser (`also`). Further calls follow the first one after a semicolon."""
+    return (
+        Mark(f"{labels.tool_calls}: Called ", read_call, anchor="line", doubtful=True),
+        Mark("; Called ", read_call, anchor="first", doubtful=True),
+    )
+
+
+def read_call(declared: Declared) -> LabelledReader:
+    return LabelledReader(declared, " ", _LABEL, doubtful=True)

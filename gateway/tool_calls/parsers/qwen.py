@@ -8,13 +8,12 @@ import msgspec
 
 from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.declared_tools import Declared
-from gateway.tool_calls.parsers.format import Constraint
+from gateway.tool_calls.parsers.format import Constraint, listed, rules
 from gateway.tool_calls.parsers.json_call import JsonCallReader
 from gateway.tool_calls.parsers.json_formats import HERMES_JSON
 from gateway.tool_calls.parsers.json_scan import repaired_object, skip
 from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.parser import ToolCallParser
-from gateway.tool_calls.parsers.prompt_text import listed, rules
 from gateway.tool_calls.parsers.reader import CallReader
 from gateway.tool_calls.parsers.schema import callable_tools
 from gateway.tool_calls.parsers.xml_call import (

@@ -1,5 +1,6 @@
 """Reads the text after the mark of a call, in pieces: the call's name and arguments, or why it is no call."""
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -7,6 +8,8 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
+
+from gateway.tool_calls.parsers.json_scan import repaired_object
 
 _OBJECT: Final = re.compile(r'"(?:\\[ntr]|[ \t\n\r])*+\{')
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
@@ -83,3 +86,29 @@ class CallReader(ABC):
 def begins_object(written: str) -> bool:
     """Returns whether a JSON string, or the beginning of one, holds an object."""
     return _OBJECT.match(written) is not None
+
+
+def whole_arguments(written: str, repaired: Counter[str]) -> str | None:
+    """Returns the object in a JSON value: null is `{}`, and a string is decoded once. None when it is no object.
+
+    Every change is counted in `repaired`.
+    """
+    if written.startswith('"'):
+        repaired["arguments written as a string were decoded"] += 1
+        written = _in_utf8(json.loads(written)).strip() or "null"
+    if written == "null":
+        repaired["missing arguments became {}"] += 1
+        return "{}"
+    whole = repaired_object(written)
+    if whole is not None and whole != written:
+        repaired["characters in strings were escaped"] += 1
+    return whole
+
+
+def _in_utf8(text: str) -> str:
+    """Returns JSON text that can be encoded: half a character (a lone surrogate) becomes its escape again."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join(f"\\u{ord(part):04x}" if "\ud800" <= part <= "\udfff" else part for part in text)
+    return text

@@ -7,8 +7,7 @@ tag of the call follows; any other closing tag is content.
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.tool_calls.parsers.coerce import STRING, string, typed
-from gateway.tool_calls.parsers.declared_tools import Declared
+from gateway.tool_calls.parsers.declared_tools import STRING, Declared, string, typed
 from gateway.tool_calls.parsers.json_scan import skip
 from gateway.tool_calls.parsers.reader import CallReader
 

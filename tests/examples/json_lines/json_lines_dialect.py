@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
     Block,
     Conversation,
@@ -49,7 +50,6 @@ from gateway.dialects.document import Document
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openapi import JSON, Operation, reference
 from gateway.dialects.usage import merge_usage, token_counts
-from gateway.history.call_arguments import as_object
 
 LINES: Final = "application/x-ndjson"
 ENDS: Final[Mapping[Reason, str]] = {

@@ -19,8 +19,7 @@ from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.prepare import prepare
-from gateway.history.transcript.call_order import in_call_order
-from gateway.history.transcript.render import flatten
+from gateway.history.transcript.render import flatten, in_call_order
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.backend.encoded_request import sent

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.core.policy import Labels
 from gateway.history.transcript import escape as guard
-from gateway.history.transcript.escape import guarded, needs_guard, token, unguarded, untoken
+from gateway.history.transcript.escape import guarded, needs_guard, token
+from tests.history.transcript.parse import unguarded, untoken
 
 # The patterns are counted in the places of the real ones.
 _Guard: Final[Any] = guard._Guard

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.policy import FlattenOptions, Labels
-from gateway.history.transcript.parse import parse
 from gateway.history.transcript.sections import Called, Section
 from gateway.history.transcript.styles import STYLES
+from tests.history.transcript.parse import parse
 
 LABELS = FlattenOptions()
 JSON = FlattenOptions(style="json")

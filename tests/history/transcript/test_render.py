@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import Unsupported
 from gateway.core.policy import CONTINUATION, FlattenOptions, Labels, Policy
-from gateway.history.transcript.call_order import in_call_order
-from gateway.history.transcript.parse import parse
-from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
+from gateway.history.transcript.render import CONTINUATION_ADDED, flatten, in_call_order
 from gateway.history.transcript.styles import STYLES
 from tests.history.strategies import assistant, broken_turns, calling, conversation, result, system, user
+from tests.history.transcript.parse import parse
 
 POLICY = Policy()
 PLACEHOLDERS = Policy(images="placeholder")

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from gateway.core.policy import FlattenOptions, Policy, StyleName
-from gateway.history.transcript.parse import PARSERS, parse
 from gateway.history.transcript.render import flatten
 from gateway.history.transcript.sections import Called, Section
 from gateway.history.transcript.styles import STYLES, one_line
 from tests.history.strategies import calling, conversation, result, system, user
+from tests.history.transcript.parse import PARSERS, parse
 
 TOLD = (
     Section("system", "Be brief."),

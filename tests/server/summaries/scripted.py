@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.history.compress.job_request import INSTRUCTIONS
+from gateway.memory.summaries.job_request import INSTRUCTIONS
 from gateway.testing.faulty import Connection, answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 

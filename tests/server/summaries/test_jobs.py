@@ -14,8 +14,8 @@ from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_turn
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
-from gateway.history.compress.chain import chain, root
-from gateway.history.compress.plan import CompressLimits, Cover, plan_cover
+from gateway.memory.summaries.history_digest import chain, root
+from gateway.memory.summaries.plan import CompressLimits, Cover, plan_cover
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen

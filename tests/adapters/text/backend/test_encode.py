@@ -11,7 +11,6 @@ from gateway.core.conversation import Conversation, Image, NamedTool, Sampling, 
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.events import TextDelta
 from gateway.core.policy import FlattenOptions, Labels, Policy
-from gateway.history.transcript.parse import parse
 from gateway.history.transcript.styles import STYLES
 from gateway.testing.events import fold, join
 from gateway.tool_calls.parsers.formats import FORMATS
@@ -26,6 +25,7 @@ from tests.adapters.text.backend.encoded_request import (
     request,
     sent,
 )
+from tests.history.transcript.parse import parse
 
 TURNS = ["\n\nUser:", "\n\nSystem:", "\n\nTool result (", "\n\nTool result:"]
 PROMPT = "User: Weather in Paris?\n\nAssistant:"

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Conversation, Json, Text, Turn
-from gateway.history.kept_state.turn_state import TurnState, encode_state
+from gateway.memory.provider_state.cached_state import TurnState, encode_state
 from gateway.server.state import cached_states, state_cache
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.gateway import RunningGateway, running_gateway

@@ -1,0 +1,306 @@
+"""Processes one request and its response, sans-IO: prepares, encodes, then decodes, unwraps and finishes."""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.capabilities.context_window import with_counts
+from gateway.core.conversation import ALL_CONTENT, Conversation
+from gateway.core.errors import BackendError, InvalidToolCall
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    ReasoningDelta,
+    ReasoningEnd,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.core.tokens import PromptSample, prompt_sample
+from gateway.exchange.filters import (
+    EMPTY_ANSWER,
+    OUTPUT,
+    answer_filters,
+    events_before,
+    may_be_output,
+    truncated,
+    with_empty_notice,
+)
+from gateway.exchange.head import check_media_type, status_error
+from gateway.exchange.plan import plan_request
+from gateway.history.prepare import Substitution
+from gateway.history.rejections import client_param, explained
+from gateway.response.argument_check import ArgumentCheck
+from gateway.response.provider_state import STATEFUL, label_fields, tell_lost_state, with_label
+from gateway.response.readable_content import ReadableContentFilter
+from gateway.response.usage_estimate import answer_tokens, estimate_usage
+from gateway.tool_calls.unwrap import Unwrapper
+
+__all__ = ["COMPRESSED", "EMPTY_ANSWER", "Exchange"]
+
+COMPRESSED: Final = Notice(
+    "backend",
+    "seen",
+    "RESPONSE_COMPRESSED",
+    "the backend compressed its response although the request accepts only identity; it was decompressed",
+)
+# Only these may need a change before they are sent; the deltas of a response do not.
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
+_NO_TRAILERS: Final[Mapping[str, str]] = {}
+# A response whose tokens may have to be estimated is estimated each time it has grown by this number of events.
+_UNCOUNTED: Final = 512
+
+
+class Exchange:
+    """One request and its response. Every list of events obeys `gateway.core.grammar`.
+
+    `summary` stands for the oldest turns of the conversation; None: all are sent. `label` is that of the backend's
+    opaque state (`gateway.core.provider_state`); None: all state passes as it is, for an adapter without a backend.
+    `window` is the context of the model in tokens; None: unknown.
+
+    Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
+    call `close`.
+
+    `notices` holds what preparing and encoding changed; later notices stand among the events. While `uncounted`, the
+    client requires token counts which the backend has not reported; at the end `estimate` supplies them. Raises
+    InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        conversation: Conversation,
+        policy: Policy,
+        summary: Substitution | None = None,
+        label: str | None = None,
+        window: int | None = None,
+    ) -> None:
+        plan = plan_request(adapter, conversation, policy, summary, label, window)
+        self.prepared = plan.prepared
+        self.profiled = plan.profiled
+        self.conversation = plan.conversation
+        self.request = plan.request
+        self.notices = plan.notices
+        self._adapter = adapter
+        self._decoder = adapter.decoder(self.conversation)
+        # A check of a Protocol with isinstance would take as long as this whole constructor.
+        self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
+        self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
+        self._policy = policy
+        self._label = label
+        self._window = window
+        self._tools = conversation.tools
+        self._unwrapper: Unwrapper | None = None
+        self._arguments: ArgumentCheck | None = None
+        filters = answer_filters(plan, conversation, policy, guards=adapter.capabilities.continues_text)
+        self._guard = filters.guard
+        self._stop = filters.stop
+        self._filters = filters.feeds
+        reads_all = plan.passes or conversation.reads == ALL_CONTENT
+        self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        # The state cache itself knows what it stores of the state that it asks for.
+        self._holds = None if plan.passes or conversation.keeps is not None else conversation.holds
+        self.uncounted = conversation.include_usage or not conversation.stream
+        self._uncounted: list[Event] = []
+        self._count_due = _UNCOUNTED
+        self._answer_tokens = 0
+        self._prompt: PromptSample | None = None
+        self._called = False
+        self._silent = True
+        self._decoded = 0
+        self._over = False
+        self.finished = False
+
+    @property
+    def done(self) -> bool:
+        """Returns whether nothing more can follow; the backend's connection may be closed."""
+        stopped = (self._guard is not None and self._guard.stopped) or (self._stop is not None and self._stop.matched)
+        return self._decoder.done or stopped or self._over
+
+    @property
+    def progress(self) -> int:
+        """Grows with every part of the response that has arrived, including parts that are held back."""
+        return self._decoded + (0 if self._holding is None else self._holding.progress)
+
+    def on_response_head(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Checks the head of the response.
+
+        `body` is needed only when the status is not 200. Header names are lower case. Raises BackendError for anything
+        but a 200 of an expected media type.
+        """
+        if status != 200:
+            error = status_error(self._adapter, self.request, self.conversation.model, status, headers, body)
+            raise self._explained(error)
+        check_media_type(self.request, headers)
+        if hasattr(self._decoder, "head"):
+            try:
+                cast(HeadDecoder, self._decoder).head(headers)
+            except BackendError as error:
+                raise self._explained(error) from error.__cause__
+
+    def _explained(self, error: BackendError) -> BackendError:
+        with_counts(error, self.conversation, self._window)
+        return explained(error, self.conversation)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Decodes the next bytes of the body. Raises BackendError, which keeps the events before it."""
+        try:
+            events = self._decoder.feed(data)
+        except BackendError as error:
+            return self._emit(error.take_events(), error)
+        if not events:
+            return events
+        holds = self._unwrapper is not None and self._unwrapper.held
+        if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
+            return self._emit(events)
+        if self._readable is not None and ReasoningDelta in map(type, events):
+            return self._emit(events)
+        if self._silent and ({*map(type, events)} & OUTPUT or may_be_output(events)):
+            self._silent = False
+        if self._label is not None and PassthroughFields in map(type, events):
+            label_fields(events, self._label)
+        if self._arguments is not None and self._arguments.open:
+            events = self._arguments.feed(events)
+        self._decoded += len(events)
+        if self.uncounted:
+            self._uncounted += events
+            if self._decoded > self._count_due:
+                self._count_answer()
+        return events
+
+    def close(self, trailers: Mapping[str, str] = _NO_TRAILERS) -> list[Event]:
+        """Ends the body (not needed once `done`), with the trailers behind it, whose names are in lower case. Raises
+        BackendError, usually BackendTruncated."""
+        if self.done:
+            return []
+        try:
+            if trailers and hasattr(self._decoder, "trailers"):
+                events = self._decoded_trailers(trailers)
+            else:
+                events = self._decoder.close()
+        except BackendError as error:
+            return self._emit(error.take_events(), error)
+        events = self._emit(events)
+        if not self.finished:
+            raise truncated(events)
+        return events
+
+    def check_complete(self, events: list[Event]) -> None:
+        """Raises BackendTruncated, which keeps these last events, for a response that is not complete."""
+        if not self.finished:
+            raise truncated(events)
+
+    def _decoded_trailers(self, trailers: Mapping[str, str]) -> list[Event]:
+        events = cast(TrailerDecoder, self._decoder).trailers(trailers)
+        try:
+            return events + self._decoder.close()
+        except BackendError as error:
+            error.keep(events)
+            raise
+
+    def end(self, events: list[Event]) -> list[Event]:
+        """Ends the response: nothing more of it is read. Returns its last events with what is estimated of its tokens.
+        Raises BackendTruncated for one that is not complete."""
+        self.check_complete(events)
+        return [*events, *self.estimate()] if self.uncounted else events
+
+    def estimate(self) -> tuple[Event, ...]:
+        """Returns the events after a complete response: nothing unless `uncounted`."""
+        if not self.uncounted:
+            return ()
+        self._count_answer()
+        prompt = self._prompt or prompt_sample(self.conversation)
+        return estimate_usage(prompt.tokens, self._answer_tokens)
+
+    def sample_prompt(self) -> None:
+        """Looks through the conversation for `estimate` now rather than at the end of the answer: for a conversation
+        that is prepared in a thread because it is long."""
+        self._prompt = prompt_sample(self.conversation)
+
+    def _count_answer(self) -> None:
+        self._answer_tokens += answer_tokens(self._uncounted)
+        self._count_due = self._decoded + _UNCOUNTED
+        self._uncounted = []
+
+    def _emit(self, events: list[Event], fault: BackendError | None = None) -> list[Event]:
+        """Returns the events for the client. Raises the fault that followed them."""
+        if not events and fault is None:
+            return events
+        kinds = {*map(type, events)}
+        self._silent = self._silent and not (kinds & OUTPUT or may_be_output(events))
+        if self._silent:
+            events = with_empty_notice(events)
+        self._decoded += len(events)
+        # Most responses make no call: the filters for calls are created with the first call.
+        if self._unwrapper is None and ToolCallStart in kinds:
+            self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
+            passes_text = self._policy.repair == "off"
+            self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text)
+        try:
+            if self._unwrapper is not None:
+                events = self._unwrapper.feed(events)
+        except BackendError as error:
+            events, fault = events_before(error, fault), error
+        if self._renamed:
+            events = self.profiled.identifiers.restore(events)
+        try:
+            if self._arguments is not None:
+                events = self._arguments.feed(events)
+        except BackendError as error:
+            events, fault = events_before(error, fault), error
+        events = self._filter(events, fault)
+        if self.uncounted:
+            self._uncounted += events
+        if fault is None:
+            return events
+        if not self.finished:
+            fault.keep(events)
+            with_counts(fault, self.conversation, self._window)
+            fault.param = client_param(fault.param, self.conversation)
+            raise fault
+        # A complete response stays complete.
+        self._over = True
+        detail = "an error or a malformed event after the end of the response"
+        return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
+
+    def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
+        """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
+        for feed in self._filters:
+            events = feed(events)
+        if self._readable is not None:
+            events = self._readable.feed(events)
+        stateful = False
+        for position, event in enumerate(events):
+            if type(event) is ReasoningEnd or type(event) is ToolCallStart or type(event) is ToolCallEnd:
+                stateful = stateful or bool(event.extra)
+            if type(event) in STATEFUL and self._label is not None:
+                events[position] = with_label(event, self._label)
+            if type(event) is ToolCallEnd:
+                self._called = True
+            elif type(event) is UsageReport:
+                if event.prompt_tokens is not None or event.completion_tokens is not None or event.total_tokens:
+                    self.uncounted = False
+            elif type(event) is Finish:
+                if event.reason == "tool_calls" and not self._called:
+                    # To call it a stop would report a lost call as a success.
+                    lost = InvalidToolCall("The backend ended its response with tool calls, but sent none.")
+                    lost.notices = () if fault is None else fault.notices
+                    lost.keep(events[:position])
+                    raise lost
+                self.finished = True
+                if event.reason == "stop" and self._called:
+                    # Clients act on the reason, so it follows from the emitted events, not from the backend's reason.
+                    events[position] = Finish("tool_calls", event.raw, event.stop_sequence)
+        return self._told_state(events) if stateful else events
+
+    def _told_state(self, events: list[Event]) -> list[Event]:
+        """Returns the events with a notice of state that the client does not get: one for each response."""
+        if self._holds is None:
+            return events
+        told = tell_lost_state(events, self._holds)
+        if told is not events:
+            self._holds = None
+        return told

@@ -1,0 +1,122 @@
+"""Gathers what the gateway knows of the covered turns without a model: the words of the user, the calls, and the errors
+that tools returned."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gateway.core.conversation import ToolResult, Turn
+from gateway.core.tokens import estimate_text
+from gateway.history.classify import is_system
+from gateway.history.trim.truncate import shortened
+from gateway.memory.summaries.summary import CallEntry, ErrorLine, Known, Words
+
+MAX_ARGUMENTS: Final = 160
+# Of a longer message, a pasted log mostly, the beginning and the end are kept around a marker.
+MAX_WORDS: Final = 2_000
+# What is said before the model has spoken is the task, mostly behind instructions of a project. These limits are tried
+# one after the other, until it takes no more than a share of the room for all words.
+OPENING_LIMITS: Final = (8_000, 4_000, MAX_WORDS, 1_000, 500)
+OPENING_SHARE: Final = 0.5
+MAX_ERROR: Final = 200
+# A summary lists one error for so many calls.
+CALLS_OF_AN_ERROR: Final = 4
+# A line that begins as programs begin a message of an error, and not one that only has the word.
+_ERROR: Final = re.compile(r"^[ \t]*\[?(?:(?i:error|fatal|panic)|[\w.]+(?:Error|Exception))\]?:? .*\S", re.MULTILINE)
+
+
+def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
+    """Returns the words that have room in this many estimated tokens: those before the model's first turn, which hold
+    the task, then the newest others. And the newest calls.
+
+    `turns` are the covered ones, behind the system run. Words without room are left out with all older ones.
+    """
+    spoken = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    words = [*_words(turns, MAX_WORDS)]
+    opening = _opening(turns[:spoken], OPENING_SHARE * words_tokens)
+    later = _newest([one for one in words if one.turn > spoken], words_tokens - _size(opening))
+    said = (*opening, *later)
+    calls = [*_calls(turns)]
+    left_out = max(len(calls) - max_calls, 0)
+    errors = [*_errors(turns)]
+    untold = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
+    unsaid = len(words) - len(said)
+    return Known(said, tuple(calls[left_out:]), unsaid, left_out, tuple(errors[untold:]), untold)
+
+
+def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:
+    """Returns the words of the turns before the model's first one: all of them, the long ones shortened alike, or the
+    newest that have room so."""
+    found: Sequence[Words] = ()
+    for limit in OPENING_LIMITS:
+        found = [*_words(turns, limit)]
+        if _size(found) <= room:
+            break
+    return _newest(found, room)
+
+
+def _words(turns: Sequence[Turn], limit: int) -> Iterator[Words]:
+    """Yields the words of the user and of later system messages; a note of the gateway is neither."""
+    for number, turn in enumerate(turns, 1):
+        text = shortened(turn.text, limit)
+        if text.strip() and is_system(turn):
+            yield Words(number, "system", text)
+        elif text.strip() and turn.role == "user" and not turn.synthesized:
+            yield Words(number, "user", text)
+
+
+def _newest(words: Sequence[Words], room: float) -> Sequence[Words]:
+    """Returns the newest words, as many as have room."""
+    for count, one in enumerate(reversed(words)):
+        room -= estimate_text(one.text)
+        if room < 0:
+            return words[len(words) - count :]
+    return words
+
+
+def _size(words: Sequence[Words]) -> int:
+    return sum(estimate_text(one.text) for one in words)
+
+
+def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
+    for number, turn in enumerate(turns, 1):
+        if not turn.calls:
+            continue
+        results = {result.call_id: result for answer in _answers(turns, number) for result in answer.results}
+        for call in turn.calls:
+            result = results.get(call.id)
+            yield CallEntry(
+                number,
+                call.name,
+                call.arguments if len(call.arguments) <= MAX_ARGUMENTS else f"{call.arguments[:MAX_ARGUMENTS]}…",
+                result is not None and result.is_error,
+                0 if result is None else len(result.text),
+            )
+
+
+def _errors(turns: Sequence[Turn]) -> Iterator[ErrorLine]:
+    """Yields the errors in results, each text once, where it stands first."""
+    listed: set[str] = set()
+    for number, turn in enumerate(turns, 1):
+        for result in turn.results:
+            line = _error_line(result)
+            if line is not None and line not in listed:
+                listed.add(line)
+                yield ErrorLine(number, line)
+
+
+def _error_line(result: ToolResult) -> str | None:
+    """Returns the first line about an error; of a result that is one as a whole, its first line at least."""
+    found = _ERROR.search(result.text)
+    if found is None and not (result.is_error and result.text.strip()):
+        return None
+    line = result.text.strip().splitlines()[0] if found is None else found[0].strip()
+    return line if len(line) <= MAX_ERROR else f"{line[:MAX_ERROR]}…"
+
+
+def _answers(turns: Sequence[Turn], start: int) -> Iterator[Turn]:
+    """Yields the tool turns from `start` on, up to the next turn of another role. An id may occur again behind them."""
+    for position in range(start, len(turns)):
+        if turns[position].role != "tool":
+            return
+        yield turns[position]

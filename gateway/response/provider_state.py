@@ -1,0 +1,110 @@
+"""Handles the opaque state of a provider in an answer: labels it, so that it finds its way back; tells where a client's
+dialect has no place for it; removes what only the gateway asked for, to store it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import ALL_CONTENT, Conversation, JsonObject
+from gateway.core.events import Event, PassthroughFields, ReasoningEnd, Scope, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.core.provider_state import OPAQUE_FIELDS, STATE_FIELD, with_states
+from gateway.core.state_rule import HeldState
+from gateway.response.readable_content import ReadableContentFilter
+
+# The events that may have state, and the objects of a backend's stream that may.
+STATEFUL: Final = frozenset({ReasoningEnd, ToolCallStart, ToolCallEnd, PassthroughFields})
+_SCOPES: Final[frozenset[Scope]] = frozenset({"delta", "event"})
+# The fields of an event that hold an object with state: an item of OpenAI Responses, a block or a delta of Messages.
+_HOLDERS: Final = ("item", "content_block", "delta")
+
+
+def with_label(event: Event, label: str) -> Event:
+    """Returns the event with the label before each state in it. A state is whole, in however many pieces it came."""
+    match event:
+        case ReasoningEnd() | ToolCallStart() | ToolCallEnd() if event.extra:
+            return msgspec.structs.replace(event, extra=_labelled(event.extra, label))
+        case PassthroughFields() if event.scope in _SCOPES:
+            fields = _labelled(event.fields, label)
+            for name in _HOLDERS:
+                if isinstance(held := fields.get(name), dict):
+                    fields = {**fields, name: dict(_labelled(held, label))}
+            return PassthroughFields(event.scope, fields, event.frames, event.call)
+        case _:
+            return event
+
+
+def label_fields(events: list[Event], label: str) -> None:
+    """Sets the label in the fields among these events. Some backends send fields of the response with every chunk:
+    those cost no call."""
+    for position, event in enumerate(events):
+        if type(event) is PassthroughFields and event.scope in _SCOPES:
+            events[position] = with_label(event, label)
+
+
+def _labelled(fields: JsonObject, label: str) -> JsonObject:
+    return with_states(fields, lambda state: label + state)
+
+
+STATE_NOT_SHOWN: Final = Notice(
+    "backend",
+    "dropped",
+    "STATE_NOT_SHOWN",
+    "the client's API has no place for state of this answer (a signature, encrypted reasoning), which is lost",
+)
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+def tell_lost_state(events: list[Event], holds: HeldState) -> list[Event]:
+    """Returns the events with a notice behind the first state for which a client that holds `holds` has no place; the
+    same list where there is none."""
+    for position, event in enumerate(events, 1):
+        if is_lost(event, holds):
+            return [*events[:position], STATE_NOT_SHOWN, *events[position:]]
+    return events
+
+
+def is_lost(event: Event, holds: HeldState) -> bool:
+    """Returns whether an event has state of a provider for which a client that holds `holds` has no place.
+
+    State is what has a label (`gateway.core.provider_state`). No dialect writes the state of the end of a call.
+    """
+    match event:
+        case ReasoningEnd(extra):
+            held = holds.reasoning
+        case ToolCallStart(extra=extra):
+            held = holds.calls
+        case ToolCallEnd(extra=extra):
+            held = _NOWHERE
+        case _:
+            return False
+    states = extra.get(STATE_FIELD) if extra else None
+    if held is None or not isinstance(states, Mapping):
+        return False
+    return any(
+        [
+            provider not in held and isinstance(state, Mapping) and any(map(state.get, OPAQUE_FIELDS))
+            for provider, state in states.items()
+        ]
+    )
+
+
+class OwnStateFilter:
+    """Filters the events of one answer. `conversation` is the client's; `passes`: it speaks the backend's dialect, and
+    gets every field and state as the backend sent it.
+    """
+
+    def __init__(self, conversation: Conversation, *, passes: bool) -> None:
+        self._passes = passes
+        self._readable = (
+            None
+            if passes or "reasoning" in conversation.reads
+            else ReadableContentFilter(conversation.reads | (ALL_CONTENT - {"reasoning"}))
+        )
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events for the client."""
+        if not self._passes and PassthroughFields in map(type, events):
+            events = [event for event in events if type(event) is not PassthroughFields]
+        return events if self._readable is None else self._readable.feed([*events])
