@@ -32,12 +32,9 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.request_rules import RequestRules, StopRules
 from gateway.core.tokens import PromptSample, prompt_sample
-from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import apply_profile
 from gateway.history.bound_state import BoundState, Passes, keep_bound_state
 from gateway.history.own_state import keep_own_state
@@ -45,6 +42,9 @@ from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
+from gateway.providers.messages_rules import MessagesRules
+from gateway.providers.request_rules import RequestRules, StopRules
+from gateway.providers.tool_rules import NO_RULES
 from gateway.response.argument_check import ArgumentCheck
 from gateway.response.forced_call import ForcedCallCheck
 from gateway.response.lost_state import tell_lost_state

@@ -6,9 +6,9 @@ from typing import Final, assert_never
 from adapters.openai_chat import DIALECT
 from adapters.openai_chat.unknown_fields import call_object
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
-from gateway.core.profiles import Profile
 from gateway.dialects.custom_input import custom_input
 from gateway.history.call_arguments import as_object, is_custom
+from gateway.providers.profile import Profile
 
 Part = Text | Image | File
 

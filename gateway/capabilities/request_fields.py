@@ -8,8 +8,8 @@ from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool, 
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.core.request_rules import RequestRules, StopRules
 from gateway.history.call_arguments import is_custom_tool
+from gateway.providers.request_rules import RequestRules, StopRules
 
 # Ignoring one of these changes the meaning of the response. The predicate is true for a value that asks for something.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {

@@ -7,13 +7,13 @@ import msgspec
 
 from gateway.core.conversation import Json, Violation
 from gateway.core.errors import InvalidRequest
-from gateway.core.profiles import NEUTRAL, Profile
 from gateway.diagnostics.refused_fields import refused_field_violations
 from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_saved
 from gateway.history.rules import violation
 from gateway.history.validate import unsigned_thinking, validate
+from gateway.providers.profile import NEUTRAL, Profile
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _MESSAGES: Final = "anthropic_messages"

@@ -10,8 +10,8 @@ from gateway.capabilities.request_fields import refused_fields
 from gateway.core.conversation import Conversation, Violation
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
-from gateway.core.request_rules import RequestRules
+from gateway.providers.profile import Profile
+from gateway.providers.request_rules import RequestRules
 from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings
 

@@ -8,7 +8,6 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.profiles import NEUTRAL, Alphabet, Profile
 from gateway.history.apply_profile.choice_fields import fit_choice_fields
 from gateway.history.apply_profile.content_shape import fit_arguments, fit_content, fit_empty, fit_tool_name
 from gateway.history.apply_profile.deprecated_functions import keep_one_form
@@ -23,6 +22,7 @@ from gateway.history.apply_profile.role_order import (
 )
 from gateway.history.apply_profile.system_roles import fit_developer, fold_system
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.providers.profile import NEUTRAL, Alphabet, Profile
 from gateway.tool_calls.identifier_map import IdentifierMap
 
 __all__ = ["ProfileResult", "apply_profile"]

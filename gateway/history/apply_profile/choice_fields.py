@@ -6,8 +6,8 @@ import msgspec
 
 from gateway.core.conversation import Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
+from gateway.providers.profile import Profile
 
 CHOICE_FIELDS: Final = frozenset({"finish_reason", "index", "logprobs"})
 

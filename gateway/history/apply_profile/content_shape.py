@@ -6,9 +6,9 @@ import msgspec
 
 from gateway.core.conversation import Block, File, Image, Json, JsonObject, Reasoning, Text, ToolResult, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
 from gateway.history.call_arguments import AS_TEXT, is_custom, read_object
+from gateway.providers.profile import Profile
 
 
 def fit_tool_name(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

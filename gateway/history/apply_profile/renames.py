@@ -6,8 +6,8 @@ import msgspec
 
 from gateway.core.conversation import Block, Conversation, NamedTool, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Alphabet
 from gateway.history.apply_profile.named_tools import names_in, with_names
+from gateway.providers.profile import Alphabet
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
 

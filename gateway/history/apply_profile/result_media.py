@@ -4,8 +4,8 @@ import msgspec
 
 from gateway.core.conversation import File, Image, Text, ToolResult, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
+from gateway.providers.profile import Profile
 
 _Media = Image | File
 

@@ -6,9 +6,9 @@ import msgspec
 
 from gateway.core.conversation import Text, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
 from gateway.history.classify import is_system
+from gateway.providers.profile import Profile
 
 
 def fit_developer(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.policy import FlattenOptions, Policy, StyleName
-from gateway.core.profiles import PROFILES, Profile
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.compress.chain import system_run
@@ -20,6 +19,8 @@ from gateway.history.transcript.render import flatten
 from gateway.history.transcript.sections import sections_of
 from gateway.history.transcript.styles import STYLES
 from gateway.history.validate import validate
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.testing.strategies import conversations
 from tests.history.compress.records import agent_history, applied, boundaries, chat_history, record_of, system_and
 from tests.history.strategies import assistant, broken_turns, calling, numbered, result, system, user
