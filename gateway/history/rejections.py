@@ -6,7 +6,7 @@ The texts are those that providers send (`refusals` of a `Provider`), and those 
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,32 +21,16 @@ from gateway.providers.registry import PROVIDERS
 class Rejection(msgspec.Struct, frozen=True):
     """A classified rejection. `advice` is a template of `FieldPaths.worded`.
 
-    `index` counts the client's messages; None when it is unknown.
+    `about` says what was refused, as in `Refusal`. `index` counts the client's messages; None when it is unknown.
     """
 
     rule: str
     advice: str
+    about: Literal["history", "request"]
     index: int | None = None
     tool_call_id: str | None = None
 
 
-# These are about a field of the request, the others about its history.
-_OF_REQUEST: Final = frozenset(
-    {
-        "CACHE_MARKS_REFUSED",
-        "EFFORT_REFUSED",
-        "FORMAT_REFUSED",
-        "IMAGE_REFUSED",
-        "LIMIT_REFUSED",
-        "PARAM_REFUSED",
-        "SAMPLING_REFUSED",
-        "STOP_REFUSED",
-        "THINKING_REFUSED",
-        "TOOL_CHOICE_REFUSED",
-        "TOOL_KIND_REFUSED",
-        "TOOL_SCHEMA_REFUSED",
-    }
-)
 # A provider that finds no model for an image answers 404, which clients read as another fault.
 _IMAGE_STATUSES: Final = frozenset({404, 422})
 _INDEX: Final = re.compile(r"messages?(?:\.\[|\[|\.| at index |\s+index\s+)(\d+)")
@@ -71,7 +55,7 @@ def classify_rejection(text: str, param: str | None, sent: Sequence[Turn]) -> Re
     for pattern, refusal in _texts():
         if pattern.search(text):
             index = _index(f"{param or ''} {text}", sent)
-            return Rejection(refusal.rule, refusal.advice, index, _call_id(text, sent))
+            return Rejection(refusal.rule, refusal.advice, refusal.about, index, _call_id(text, sent))
     return None
 
 
@@ -93,12 +77,11 @@ def explained(error: BackendError, sent: Conversation) -> BackendError:
         }
         if found.rule == IMAGE_REFUSED and error.status in _IMAGE_STATUSES:
             error.status, error.code = 400, "invalid_value"
-        of_request = found.rule in _OF_REQUEST
         notice = Notice(
             "backend",
             "failed",
-            "REQUEST_REFUSED" if of_request else "HISTORY_REFUSED",
-            f"the backend refused the {'request' if of_request else 'history'}: {found.rule}",
+            "REQUEST_REFUSED" if found.about == "request" else "HISTORY_REFUSED",
+            f"the backend refused the {found.about}: {found.rule}",
             found.index,
             found.tool_call_id,
             "error",

@@ -1,16 +1,18 @@
 """Lists what a provider's error about a history or a field of a request can mean: a rule code and the likely fix."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The meaning of an error text. `advice` is a template of `FieldPaths.worded`."""
+    """The meaning of an error text. `advice` is a template of `FieldPaths.worded`. `about` says what was refused: the
+    history, or a field of the request."""
 
     rule: str
     advice: str
+    about: Literal["history", "request"] = "history"
 
 
 _ANSWER_ALL: Final = "Send exactly one {result} for each tool call, right after the assistant message."
@@ -62,38 +64,48 @@ TOOLS_COUNT: Final = Refusal("TOOLS_COUNT", "Send fewer tools.")
 TOOLS_MISSING: Final = Refusal("TOOLS_MISSING", "Send the tools in every request whose history has tool calls.")
 CALL_ARGS_TYPE: Final = Refusal("CALL_ARGS_TYPE", "Use the profile `ollama`; it sends arguments as an object.")
 CONTENT_TYPE: Final = Refusal("CONTENT_TYPE", "Send content as non-empty text.")
-IMAGE_REFUSED: Final = Refusal("IMAGE_REFUSED", "Leave the image out, or set `images` to `placeholder` for this model.")
+IMAGE_REFUSED: Final = Refusal(
+    "IMAGE_REFUSED", "Leave the image out, or set `images` to `placeholder` for this model.", "request"
+)
 TOOL_SCHEMA_REFUSED: Final = Refusal(
     "TOOL_SCHEMA_REFUSED",
     "Use the profile for this provider; it puts functions into the form that the provider requires.",
+    "request",
 )
-TOOL_KIND_REFUSED: Final = Refusal("TOOL_KIND_REFUSED", "Send functions, and no other tools.")
-CACHE_MARKS_REFUSED: Final = Refusal("CACHE_MARKS_REFUSED", "Mark fewer blocks with cache_control, and no empty one.")
+TOOL_KIND_REFUSED: Final = Refusal("TOOL_KIND_REFUSED", "Send functions, and no other tools.", "request")
+CACHE_MARKS_REFUSED: Final = Refusal(
+    "CACHE_MARKS_REFUSED", "Mark fewer blocks with cache_control, and no empty one.", "request"
+)
 STOP_REFUSED: Final = Refusal(
-    "STOP_REFUSED", "Send fewer stop sequences, and no blank one, or use the profile for this provider."
+    "STOP_REFUSED", "Send fewer stop sequences, and no blank one, or use the profile for this provider.", "request"
 )
-LIMIT_REFUSED: Final = Refusal("LIMIT_REFUSED", "Raise the limit of the answer, or omit it.")
+LIMIT_REFUSED: Final = Refusal("LIMIT_REFUSED", "Raise the limit of the answer, or omit it.", "request")
 FORMAT_REFUSED: Final = Refusal(
-    "FORMAT_REFUSED", "Send another response_format, or none, or use the profile for this provider."
+    "FORMAT_REFUSED", "Send another response_format, or none, or use the profile for this provider.", "request"
 )
 EFFORT_BESIDE_TOOLS: Final = Refusal(
-    "EFFORT_REFUSED", "Use the Responses API of this provider, or send the tools without reasoning_effort."
+    "EFFORT_REFUSED", "Use the Responses API of this provider, or send the tools without reasoning_effort.", "request"
 )
 TOOL_CHOICE_REFUSED: Final = Refusal(
-    "TOOL_CHOICE_REFUSED", "Send no tool_choice but auto or none, or switch thinking off."
+    "TOOL_CHOICE_REFUSED", "Send no tool_choice but auto or none, or switch thinking off.", "request"
 )
 EFFORT_REFUSED: Final = Refusal(
-    "EFFORT_REFUSED", "Send an effort that this model takes, or none, or use the profile for this provider."
+    "EFFORT_REFUSED", "Send an effort that this model takes, or none, or use the profile for this provider.", "request"
 )
 THINKING_REFUSED: Final = Refusal(
-    "THINKING_REFUSED", "Omit the switch of thinking for this model, or use the profile for this provider."
+    "THINKING_REFUSED", "Omit the switch of thinking for this model, or use the profile for this provider.", "request"
 )
 SAMPLING_REFUSED: Final = Refusal(
     "SAMPLING_REFUSED",
     "Omit temperature, top_p and the penalties for this model, or use the profile for this provider.",
+    "request",
 )
-SUMMARIES_REFUSED: Final = Refusal("PARAM_REFUSED", "Verify the organization at the provider, or ask for no thoughts.")
-PARAM_REFUSED: Final = Refusal("PARAM_REFUSED", "Omit the field for this model, or use the profile for this provider.")
+SUMMARIES_REFUSED: Final = Refusal(
+    "PARAM_REFUSED", "Verify the organization at the provider, or ask for no thoughts.", "request"
+)
+PARAM_REFUSED: Final = Refusal(
+    "PARAM_REFUSED", "Omit the field for this model, or use the profile for this provider.", "request"
+)
 
 # A text means the first one that any of its words fits, so specific meanings stand before general ones.
 REFUSALS: Final = (
