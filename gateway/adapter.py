@@ -12,12 +12,12 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
-from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Alphabet
 from gateway.core.state_rule import StateRule
-from gateway.core.tool_rules import NO_RULES, ToolRules
+from gateway.providers.messages_rules import MessagesRules
+from gateway.providers.profile import Alphabet
+from gateway.providers.tool_rules import NO_RULES, ToolRules
 
 # The names of an object's fields by the object's path in an event, such as `choices[].delta`.
 EventFields: TypeAlias = Mapping[str, frozenset[str]]

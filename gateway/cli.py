@@ -260,8 +260,8 @@ def _explain(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from gateway.core.errors import InvalidRequest
     from gateway.core.policy import Policy
-    from gateway.core.profiles import PROFILES
     from gateway.diagnostics.lint import FORMATS, Finding, lint
+    from gateway.providers.registry import PROFILES
     from gateway.registry import load_dialect
     from gateway.settings import override_policy
 

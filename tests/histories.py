@@ -5,8 +5,9 @@ from typing import Final
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
-from gateway.core.profiles import PROFILES, Alphabet, Profile
-from gateway.core.tool_rules import ToolRules
+from gateway.providers.profile import Alphabet, Profile
+from gateway.providers.registry import PROFILES
+from gateway.providers.tool_rules import ToolRules
 
 Message = dict[str, Json]
 

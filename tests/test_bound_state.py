@@ -17,10 +17,10 @@ from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, Anthro
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import PROFILES
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.registry import PROFILES
 from gateway.registry import load_dialect
 from tests.fuzz.counted import Work, count_work, growth
 from tests.tiers import sample

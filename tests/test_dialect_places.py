@@ -21,8 +21,8 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
 # A redacted recording keeps the words of every format, so that it still shows the same fault, and the headers that
 # choose a version of one.
 RECORDINGS: Final = "gateway/recording/"
-# The first settings of a server name its adapter.
-DISCOVERY: Final = ("gateway/discovery/",)
+# The first settings of a server or a provider name its adapter.
+DISCOVERY: Final = ("gateway/discovery/", "gateway/providers/")
 # What clients of other APIs send to the route of chat completions is read by the readers of those APIs.
 FOREIGN: Final = ("adapters/openai_chat/client/foreign_forms.py",)
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON. The doctor looks at the bytes of

@@ -160,3 +160,24 @@ def _name(requirement: str) -> str:
     found = re.match(r"[A-Za-z0-9-]+", requirement)
     assert found is not None
     return found[0]
+
+
+TASKS = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+NUMBERS = ("Ten", "Eleven", "Twelve", "Thirteen", "Fourteen", "Fifteen", "Sixteen", "Seventeen", "Eighteen", "Nineteen")
+SECTIONS = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", TASKS, re.M))
+
+
+def test_the_page_of_tasks_counts_its_kinds_of_change() -> None:
+    (number,) = re.findall(r"^(\w+) common kinds of change", TASKS, re.M)
+    assert len(SECTIONS) == 10 + NUMBERS.index(number)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_task_names_its_files_and_what_stands_in_them(section: str) -> None:
+    rows = re.findall(r"^\| (`.+?) \| (.+) \|$", SECTIONS[section], re.M)
+    assert rows
+    for files, does in rows:
+        named = [ROOT / name for name in re.findall(r"`([\w/.]+\.py)`", files) if "NAME" not in name]
+        text = "".join(path.read_text(encoding="utf-8") for path in named)
+        constants = [name for name in re.findall(r"`([A-Z][A-Z_]+)`", does) if name != "NAME"]
+        assert not named or [name for name in constants if name not in text] == [], files

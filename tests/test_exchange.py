@@ -40,8 +40,8 @@ from gateway.core.events import (
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.core.policy import LoopGuard, Policy
-from gateway.core.profiles import PROFILES
 from gateway.exchange import EMPTY_ANSWER, Exchange
+from gateway.providers.registry import PROFILES
 from tests.history.strategies import calling, conversation, result, user
 from tests.scripted import ENCODED, ScriptedAdapter, ScriptedDecoder
 

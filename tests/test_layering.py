@@ -50,7 +50,7 @@ def test_every_room_of_the_server_has_its_place() -> None:
         ),
         (
             "adapters.warp.backend.encode.encoder",
-            "from gateway.adapter import Adapter\nfrom gateway.core import profiles",
+            "from gateway.adapter import Adapter\nfrom gateway.providers import profile",
         ),
         ("adapters.openai_chat.backend.encode", "from adapters.openai_chat.messages import encode_turn"),
     ],

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from gateway.providers.registry import PROVIDERS
 from gateway.testing.layering import SIDES
 from tests.paths import ROOT
 
@@ -25,6 +26,12 @@ SOURCES: Final = {
 }
 
 
+# The names of providers that name something else as well: an API, a preset of a wire, a counter of tokens, an option.
+SHARED_NAMES: Final = frozenset(
+    {"anthropic", "gemini", "kimi", "koboldcpp", "ollama", "openai", "sglang", "tgi", "together", "vllm", "xai"}
+)
+
+
 def places(pattern: str) -> set[str]:
     """The modules whose code contains the pattern."""
     words = re.compile(pattern)
@@ -39,6 +46,17 @@ def raised(error: str) -> set[str]:
         if error in source
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == error
+    }
+
+
+def texts(source: str) -> set[str]:
+    """The texts in a module, without its docstrings."""
+    tree = ast.parse(source)
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
     }
 
 
@@ -112,3 +130,16 @@ def test_only_observers_carry_what_is_captured() -> None:
     assert {name for name in places(r"context\.capture\b|\bcapture is (?:not )?None")} <= {
         name for name in SOURCES if name.startswith("gateway/server/inspect/")
     }
+
+
+def test_a_provider_has_one_file() -> None:
+    """Its names and its hosts stand in no other place; a kind of secrets has the name of who gives them out."""
+    names = {name for provider in PROVIDERS for name in (provider.name, *provider.profiles)} - SHARED_NAMES
+    hosts = {host.rpartition("*")[2] for provider in PROVIDERS for host in provider.hosts}
+    again = {
+        place: found
+        for place, source in SOURCES.items()
+        if not place.startswith("gateway/providers/") and place != "gateway/core/secrets.py"
+        if (found := {text for text in texts(source) if text in names or any(host in text for host in hosts)})
+    }
+    assert again == {}

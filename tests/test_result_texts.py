@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from gateway.core.policy import FlattenOptions, Policy
-from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.testing.dialect_case import texts_of
 from tests.call_ids.clients import CLIENTS
 from tests.call_ids.wires import WIRES, Wire

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.policy import FlattenOptions, Policy
-from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.exchange import Exchange
+from gateway.providers.profile import NEUTRAL, Profile
+from gateway.providers.registry import PROFILES
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from gateway.testing.dialect_case import DialectCase

@@ -7,8 +7,8 @@ from adapters.openai_chat import DIALECT
 from adapters.openai_chat.unknown_fields import call_object
 from gateway.core.call_arguments import as_object, is_custom
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
-from gateway.core.profiles import Profile
 from gateway.dialects.custom_input import custom_input
+from gateway.providers.profile import Profile
 
 Part = Text | Image | File
 

@@ -9,7 +9,7 @@ from gateway.capabilities.tool_schemas import complete_schema, object_schema
 from gateway.core.conversation import Conversation, Json, JsonObject, Source, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.tool_rules import ToolRules
+from gateway.providers.tool_rules import ToolRules
 
 _EMPTY_OBJECT: Final[JsonObject] = {"type": "object", "properties": {}}
 # The fields with functions; `functions` is deprecated.

@@ -9,7 +9,7 @@ from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool, 
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.core.request_rules import RequestRules, StopRules
+from gateway.providers.request_rules import RequestRules, StopRules
 
 # Ignoring one of these changes the meaning of the response. The predicate is true for a value that asks for something.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {

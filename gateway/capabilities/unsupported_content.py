@@ -32,10 +32,10 @@ from gateway.core.errors import IMAGE_REFUSED, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 from gateway.history.classify import is_system
+from gateway.providers.profile import NEUTRAL, Profile
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
 _LONGEST_KIND: Final = 32

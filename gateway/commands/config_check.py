@@ -116,7 +116,7 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
 
 
 def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
-    from gateway.core.profiles import PROFILES
+    from gateway.providers.registry import PROFILES
     from gateway.settings.compression import cut_before_summary
 
     used = {entry.backend for entry in settings.models.values()}

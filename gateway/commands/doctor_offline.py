@@ -146,7 +146,7 @@ def _routes(offline: Offline) -> Finding:
 
 
 def _hosts(offline: Offline) -> Finding:
-    from gateway.diagnostics.doctor.known_hosts import known_profile
+    from gateway.providers.registry import known_profile
 
     models = offline.settings.models.values()
     own = {model.backend for model in models if model.policy.profile != offline.settings.policy.profile}
@@ -163,7 +163,7 @@ def _hosts(offline: Offline) -> Finding:
 
 
 def _base_models(offline: Offline) -> Finding:
-    from gateway.diagnostics.doctor.known_hosts import hides_models
+    from gateway.providers.registry import hides_models
 
     settings = offline.settings
     hidden = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.discovery.identify import Server
     from gateway.discovery.new_settings import NewBackend
-    from gateway.discovery.server_kinds import ServerKind
+    from gateway.providers.provider import ServerKind
 
 HELP: Final = "find model servers on this machine, and write the first settings file"
 

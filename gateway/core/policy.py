@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.profiles import NEUTRAL, Profile
+from gateway.providers.profile import NEUTRAL, Profile
 
 CONTINUATION = "Please analyze the tool results above and provide your response."
 

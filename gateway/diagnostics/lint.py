@@ -13,13 +13,13 @@ from gateway.core.conversation import Conversation, Json, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, Profile
-from gateway.core.request_rules import RequestRules
 from gateway.core.rules import violation
 from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_saved
 from gateway.history.validate import unsigned_thinking, validate
+from gateway.providers.profile import NEUTRAL, Profile
+from gateway.providers.request_rules import RequestRules
 from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings
 

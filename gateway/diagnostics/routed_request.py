@@ -8,9 +8,9 @@ from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import Document
+from gateway.providers.profile import Profile
 from gateway.settings import Settings, override_policy
 from gateway.settings.model_names import ModelNames
 

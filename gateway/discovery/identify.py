@@ -8,7 +8,8 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from gateway.discovery.server_kinds import MODELS_PATH, SERVER_KINDS, ServerKind
+from gateway.discovery.server_kinds import SERVER_KINDS
+from gateway.providers.provider import MODELS_PATH, ServerKind
 
 # A port of this machine that nothing listens on refuses at once; only a busy machine needs so long.
 CONNECT_S: Final = 1.0

@@ -10,7 +10,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.discovery.identify import Server
-from gateway.discovery.server_kinds import HostedKind, ServerKind
+from gateway.providers.provider import HostedKind, ServerKind
 from gateway.settings.model_names import ANY, is_pattern
 
 SCHEMA: Final = "./settings.schema.json"

@@ -17,16 +17,16 @@ from gateway.capabilities.request_fields import (
 )
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
 from gateway.core.conversation import Conversation, NamedTool, ToolChoice
-from gateway.core.messages_rules import MessagesRules
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.tool_rules import NO_RULES
 from gateway.history.apply_profile import ProfileResult, apply_profile
 from gateway.history.bound_state import BoundState, Passes, keep_bound_state
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Prepared, Substitution, prepare
 from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
+from gateway.providers.messages_rules import MessagesRules
+from gateway.providers.tool_rules import NO_RULES
 
 
 class RequestPlan(msgspec.Struct, frozen=True):

@@ -11,11 +11,11 @@ from typing import Final
 
 from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation, item_of
 from gateway.core.field_paths import FieldPaths
-from gateway.core.profiles import NEUTRAL, Profile
 from gateway.core.provider_state import is_unsigned
 from gateway.core.rules import RuleCode, violation
 from gateway.history.first_turn import wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_paired, pair
+from gateway.providers.profile import NEUTRAL, Profile
 
 # The number of ids that a sentence lists before it breaks off.
 NAMED: Final = 5

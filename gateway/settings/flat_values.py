@@ -6,7 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.hidden import shown_value
 from gateway.settings.model_entry import MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS

@@ -12,7 +12,7 @@ import msgspec
 from gateway.core.conversation import JsonObject
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.descriptor_files import DescriptorFiles
 from gateway.settings.model_entry import MODEL_KEEPER_KEYS, MODEL_KEYS, MODEL_RESPONSES_KEYS

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
 from gateway.settings.compression import MODEL_COMPRESS_KEYS, without_unset_limits
 from gateway.settings.policies import POLICY_KEYS, read_policy, without_aliases

@@ -7,7 +7,8 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.settings.flat_values import MODEL_PARTS, SECTIONS, default_name, defaults_of, flat_values
 from gateway.settings.hidden import shown_value
 from gateway.settings.line_numbers import key_lines

@@ -8,7 +8,8 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.settings.check import (
     check_keys,
     check_not_negative,

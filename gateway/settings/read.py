@@ -11,7 +11,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 from gateway.settings.check import (
     S,
     check_keys,

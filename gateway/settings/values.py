@@ -8,8 +8,9 @@ import msgspec
 
 from gateway.core.notices import Level
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
 from gateway.core.provider_state import state_label
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.settings.model_names import ModelNames
 from gateway.settings.wrong_type import ADDRESS, VARIABLE
 

@@ -40,12 +40,13 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
-    " core.policy core.messages_rules core.provider_state core.request_rules core.state_rule core.tool_rules"
+    " core.policy core.provider_state core.state_rule providers.messages_rules providers.profile"
+    " providers.request_rules providers.tool_rules"
 )
 
-ADAPTER: Final = _ours("core adapter history response tool_calls framing wires")
+ADAPTER: Final = _ours("core adapter history providers response tool_calls framing wires")
 DIALECT: Final = (
-    *_ours(f"{_VALUES} core.call_arguments core.data_url core.profiles core.rules core.tokens"),
+    *_ours(f"{_VALUES} core.call_arguments core.data_url core.rules core.tokens"),
     *_ours("framing dialect dialects"),
 )
 _PARTS: Final = ("adapters.openai.backend_errors", "adapters.protobuf_values")
@@ -61,25 +62,14 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway", gateway=None),
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
-    ImportRule("gateway.core.messages_rules"),
-    ImportRule("gateway.core.request_rules"),
     ImportRule("gateway.core.state_rule"),
-    ImportRule("gateway.core.tool_rules"),
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.provider_requests", _ours("core.request_rules")),
-    ImportRule(
-        "gateway.core.profiles",
-        _ours(
-            "core.conversation core.messages_rules core.provider_requests core.request_rules core.state_rule"
-            " core.tool_rules"
-        ),
-    ),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),
-    ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
+    ImportRule("gateway.core.policy", _ours("core.conversation providers.profile")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.answer", _ours("core.conversation core.events core.notices")),
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
@@ -91,7 +81,15 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core.context_length core.conversation core.notices core.errors core.secrets"),
     ),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
-    ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set core.profiles")),
+    ImportRule("gateway.providers", _ours("core.state_rule")),
+    ImportRule("gateway.providers.messages_rules"),
+    ImportRule("gateway.providers.request_rules"),
+    ImportRule("gateway.providers.tool_rules"),
+    ImportRule(
+        "gateway.providers.profile",
+        _ours("core.state_rule providers.messages_rules providers.request_rules providers.tool_rules"),
+    ),
+    ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule("gateway.core.rules", _ours("core.conversation core.errors core.field_paths core.notices")),
     ImportRule("gateway.core.call_arguments", _ours("core.conversation framing.json_text")),
@@ -99,7 +97,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.capabilities",
         _ours(
-            f"{_VALUES} core.call_arguments core.data_url core.profiles core.json_schema core.tokens adapter history"
+            f"{_VALUES} core.call_arguments core.data_url core.json_schema core.tokens adapter history"
             " tool_calls framing"
         ),
     ),
@@ -107,7 +105,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.history",
         _ours(
-            f"{_VALUES} core.call_arguments core.profiles core.rules core.secrets core.thoughts core.tokens tool_calls"
+            f"{_VALUES} providers core.call_arguments core.rules core.secrets core.thoughts core.tokens tool_calls"
             " framing"
         ),
     ),
@@ -115,7 +113,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.memory",
         _ours(f"{_VALUES} core.call_arguments core.secrets core.thoughts core.tokens framing history"),
     ),
-    ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles framing")),
+    ImportRule("gateway.tool_calls", _ours(f"{_VALUES} framing")),
     ImportRule("gateway.response", _ours(f"{_VALUES} core.call_arguments core.tokens history.transcript framing")),
     ImportRule("gateway.moved"),
     ImportRule("gateway.wires", ADAPTER),
@@ -128,7 +126,9 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
-        _ours("core adapter capabilities dialect dialects.document exchange history memory registry settings"),
+        _ours(
+            "core adapter capabilities dialect dialects.document exchange history memory providers registry settings"
+        ),
     ),
     ImportRule(
         "gateway.inspector",
@@ -150,7 +150,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core.errors core.descriptor_set settings.check"),
         others=("msgspec", "google.protobuf"),
     ),
-    ImportRule("gateway.settings", _ours(f"{_VALUES} core.profiles core.descriptor_set")),
+    ImportRule("gateway.settings", _ours(f"{_VALUES} providers core.descriptor_set")),
     ImportRule(
         "gateway.settings.descriptor_files",
         _ours(f"{_VALUES} core.descriptor_set settings"),
@@ -166,7 +166,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule(
         "gateway.discovery",
-        _ours("core.conversation settings.model_names"),
+        _ours("core.conversation providers settings.model_names"),
         others=("httpx", "msgspec"),
         io=("asyncio",),
     ),

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.profiles import Alphabet, Profile
-from gateway.core.request_rules import EFFORTS, FieldRules, ModelRules, RequestRules
-from gateway.core.tool_rules import ToolRules
+from gateway.providers.profile import Alphabet, Profile
+from gateway.providers.request_rules import EFFORTS, FieldRules, ModelRules, RequestRules
+from gateway.providers.tool_rules import ToolRules
 from gateway.testing.chat_body import (
     RESULTS,
     calls_of,

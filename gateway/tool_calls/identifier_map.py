@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from gateway.core.events import Event, ToolCallStart
-from gateway.core.profiles import LEAST_ROOM, Alphabet
+from gateway.providers.profile import LEAST_ROOM, Alphabet
 
 _DERIVED_LENGTH = 24
 

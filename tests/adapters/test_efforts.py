@@ -12,10 +12,10 @@ from adapters.openai_chat.client.decode import decode_document as decode_chat
 from gateway.adapter import Adapter
 from gateway.core.conversation import Json
 from gateway.core.policy import Policy
-from gateway.core.request_rules import EFFORTS
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.exchange import Exchange
+from gateway.providers.request_rules import EFFORTS
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from tests.tiers import sample

@@ -15,10 +15,10 @@ from gateway.core.conversation import Conversation, Json, Reasoning, Text, Turn
 from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ReasoningEnd
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
 from gateway.core.state_rule import StateRule
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.registry import PROFILES
 
 MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)

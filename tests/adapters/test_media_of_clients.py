@@ -17,10 +17,10 @@ from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, File, Image, Json, Text, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.registry import PROFILES
 
 LIMIT: Final = 1 << 20
 ADAPTERS: Final[dict[str, tuple[Adapter, str]]] = {

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from gateway.core.events import ToolCallStart
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Alphabet
 from gateway.exchange import Exchange
+from gateway.providers.profile import Alphabet
+from gateway.providers.registry import PROFILES
 from tests.call_ids.clients import CLIENTS, Named, Round
 from tests.call_ids.wires import ADAPTERS, WIRES, Piece, holds, sent
 from tests.tiers import sample

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gateway.adapter import Adapter
-from gateway.core.profiles import PROFILES
 from gateway.exchange import Exchange
+from gateway.providers.registry import PROFILES
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from tests.call_ids.clients import Round

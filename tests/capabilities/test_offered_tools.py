@@ -22,11 +22,11 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Text, Tool
 from gateway.core.errors import InvalidRequest
 from gateway.core.json_schema import fits
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
-from gateway.core.tool_rules import ToolRules
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.registry import PROFILES
+from gateway.providers.tool_rules import ToolRules
 
 LIMIT: Final = 1 << 20
 WIRES: Final[dict[str, tuple[Adapter, Policy]]] = {

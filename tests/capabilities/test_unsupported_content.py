@@ -24,8 +24,8 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
 from tests.scripted import ScriptedAdapter
 
 REMOTE = Image("https://host/a.png")

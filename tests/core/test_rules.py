@@ -10,11 +10,11 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.core.rules import RULES, RuleCode, violation
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
 from gateway.history.validate import validate
+from gateway.providers.profile import Profile
 from tests.paths import ROOT
 
 # One whose provider has every rule.

@@ -19,12 +19,12 @@ from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json, Text, ToolChoice, ToolSpec, Turn
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.explain_text import explain_text
 from gateway.diagnostics.explanation import Explanation
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
+from gateway.providers.registry import PROFILES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.backend.encoded_request import adapter as text_adapter
 from tests.history.strategies import broken_turns, valid_turns

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.cli import main
 from gateway.core.errors import InvalidRequest
-from gateway.core.profiles import PROFILES
 from gateway.diagnostics.lint import FORMATS, lint
+from gateway.providers.registry import PROFILES
 
 GOOD = b'[{"role": "user", "content": "hi"}]'
 ORPHAN = b'{"model": "m", "messages": [{"role": "tool", "tool_call_id": "x", "content": "lost"}]}'

@@ -7,12 +7,12 @@ import pytest
 
 from gateway.core.conversation import Conversation, Sampling, Text, Turn
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
-from gateway.diagnostics.doctor.known_hosts import known_profile
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.discovery.identify import Server
 from gateway.discovery.new_settings import MOST_MODELS, hosted_backend, local_backend, new_settings, server_backend
-from gateway.discovery.server_kinds import HOSTED_KINDS, SERVER_KINDS, HostedKind
+from gateway.discovery.server_kinds import HOSTED_KINDS, SERVER_KINDS
+from gateway.providers.provider import HostedKind
+from gateway.providers.registry import PROFILES, known_profile
 from gateway.registry import load_adapter
 from gateway.settings import parse_settings
 

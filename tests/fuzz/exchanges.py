@@ -16,12 +16,12 @@ from gateway.adapter import Adapter
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import PROFILES
 from gateway.core.provider_state import state_label
 from gateway.diagnostics.explain import explain
 from gateway.dialect import ClientRequest, Dialect
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
+from gateway.providers.registry import PROFILES
 from gateway.testing.dialect_case import HEAD, DialectCase
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.fuzz.strategies import TEXTS, WILD, encoded

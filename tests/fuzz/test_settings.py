@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
+from gateway.providers.registry import PROFILES
 from gateway.settings import Settings, load_settings, override_policy, parse_settings, read_settings
 from tests.fuzz.strategies import TEXTS, WILD, spoiled
 from tests.paths import ROOT

@@ -33,7 +33,6 @@ from gateway.core.conversation import Conversation, Json, Text, ToolCall, ToolRe
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event, PassthroughFields, TextDelta
 from gateway.core.policy import FlattenOptions, Labels, LoopGuard, Policy, RecentToolResults, StyleName, WrapperTool
-from gateway.core.profiles import PROFILES
 from gateway.core.secrets import redact_keys, without_secrets
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import lint
@@ -44,6 +43,7 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
 from gateway.history.transcript.styles import STYLES
+from gateway.providers.registry import PROFILES
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words
 from gateway.response.stop_sequences import StopMatcher

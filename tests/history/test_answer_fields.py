@@ -7,8 +7,9 @@ import pytest
 from adapters.openai_chat.client.decode import decode
 from adapters.openai_chat.messages import encode_turn
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.history.apply_profile import apply_profile
+from gateway.providers.profile import NEUTRAL, Profile
+from gateway.providers.registry import PROFILES
 
 CALL: JsonObject = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 RESULT: JsonObject = {"role": "tool", "tool_call_id": "a", "content": "found"}

@@ -21,9 +21,10 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.errors import InvalidRequest
-from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
+from gateway.providers.profile import NEUTRAL, Profile
+from gateway.providers.registry import PROFILES
 
 CALL = ToolCall("call_1", "search", "{}")
 RESULT = ToolResult("call_1", (Text("found"),))

@@ -21,10 +21,10 @@ from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.dialects.faults import Faults
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
+from gateway.providers.profile import Profile
 from tests.field_paths import CANONICAL, ITEM_PATHS, itemized, resolve, told
 from tests.histories import Message, requests
 from tests.history.strategies import broken_turns, calling, numbered, result, user

@@ -9,11 +9,12 @@ from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
 from gateway.history.first_turn import OPENING
 from gateway.history.prepare import prepare
 from gateway.history.validate import validate
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 
 WANTED = Profile(first_turn="user")

@@ -8,9 +8,10 @@ import pytest
 from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
 from gateway.history.apply_profile.roles import CONTINUE
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 
 WANTED = Policy(profile=Profile(last_turn="user"))

@@ -11,13 +11,13 @@ from gateway.core.conversation import Conversation, File, Image, Reasoning, Text
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.history.groups import groups
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
 from gateway.history.repair.results import NO_RESULT
 from gateway.history.validate import pairing_faults, validate
+from gateway.providers.profile import Profile
 from tests.history.strategies import broken_turns, calling, numbered, result, user, valid_turns
 
 # A provider that reads ids, and one that wants the user to begin.

@@ -6,11 +6,11 @@ import pytest
 from gateway.core.conversation import Conversation, Image, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
 from gateway.core.rules import violation
 from gateway.history.repair import repair
 from gateway.history.repair.results import NO_RESULT
 from gateway.history.validate import validate
+from gateway.providers.registry import PROFILES
 from tests.history.strategies import assistant, calling, conversation, result, system, user
 
 Told = list[tuple[str, str, int | None, str | None]]

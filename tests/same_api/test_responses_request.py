@@ -17,9 +17,10 @@ from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResp
 from adapters.openai_responses.call_items import FORMS
 from adapters.openai_responses.client.decode import decode_document
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.profile import NEUTRAL, Profile
+from gateway.providers.registry import PROFILES
 from tests.same_api.samples import hints, samples
 from tests.same_api.unknown import NEW_FIELDS, with_new_fields
 

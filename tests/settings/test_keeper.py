@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gateway.core.errors import SettingsError
-from gateway.core.profiles import PROFILES
 from gateway.core.state_rule import StateRule
+from gateway.providers.registry import PROFILES
 from gateway.settings import KeeperSettings, Settings, read_settings
 
 

@@ -15,7 +15,7 @@ from adapters.warp.backend.options import WarpOptions
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 from gateway.server.upstream.backends import Backends
 from gateway.settings import (
     BackendSettings,

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import PROFILES, Profile
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.registry import ADAPTERS
 from gateway.settings import (
     BackendSettings,

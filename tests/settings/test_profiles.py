@@ -4,8 +4,9 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.core.profiles import PROFILES, Alphabet
-from gateway.core.request_rules import ModelRules, RequestRules
+from gateway.providers.profile import Alphabet
+from gateway.providers.registry import PROFILES
+from gateway.providers.request_rules import ModelRules, RequestRules
 from gateway.settings import Settings, read_settings
 
 BACKEND: dict[str, Json] = {"adapter": "a:B", "base_url": "http://127.0.0.1:1"}

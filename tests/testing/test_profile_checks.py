@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.core.profiles import Alphabet, Profile
-from gateway.core.request_rules import ModelRules, Range, RequestRules, StopRules, ThinkingRules
-from gateway.core.tool_rules import ToolRules
+from gateway.providers.profile import Alphabet, Profile
+from gateway.providers.request_rules import ModelRules, Range, RequestRules, StopRules, ThinkingRules
+from gateway.providers.tool_rules import ToolRules
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands
 
 USER: Final[Json] = {"role": "user", "content": "hello"}

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.events import Event, TextDelta, ToolCallEnd, ToolCallStart
-from gateway.core.profiles import PROFILES, Alphabet
+from gateway.providers.profile import Alphabet
+from gateway.providers.registry import PROFILES
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
 ALPHABETS = st.sampled_from(

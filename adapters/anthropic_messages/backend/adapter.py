@@ -16,18 +16,17 @@ from adapters.anthropic_messages.backend.token_counter import count_request, dec
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
-from gateway.core.messages_rules import NO_DEMANDS
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Alphabet
-from gateway.core.tool_rules import NO_RULES
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
+from gateway.providers.anthropic import MESSAGES_PROFILE
+from gateway.providers.messages_rules import NO_DEMANDS
+from gateway.providers.profile import Alphabet
+from gateway.providers.tool_rules import NO_RULES
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
 _CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
-# The rules of a model whose profile does not say otherwise.
-_ANTHROPIC: Final = PROFILES["anthropic"]
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -57,10 +56,10 @@ class AnthropicMessagesAdapter:
             remote_files=True,
             blank_stops=False,
             native=True,
-            tool_rules=_ANTHROPIC.tool_rules or NO_RULES,
+            tool_rules=MESSAGES_PROFILE.tool_rules or NO_RULES,
             call_id=_CALL_ID,
-            messages=_ANTHROPIC.messages,
-            state=_ANTHROPIC.state,
+            messages=MESSAGES_PROFILE.messages,
+            state=MESSAGES_PROFILE.state,
         )
         self._options = options
         self._max_event = max_event

@@ -12,8 +12,8 @@ from adapters.anthropic_messages.backend.request_fields import fit_fields
 from adapters.anthropic_messages.backend.turns import EncodedTurns, encode_turns
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import nothing_to_send
-from gateway.core.messages_rules import MessagesModel, MessagesRules
 from gateway.core.notices import Notice
+from gateway.providers.messages_rules import MessagesModel, MessagesRules
 
 # A thread would leave the history to the backend, and the next request would refer to it.
 _NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})

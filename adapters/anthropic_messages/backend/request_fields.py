@@ -9,8 +9,8 @@ from typing import Final
 
 from adapters.anthropic_messages import DIALECT
 from gateway.core.conversation import Conversation, Json
-from gateway.core.messages_rules import MessagesModel, MessagesRules
 from gateway.core.notices import Level, Notice
+from gateway.providers.messages_rules import MessagesModel, MessagesRules
 
 _FORCED: Final = ("any", "tool")
 _TOP: Final = ("top_p", "top_k")

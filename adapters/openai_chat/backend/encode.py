@@ -13,7 +13,7 @@ from adapters.openai_chat.messages import encode_turn
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 
 # The fields that offer functions, and the fields by which a pass forbids them. `functions` is deprecated.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}

@@ -11,7 +11,7 @@ from adapters.openai_chat.backend.tool_choice import Body, changed
 from gateway.core.conversation import Conversation
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Level, Notice
-from gateway.core.request_rules import OFF, FieldRules, ModelRules, Range, RequestRules
+from gateway.providers.request_rules import OFF, FieldRules, ModelRules, Range, RequestRules
 
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 # The fields with functions, the choice among them, and what else a provider accepts only beside them.

@@ -10,7 +10,7 @@ from typing import Any, Final
 from adapters.openai_chat.backend.tool_choice import CHOICE, Body, changed, choice_of, fit_choice, narrow_tools
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
-from gateway.core.request_rules import EFFORTS, OFF, FieldRules, RequestRules, ThinkingRules, nearest_effort
+from gateway.providers.request_rules import EFFORTS, OFF, FieldRules, RequestRules, ThinkingRules, nearest_effort
 
 EFFORT: Final = "reasoning_effort"
 THINKING: Final = "thinking"

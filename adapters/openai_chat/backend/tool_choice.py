@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Level, Notice
-from gateway.core.request_rules import Choice
+from gateway.providers.request_rules import Choice
 
 Body: TypeAlias = dict[str, object]
 

@@ -20,7 +20,6 @@ from gateway.core.conversation import EMPTY, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.core.profiles import NEUTRAL
 from gateway.dialect import (
     AnswerHead,
     ClientRequest,
@@ -33,6 +32,7 @@ from gateway.dialect import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+from gateway.providers.profile import NEUTRAL
 
 _GENERATE: Final = Operation(
     name="create_chat_completion",

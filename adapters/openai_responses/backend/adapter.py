@@ -21,9 +21,9 @@ from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
-from gateway.core.tool_rules import ToolRules
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
+from gateway.providers.tool_rules import ToolRules
 from gateway.response.passthrough import Passthrough
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")

@@ -14,8 +14,9 @@ from gateway.core.call_arguments import is_custom, is_custom_tool
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.core.provider_state import STATE_FIELD, provider_state
+from gateway.providers.openai import PROFILE
+from gateway.providers.profile import NEUTRAL, Profile
 from gateway.wires.response_schema import named_schema
 
 # Sent with the value and under the name that the client gave them.
@@ -44,7 +45,7 @@ CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict", "cu
 # "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
 LEAST_LIMIT: Final = 16
 # No profile says that the provider is another one.
-OPENAI: Final = (NEUTRAL, PROFILES["openai"])
+OPENAI: Final = (NEUTRAL, PROFILE)
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
-from gateway.core.provider_requests import OPENAI
-from gateway.core.request_rules import EFFORTS, OFF, nearest_effort
+from gateway.providers.openai import REQUEST_RULES
+from gateway.providers.request_rules import EFFORTS, OFF, nearest_effort
 
 THINKING: Final = "thinking"
 _MAX: Final = re.compile(r"(.*/)?gpt-6(?![0-9]).*")
@@ -49,7 +49,7 @@ def reasoning_field(conversation: Conversation, model: str, notices: list[Notice
 
 def _efforts(model: str) -> tuple[str, ...] | None:
     """Return the efforts that the model takes; None where nothing is known of it."""
-    rules = OPENAI.of_model(model)
+    rules = REQUEST_RULES.of_model(model)
     efforts = None if rules is None or rules.thinking is None else rules.thinking.efforts
     return (*efforts, "max") if efforts and _MAX.fullmatch(model) else efforts
 

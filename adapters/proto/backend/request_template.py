@@ -25,7 +25,7 @@ from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.request_rules import EFFORTS, OFF
+from gateway.providers.request_rules import EFFORTS, OFF
 
 OPAQUE: Final = "$opaque"
 EFFORT: Final = "$effort"

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.core.profiles import Alphabet, Profile
-from gateway.core.request_rules import RequestRules
 from gateway.diagnostics.doctor.finding import Changes, Suggestion
+from gateway.providers.profile import Alphabet, Profile
+from gateway.providers.request_rules import RequestRules
 
 _DEFAULT: Final[Mapping[str, Any]] = msgspec.to_builtins(Alphabet())
 

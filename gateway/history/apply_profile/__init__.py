@@ -8,7 +8,6 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.core.profiles import NEUTRAL, Alphabet, Profile
 from gateway.history.apply_profile.message_shape import (
     fit_arguments,
     fit_choice_fields,
@@ -28,6 +27,7 @@ from gateway.history.apply_profile.roles import (
     merge_neighbours,
 )
 from gateway.history.apply_profile.tool_turns import fit_result_media, tool_turns_as_text
+from gateway.providers.profile import NEUTRAL, Alphabet, Profile
 from gateway.tool_calls.identifier_map import IdentifierMap
 
 __all__ = ["ProfileResult", "apply_profile"]

@@ -21,8 +21,8 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
+from gateway.providers.profile import Profile
 
 
 def fit_tool_name(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

@@ -7,8 +7,8 @@ import msgspec
 
 from gateway.core.conversation import Json, Reasoning, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
+from gateway.providers.profile import Profile
 
 # Text in these fields is reasoning wherever a message is read; any other value in them is kept unchanged.
 _TEXT_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})

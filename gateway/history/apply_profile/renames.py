@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.core.conversation import Block, Conversation, Json, JsonObject, NamedTool, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Alphabet
+from gateway.providers.profile import Alphabet
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
 

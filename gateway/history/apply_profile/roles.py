@@ -8,10 +8,10 @@ import msgspec
 
 from gateway.core.conversation import Json, Text, Turn
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
 from gateway.history.classify import is_system
 from gateway.history.first_turn import opened, wrong_first_turn
+from gateway.providers.profile import Profile
 
 BRIDGE: Final = "I have the tool results."
 CONTINUE: Final = "Please continue."

@@ -9,11 +9,11 @@ import msgspec
 from gateway.core.conversation import Block, File, Image, Text, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Labels
-from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
 from gateway.history.transcript.render import in_call_order
 from gateway.history.transcript.sections import Called
 from gateway.history.transcript.styles import calls_line, result_line
+from gateway.providers.profile import Profile
 
 LABELS: Final = Labels()
 

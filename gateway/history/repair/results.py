@@ -9,10 +9,10 @@ import msgspec
 from gateway.core.conversation import Conversation, Text, ToolResult, Turn
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.core.profiles import Profile
 from gateway.history.first_turn import opened, wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_calling
 from gateway.history.validate import called, index_of, result_fault
+from gateway.providers.profile import Profile
 
 NO_RESULT: Final = (
     "Error: this tool call has no result in the conversation. It was skipped or interrupted; do not assume that it ran."

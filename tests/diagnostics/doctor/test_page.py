@@ -4,9 +4,8 @@ import re
 from typing import Final
 
 from gateway.commands.doctor_offline import CHECKS
-from gateway.core.profiles import PROFILES
 from gateway.diagnostics.doctor.examination import PROBES
-from gateway.diagnostics.doctor.known_hosts import KNOWN_HOSTS
+from gateway.providers.registry import PROFILES, PROVIDERS
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
@@ -25,4 +24,4 @@ def test_the_page_lists_every_check_of_this_machine_and_nothing_else() -> None:
 
 
 def test_every_host_has_a_profile_that_exists() -> None:
-    assert set(KNOWN_HOSTS.values()) <= set(PROFILES)
+    assert {name for provider in PROVIDERS for name in provider.hosts.values()} <= set(PROFILES)

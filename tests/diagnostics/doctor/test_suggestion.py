@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from gateway.core.profiles import NEUTRAL, PROFILES, Alphabet, Profile
 from gateway.diagnostics.doctor.finding import Suggestion
 from gateway.diagnostics.doctor.suggestion import merged, suggested, with_changes
+from gateway.providers.profile import NEUTRAL, Alphabet, Profile
+from gateway.providers.registry import PROFILES
 from gateway.settings import read_settings
 
 PLACE = ("backends", "mine")

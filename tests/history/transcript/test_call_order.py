@@ -14,13 +14,13 @@ from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.core.policy import FlattenOptions, Policy
-from gateway.core.profiles import NEUTRAL
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.prepare import prepare
 from gateway.history.transcript.render import flatten, in_call_order
 from gateway.history.transcript.styles import STYLES
+from gateway.providers.profile import NEUTRAL
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.backend.encoded_request import sent
 from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, system, user

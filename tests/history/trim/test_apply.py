@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from gateway.core.conversation import Conversation, Image, Text, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, Profile
 from gateway.history.classify import classify, is_system
 from gateway.history.groups import groups
 from gateway.history.pinned import pinned_turns
 from gateway.history.trim.apply import trim
 from gateway.history.trim.plan import plan
 from gateway.history.trim.truncate import is_elided
+from gateway.providers.profile import NEUTRAL, Profile
 from tests.history.strategies import (
     assistant,
     broken_turns,

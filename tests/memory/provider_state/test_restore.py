@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gateway.core.conversation import UNREAD, Block, Reasoning, Source, Text, ToolCall, ToolResult, Turn
-from gateway.core.profiles import PROFILES
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought
@@ -17,6 +16,7 @@ from gateway.memory.provider_state.restore import (
     turns_in_reach,
     without_foreign,
 )
+from gateway.providers.registry import PROFILES
 
 PLAIN = StateRule(reasoning="plain", required="always")
 SIGNED = StateRule(provider="p", reasoning="signed", fields=("phase",))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.policy import FlattenOptions, Policy, StyleName
-from gateway.core.profiles import PROFILES, Profile
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.pairing import is_paired
@@ -19,6 +18,8 @@ from gateway.history.transcript.styles import STYLES
 from gateway.history.validate import validate
 from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.substitution import MISMATCH, applied_to
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.testing.strategies import conversations
 from tests.history.strategies import assistant, broken_turns, calling, numbered, result, system, user
 from tests.history.transcript.parse import parse

@@ -1,25 +1,13 @@
 """Law: a reader looks at its own call, and copies nothing of what stands behind it."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
 
 from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.formats import FORMATS
-from gateway.tool_calls.parsers.json_formats import BARE_JSON, FENCED_JSON, HERMES_JSON
-from gateway.tool_calls.parsers.mark import Mark
-from gateway.tool_calls.parsers.qwen import QwenXml
-from gateway.tool_calls.parsers.react import REACT
 from tests.tool_calls.parsers.parsing import TOOLS
 
-MARKS: Final[Mapping[str, Mark]] = {
-    "hermes_json": HERMES_JSON.marks[0],
-    "fenced_json": FENCED_JSON.marks[0],
-    "bare_json": BARE_JSON.marks[0],
-    "qwen_xml": QwenXml().marks[0],
-    "react": REACT.marks[0],
-}
 ARGUMENTS: Final = '{"city": "Rome", "days": 3, "wind": true}'
 
 
@@ -38,7 +26,7 @@ class Sliced(str):
 @pytest.mark.parametrize("name", sorted(FORMATS))
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_nothing_behind_a_call_is_copied(name: str, end: str) -> None:
-    mark = MARKS[name]
+    mark = FORMATS[name].marks[0]
     reader = mark.reader(Declared(TOOLS))
     call = FORMATS[name].render_call("get_weather", ARGUMENTS).replace("\n", end)
     text = Sliced(call + end + "x" * 10_000)

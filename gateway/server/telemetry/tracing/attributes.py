@@ -11,6 +11,7 @@ from gateway.adapter import BackendRequest, ProviderAdapter
 from gateway.core.conversation import Conversation
 from gateway.core.events import Finish, ResponseStart, UsageReport
 from gateway.dialects.usage import UsagePart, usage_part
+from gateway.providers.registry import TRACE_NAMES
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.span import Attribute
 from gateway.server.upstream.backends import Backend
@@ -18,15 +19,6 @@ from gateway.server.upstream.backends import Backend
 # The number of characters kept of a name that a client or a backend chose. It is cut again when all secrets are
 # removed, so that none can end where it is cut.
 KEPT: Final = 2000
-# The conventions' own names of providers, by our profile.
-PROVIDERS: Final[Mapping[str, str]] = {
-    "anthropic-compat": "anthropic",
-    "bedrock": "aws.bedrock",
-    "deepseek-thinking": "deepseek",
-    "gemini": "gcp.gemini",
-    "kimi-thinking": "moonshot_ai",
-    "mistral": "mistral_ai",
-}
 _SAMPLING: Final = {
     "temperature": "gen_ai.request.temperature",
     "top_p": "gen_ai.request.top_p",
@@ -116,7 +108,7 @@ def provider(backend: Backend) -> str:
     if name == "none":
         module = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
         name = _named_provider(type(backend.adapter)) or module
-    return PROVIDERS.get(name, name)
+    return TRACE_NAMES.get(name, name)
 
 
 @cache

@@ -15,10 +15,11 @@ from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, PROFILES
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.profile import NEUTRAL
+from gateway.providers.registry import PROFILES
 
 ADAPTER: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 HELLO: Final[dict[str, Any]] = {"role": "user", "content": "Hello"}

@@ -23,7 +23,7 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
+from gateway.providers.profile import Profile
 
 
 def adapter(**options: str) -> Adapter:

@@ -13,8 +13,9 @@ from gateway.core.errors import BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Finish
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings
 from tests.adapters.openai_chat.backend.wires import call, chunk, sse, usage

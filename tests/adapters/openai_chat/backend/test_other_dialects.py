@@ -29,8 +29,8 @@ from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.events import Event, PassthroughFields, TextDelta
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
 from gateway.testing.replay import replay
 from tests.adapters.openai_chat.backend.wires import chunk, completion, sse
 from tests.histories import ANY_PROFILE, requests

@@ -22,11 +22,12 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.events import Event, Finish, ToolCallStart
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
-from gateway.core.request_rules import EFFORTS, RequestRules, ThinkingRules
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
+from gateway.providers.request_rules import EFFORTS, RequestRules, ThinkingRules
 from gateway.testing.profile_checks import Sent, broken_demands
 from tests.tiers import sample
 

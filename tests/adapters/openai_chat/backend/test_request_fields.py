@@ -18,11 +18,12 @@ from adapters.openai_chat.client.decode import decode_document as decode_chat
 from adapters.openai_responses.client.decode import decode_document as decode_responses
 from gateway.core.conversation import Conversation
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES, Profile
-from gateway.core.request_rules import RequestRules
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.exchange import Exchange
+from gateway.providers.profile import Profile
+from gateway.providers.registry import PROFILES
+from gateway.providers.request_rules import RequestRules
 from tests.tiers import sample
 
 ADAPTER: Final = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)

@@ -23,11 +23,12 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, PROFILES
 from gateway.core.provider_state import with_provider_state
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.providers.profile import NEUTRAL
+from gateway.providers.registry import PROFILES
 from gateway.registry import load_dialect
 from tests.adapters.openai_responses.backend.reading import ADAPTER, OTHER, OWN
 

@@ -22,7 +22,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.core.profiles import PROFILES
+from gateway.providers.registry import PROFILES
 from gateway.settings import check_options
 from tests.adapters.proto.backend.mappings import DELTAS, PARTS, RELAY, TALK, Entry
 from tests.adapters.proto.backend.services import METHODS

@@ -13,6 +13,7 @@ from gateway.core.events import Finish, UsageReport
 from gateway.registry import load_adapter
 from gateway.settings import read_settings
 from gateway.testing.events import fold
+from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.backend import answers
 from tests.adapters.text.backend.encoded_request import adapter, conversation, sent
 from tests.paths import ROOT
@@ -27,6 +28,14 @@ def test_the_page_lists_every_wire_and_every_key() -> None:
     assert PRESETS.keys() <= rows
     keys = set(PRESETS["plain"].__struct_fields__)
     assert keys <= {name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.M) for name in re.findall(r"`(\w+)`", row)}
+
+
+def test_the_pages_list_every_format_of_calls() -> None:
+    (row,) = re.findall(r"^\| `tool_format` \| .*$", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.M)
+    assert re.findall(r"^\| `([a-z_]+)` \|", PAGE.partition("| `tool_format` |")[2].partition("\n\n")[0], re.M) == list(
+        FORMATS
+    )
+    assert [name for name in re.findall(r"`([a-z_]+)`", row)[1:] if name in FORMATS] == list(FORMATS)
 
 
 def test_the_entry_that_the_page_begins_with_is_one_for_settings_json() -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult, ToolSpec, Turn
-from gateway.core.profiles import NEUTRAL, PROFILES, Alphabet, Profile
 from gateway.history.apply_profile import apply_profile
+from gateway.providers.profile import NEUTRAL, Alphabet, Profile
+from gateway.providers.registry import PROFILES
 
 NAMES = st.text(min_size=1, max_size=80)
 TEXTS = st.text(max_size=20)

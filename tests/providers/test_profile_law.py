@@ -13,9 +13,10 @@ from adapters.openai_chat.client.decode import decode
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import PROFILES, Alphabet, Profile
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
+from gateway.providers.profile import Alphabet, Profile
+from gateway.providers.registry import PROFILES
 from gateway.testing.profile_checks import DEMANDS, Sent, broken_demands
 from tests.fuzz.strategies import requests as wild_requests
 from tests.histories import ANY_PROFILE, HISTORIES, requests

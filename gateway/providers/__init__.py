@@ -1,0 +1,1 @@
+"""Describes, as data, the providers and servers of models that are known: one file each."""

@@ -1,0 +1,34 @@
+"""Describes OpenRouter, which passes requests on to many providers."""
+
+from typing import Final
+
+from gateway.core.state_rule import StateRule
+from gateway.providers.profile import Profile
+from gateway.providers.provider import HostedKind, Provider
+from gateway.providers.request_rules import RequestRules, ThinkingRules
+from gateway.providers.shared_rules import ANY_THINKING, FOUR_STOPS, LIMIT, ONLY_EFFORT, PDF
+
+# `reasoning` and `reasoning_effort` that differ are an error.
+_REQUEST_RULES: Final = RequestRules(
+    ranges=LIMIT,
+    stops=FOUR_STOPS,
+    exclusive=(("reasoning", "reasoning_effort"),),
+    thinking=ThinkingRules(off=ONLY_EFFORT),
+)
+# "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
+_PROFILE: Final = Profile(
+    developer="system",
+    result_media="user",
+    files=PDF,
+    request_rules=_REQUEST_RULES,
+    messages=ANY_THINKING,
+    choice_fields="drop",
+    state=StateRule(fields=("reasoning_details",), turns="all"),
+)
+
+OPENROUTER: Final = Provider(
+    "openrouter",
+    {"openrouter": _PROFILE},
+    {"openrouter.ai": "openrouter"},
+    hosted=HostedKind("openrouter", "openai_chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
+)
