@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
+import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
@@ -31,6 +32,14 @@ async def ids(gateway: RunningGateway) -> AsyncIterator[list[str]]:
     ]
 
 
+# Collects what lost the focus to nothing: the next task, which may be that of a key, finds no element that has it.
+WATCH_FOCUS: Final = """() => {
+  window.losers = [];
+  const look = event => document.activeElement === document.body && losers.push(event.target.outerHTML.slice(0, 120));
+  document.addEventListener("focusout", event => setTimeout(look, 0, event));
+}"""
+
+
 class Keyboard:
     """Keys, and what has the focus."""
 
@@ -41,6 +50,15 @@ class Keyboard:
         for key in keys:
             await self.page.page.keyboard.press(key)
             assert await self.focus("one => one !== document.body"), f"{key} loses the focus"
+
+    async def watch_focus(self) -> None:
+        await self.page.page.evaluate(WATCH_FOCUS)
+
+    async def losers(self) -> list[str]:
+        """Returns the elements that lost the focus to nothing, also for a moment, since it is watched."""
+        await self.page.settled()
+        losers: list[str] = await self.page.page.evaluate("() => window.losers")
+        return losers
 
     async def focus(self, question: str) -> bool:
         """Returns the answer of the element that has the focus."""
@@ -63,6 +81,7 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         keyboard = Keyboard(page)
         await page.open()
         await page.row(first).wait_for()
+        await keyboard.watch_focus()
         # The list: down, up, and open.
         await keyboard.press("j")
         assert await keyboard.focus(f"one => one.dataset.id === {third!r}")
@@ -121,6 +140,33 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         await viewer.page.keyboard.type("stream:yes")
         await page.row(first).wait_for(state="detached")
         assert await page.row(second).count() == 1
+        assert await keyboard.losers() == []
+
+
+# Ends a dialog as a browser does that does not ask the page.
+CLOSE: Final = '() => document.querySelector("dialog").close()'
+
+
+@pytest.mark.parametrize("end", ["Escape", "Enter", CLOSE])
+async def test_a_dialog_gives_the_focus_back_before_another_key_can_come(
+    gateway: RunningGateway, ids: list[str], opened: Open, end: str
+) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open()
+        await page.row(ids[0]).wait_for()
+        await keyboard.press("j", "j", "?")
+        dialog = viewer.page.get_by_role("dialog", name="Keys and filter")
+        await dialog.wait_for()
+        await keyboard.watch_focus()
+        if end == CLOSE:
+            await viewer.page.evaluate(CLOSE)
+        else:
+            await keyboard.press(end)
+        await dialog.wait_for(state="detached")
+        assert await keyboard.losers() == []
+        assert await keyboard.focus(f"one => one.dataset.id === {ids[1]!r}")
 
 
 # Closes the dialog with its button and presses the key before the browser has told anybody that a dialog was closed.

@@ -1,7 +1,7 @@
 /** A dialog over the page. */
 
 import { html } from "./html.js";
-import { useEffect, useRef } from "./vendor/hooks.mjs";
+import { useLayoutEffect, useRef } from "./vendor/hooks.mjs";
 
 /**
  * Escape closes it, and the focus goes back to where it was. `wide`: it holds a table. Who shows it takes it away in
@@ -9,7 +9,8 @@ import { useEffect, useRef } from "./vendor/hooks.mjs";
  */
 export function Dialog({ title, wide = false, onClose, children }) {
   const dialog = useRef(null);
-  useEffect(() => {
+  // Closed while it is still in the document, which gives the focus back before another key can come.
+  useLayoutEffect(() => {
     const element = dialog.current;
     const before = document.activeElement;
     element.showModal();
