@@ -18,6 +18,9 @@ pytestmark = BROWSER
 
 # So many messages the page loads at once (messages.js).
 FIRST_MESSAGES: Final = 500
+# A key that is kept pressed comes so often, and rests after so long that the page opens the row (inspector.js).
+REPEAT_MS: Final = 30
+RESTED_MS: Final = 300
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -59,6 +62,13 @@ class Keyboard:
         await self.page.settled()
         losers: list[str] = await self.page.page.evaluate("() => window.losers")
         return losers
+
+    async def hold(self, key: str, times: int) -> None:
+        """Keeps a key pressed for so many steps of the page's clock, which is held: no machine is too slow for it."""
+        for _ in range(times):
+            await self.page.page.keyboard.down(key)
+            await self.page.page.clock.run_for(REPEAT_MS)
+        await self.page.page.keyboard.up(key)
 
     async def focus(self, question: str) -> bool:
         """Returns the answer of the element that has the focus."""
@@ -169,6 +179,55 @@ async def test_a_dialog_gives_the_focus_back_before_another_key_can_come(
         assert await keyboard.focus(f"one => one.dataset.id === {ids[1]!r}")
 
 
+async def test_a_request_opened_from_another_one_has_the_focus_at_once(
+    gateway: RunningGateway, ids: list[str], opened: Open
+) -> None:
+    first, second, _ = ids
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open(second)
+        await keyboard.press("d")
+        await viewer.page.get_by_role("button", name=first).focus()
+        await keyboard.watch_focus()
+        await viewer.page.keyboard.press("Enter")
+        await page.request(first).get_by_role("tablist").wait_for()
+        assert await keyboard.losers() == []
+        assert await keyboard.focus(f"one => one.textContent === {first!r}")
+
+
+# Presses two keys, and lets nothing happen between but what the page does at once.
+PRESS_BOTH: Final = """async ([first, second]) => {
+  for (const key of [first, second]) {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    await null;
+  }
+}"""
+
+
+async def test_a_request_is_opened_before_the_next_key(gateway: RunningGateway, ids: list[str], opened: Open) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open()
+        await page.row(ids[2]).wait_for()
+        await keyboard.press("j")
+        await viewer.page.evaluate(PRESS_BOTH, ["Enter", "j"])
+        await page.request(ids[1]).get_by_role("tablist").wait_for()
+        assert await keyboard.focus(f"one => one.dataset.id === {ids[1]!r}")
+
+
+async def test_the_keys_of_a_request_are_there_exactly_as_long_as_it(
+    gateway: RunningGateway, ids: list[str], opened: Open
+) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await page.open(ids[0])
+        await viewer.page.evaluate(PRESS_BOTH, ["Escape", "r"])
+        await page.settled()
+        assert await viewer.page.get_by_role("status").all_inner_texts() == [""]
+
+
 # Closes the dialog with its button and presses the key before the browser has told anybody that a dialog was closed.
 CLOSE_AND_PRESS: Final = """async key => {
   document.querySelector("dialog header button").click();
@@ -252,27 +311,20 @@ async def test_rows_that_the_keys_only_pass_are_not_loaded(gateway: RunningGatew
     async with opened(gateway.base_url) as viewer:
         page = InspectorPage(viewer)
         keyboard = Keyboard(page)
+        await viewer.page.clock.install()
         await page.open(passed[-1])
         await page.row(passed[-1]).wait_for()
         await page.settled()
+        await viewer.page.clock.pause_at(await viewer.page.evaluate("() => new Date(Date.now() + 60_000)"))
         before = len(viewer.fetches())
-        await viewer.page.evaluate(_HOLD, ["j", 11])
-        await page.request(passed[0]).get_by_role("tablist").wait_for()
-        await page.settled()
-        loaded = {path.partition("?")[0].split("/")[1] for path in viewer.fetches()[before:]}
-        assert passed[0] in loaded and len(loaded) < len(passed) / 2
+        await keyboard.hold("j", 11)
         assert await keyboard.focus(f"one => one.dataset.id === {passed[0]!r}")
+        await viewer.page.clock.run_for(RESTED_MS)
+        await page.request(passed[0]).get_by_role("tablist").wait_for()
+        loaded = {path.partition("?")[0].split("/")[1] for path in viewer.fetches()[before:]}
+        assert loaded == {passed[-2], passed[0]}
         # Closed before the keys rest, it stays closed.
-        await viewer.page.evaluate(_HOLD, ["k", 3])
+        await keyboard.hold("k", 3)
         await keyboard.press("Escape")
-        await viewer.page.wait_for_timeout(300)
+        await viewer.page.clock.run_for(RESTED_MS)
         assert await page.count(".request") == 0
-
-
-# A key that is kept pressed: as many times as told, faster than anything loads.
-_HOLD = """async ([key, times]) => {
-  for (let time = 0; time < times; time += 1) {
-    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-    await new Promise(done => setTimeout(done, 30));
-  }
-}"""

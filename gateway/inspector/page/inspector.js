@@ -63,7 +63,9 @@ export function Inspector({ settings, onBack, onRefused }) {
 
   const open = (id, byKey = false, against = null) => {
     clearTimeout(passing.current.timer);
-    location.hash = new URLSearchParams(against === null ? { request: id } : { request: id, against });
+    const address = addressOf(against === null ? { request: id } : { request: id, against });
+    if (address !== location.hash) history.pushState(null, "", address);
+    setOpened(id);
     setAt({ ...at, current: id });
     setEntered(byKey ? id : null);
   };
@@ -84,7 +86,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     const now = performance.now();
     clearTimeout(passing.current.timer);
     const wait = now - passing.current.at < PASSING_MS ? PASSING_MS : 0;
-    const timer = setTimeout(() => location.replace(`#request=${encodeURIComponent(id)}`), wait);
+    const show = () => {
+      history.replaceState(null, "", addressOf({ request: id }));
+      setOpened(id);
+    };
+    const timer = setTimeout(show, wait);
     passing.current = { at: now, timer };
   };
   const position = requests.rows.findIndex((row) => row.id === at.current);
@@ -178,6 +184,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
     ${dialog === "keys" && html`<${KeysDialog} version=${settings.version} onClose=${closeDialog} />`}
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
+}
+
+// The page writes its address, of which the browser then tells it nothing; it does of one that somebody else writes.
+function addressOf(fields) {
+  return `#${new URLSearchParams(fields)}`;
 }
 
 // A part of the address behind `#`: the opened request, and the one it is compared with.

@@ -14,7 +14,7 @@ import { taken } from "./requests.js";
 import { SendDialog } from "./send.js";
 import { Sent } from "./sent.js";
 import { visible } from "./text.js";
-import { useEffect, useState } from "./vendor/hooks.mjs";
+import { useLayoutEffect, useState } from "./vendor/hooks.mjs";
 import { Waterfall } from "./waterfall.js";
 import { WhatIf } from "./what_if.js";
 
@@ -53,7 +53,7 @@ export function Request(props) {
       form,
     );
   const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (entered) document.querySelector(".request h2").focus();
   }, [entered]);
   const show = (name) => {
