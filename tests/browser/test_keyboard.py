@@ -8,11 +8,11 @@ import pytest_asyncio
 
 from gateway.core.conversation import Json
 from gateway.inspector.filter import FIELDS
-from gateway.testing.gateway import RunningGateway
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
 from tests.browser.installed import BROWSER
-from tests.browser.traffic import history, sent
+from tests.browser.traffic import history, sent, settings
 
 pytestmark = BROWSER
 
@@ -196,6 +196,77 @@ async def test_a_request_opened_from_another_one_has_the_focus_at_once(
         assert await keyboard.focus(f"one => one.textContent === {first!r}")
 
 
+async def test_what_goes_with_the_words_leaves_the_focus_in_the_request(
+    gateway: RunningGateway, ids: list[str], opened: Open
+) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open(ids[0])
+        await page.request(ids[0]).get_by_role("list", name="Notices").first.wait_for()
+        await keyboard.watch_focus()
+        await keyboard.press("n", "r")
+        await viewer.page.locator(".revealed").wait_for()
+        assert await keyboard.losers() == []
+        assert await keyboard.focus("one => one.closest('.request') !== null")
+
+
+async def test_a_request_that_the_browser_goes_back_from_leaves_the_focus_in_the_list(
+    gateway: RunningGateway, ids: list[str], opened: Open
+) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open()
+        await page.row(ids[0]).wait_for()
+        await keyboard.press("j", "j", "Enter")
+        await page.request(ids[1]).get_by_role("tablist").wait_for()
+        await keyboard.watch_focus()
+        await viewer.page.go_back()
+        await page.request(ids[1]).wait_for(state="detached")
+        assert await keyboard.losers() == []
+        assert await keyboard.focus(f"one => one.dataset.id === {ids[1]!r}")
+
+
+async def test_forgetting_leaves_the_focus_in_the_list(opened: Open) -> None:
+    async with running_gateway(settings()) as gateway, opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        request_id = await sent(gateway, model="demo-chat")
+        await page.open()
+        await page.row(request_id).wait_for()
+        await viewer.page.get_by_role("button", name="Forget").focus()
+        await viewer.page.keyboard.press("Enter")
+        await viewer.page.get_by_role("button", name="Forget them").focus()
+        await keyboard.watch_focus()
+        await viewer.page.keyboard.press("Enter")
+        await viewer.page.get_by_text("No requests yet.").wait_for()
+        assert await keyboard.losers() == []
+        assert await keyboard.focus("one => one.closest('.list') !== null")
+
+
+async def test_a_row_that_is_gone_leaves_the_focus_in_the_list(opened: Open) -> None:
+    async with running_gateway(settings(keep=2)) as gateway, opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        first = await sent(gateway, model="demo-chat")
+        await page.open()
+        for key in ("", "?"):
+            await page.row(first).wait_for()
+            await keyboard.watch_focus()
+            await keyboard.press("j", *key)
+            await page.settled()
+            for _ in range(2):
+                last = await sent(gateway, model="demo-chat")
+            await page.row(first).wait_for(state="detached")
+            if key:
+                await keyboard.press("Escape")
+                await viewer.page.locator("dialog").wait_for(state="detached")
+            assert await keyboard.losers() == []
+            assert await keyboard.focus("one => one.closest('.list') !== null")
+            first = last
+
+
 # Presses two keys, and lets nothing happen between but what the page does at once.
 PRESS_BOTH: Final = """async ([first, second]) => {
   for (const key of [first, second]) {
@@ -259,12 +330,14 @@ async def test_buttons_that_are_gone_when_they_are_pressed_leave_the_focus_nearb
         page = InspectorPage(viewer)
         keyboard = Keyboard(page)
         await page.open(request_id)
+        await keyboard.watch_focus()
         for name in ("Load more", f"{FIRST_MESSAGES} messages unchanged", "Show all"):
             button = page.request(request_id).get_by_role("button", name=name)
             await button.focus()
             await viewer.page.keyboard.press("Enter")
             await button.wait_for(state="detached")
             await page.settled()
+            assert await keyboard.losers() == []
             assert await keyboard.focus("one => one.closest('.request') !== null"), name
 
 

@@ -1,5 +1,6 @@
 /** A dialog over the page. */
 
+import { focusAround } from "./focus.js";
 import { html } from "./html.js";
 import { useLayoutEffect, useRef } from "./vendor/hooks.mjs";
 
@@ -12,15 +13,14 @@ export function Dialog({ title, wide = false, onClose, children }) {
   // Closed while it is still in the document, which gives the focus back before another key can come.
   useLayoutEffect(() => {
     const element = dialog.current;
-    const before = document.activeElement;
+    const keepFocus = focusAround(document.activeElement);
     element.showModal();
     // A browser may close it without asking. The event of a dialog that is gone would close the next one.
     element.addEventListener("close", onClose);
     return () => {
       element.removeEventListener("close", onClose);
       element.close();
-      // A dialog that was closed has given the focus back, and it may be elsewhere by now.
-      if (document.activeElement === document.body && before?.isConnected) before.focus();
+      keepFocus();
     };
   }, []);
   const cancel = (event) => {

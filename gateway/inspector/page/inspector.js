@@ -5,6 +5,7 @@ import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
+import { useFocusOf } from "./focus.js";
 import { ForgetDialog } from "./forget.js";
 import { html } from "./html.js";
 import { KeysDialog, onKey, useCommands } from "./keys.js";
@@ -35,6 +36,8 @@ export function Inspector({ settings, onBack, onRefused }) {
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const filter = useRef(null);
+  const list = useRef(null);
+  useFocusOf(list);
   const requests = useMemo(
     () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
     [],
@@ -50,8 +53,10 @@ export function Inspector({ settings, onBack, onRefused }) {
   useEffect(() => {
     const onAddress = () => {
       const id = ofAddress("request");
+      const isLeft = id === null && document.activeElement.closest(".request");
       setOpened(id);
       if (id !== null) setAt((old) => ({ ...old, current: id }));
+      else if (isLeft) setAt((old) => ({ ...old, moves: old.moves + 1 }));
     };
     addEventListener("hashchange", onAddress);
     document.addEventListener("keydown", onKey);
@@ -130,7 +135,7 @@ export function Inspector({ settings, onBack, onRefused }) {
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
-      <section class="list" aria-label="Requests">
+      <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
         ${
           requests.loaded && requests.rows.length === 0
             ? requests.error === null &&

@@ -69,7 +69,7 @@ export function onKey(event) {
     return;
   }
   const row = target.closest("[role=row]");
-  if (OF_CONTROLS.has(event.key) && row === null && target !== document.body) return;
+  if (OF_CONTROLS.has(event.key) && row === null && !target.matches("body, .list")) return;
   const name = COMMANDS.get(event.key);
   const run = offered.findLast(({ current }) => current[name] !== undefined)?.current[name];
   if (run === undefined) return;
