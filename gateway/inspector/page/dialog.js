@@ -1,7 +1,8 @@
 /** A dialog over the page. */
 
+import { focusAround } from "./focus.js";
 import { html } from "./html.js";
-import { useEffect, useRef } from "./vendor/hooks.mjs";
+import { useLayoutEffect, useRef } from "./vendor/hooks.mjs";
 
 /**
  * Escape closes it, and the focus goes back to where it was. `wide`: it holds a table. Who shows it takes it away in
@@ -9,17 +10,17 @@ import { useEffect, useRef } from "./vendor/hooks.mjs";
  */
 export function Dialog({ title, wide = false, onClose, children }) {
   const dialog = useRef(null);
-  useEffect(() => {
+  // Closed while it is still in the document, which gives the focus back before another key can come.
+  useLayoutEffect(() => {
     const element = dialog.current;
-    const before = document.activeElement;
+    const keepFocus = focusAround(document.activeElement);
     element.showModal();
     // A browser may close it without asking. The event of a dialog that is gone would close the next one.
     element.addEventListener("close", onClose);
     return () => {
       element.removeEventListener("close", onClose);
       element.close();
-      // A dialog that was closed has given the focus back, and it may be elsewhere by now.
-      if (document.activeElement === document.body && before?.isConnected) before.focus();
+      keepFocus();
     };
   }, []);
   const cancel = (event) => {

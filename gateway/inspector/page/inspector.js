@@ -5,6 +5,7 @@ import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
+import { useFocusOf } from "./focus.js";
 import { ForgetDialog } from "./forget.js";
 import { html } from "./html.js";
 import { KeysDialog, onKey, useCommands } from "./keys.js";
@@ -35,6 +36,8 @@ export function Inspector({ settings, onBack, onRefused }) {
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const filter = useRef(null);
+  const list = useRef(null);
+  useFocusOf(list);
   const requests = useMemo(
     () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
     [],
@@ -50,8 +53,10 @@ export function Inspector({ settings, onBack, onRefused }) {
   useEffect(() => {
     const onAddress = () => {
       const id = ofAddress("request");
+      const isLeft = id === null && document.activeElement.closest(".request");
       setOpened(id);
       if (id !== null) setAt((old) => ({ ...old, current: id }));
+      else if (isLeft) setAt((old) => ({ ...old, moves: old.moves + 1 }));
     };
     addEventListener("hashchange", onAddress);
     document.addEventListener("keydown", onKey);
@@ -63,7 +68,9 @@ export function Inspector({ settings, onBack, onRefused }) {
 
   const open = (id, byKey = false, against = null) => {
     clearTimeout(passing.current.timer);
-    location.hash = new URLSearchParams(against === null ? { request: id } : { request: id, against });
+    const address = addressOf(against === null ? { request: id } : { request: id, against });
+    if (address !== location.hash) history.pushState(null, "", address);
+    setOpened(id);
     setAt({ ...at, current: id });
     setEntered(byKey ? id : null);
   };
@@ -84,7 +91,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     const now = performance.now();
     clearTimeout(passing.current.timer);
     const wait = now - passing.current.at < PASSING_MS ? PASSING_MS : 0;
-    const timer = setTimeout(() => location.replace(`#request=${encodeURIComponent(id)}`), wait);
+    const show = () => {
+      history.replaceState(null, "", addressOf({ request: id }));
+      setOpened(id);
+    };
+    const timer = setTimeout(show, wait);
     passing.current = { at: now, timer };
   };
   const position = requests.rows.findIndex((row) => row.id === at.current);
@@ -124,7 +135,7 @@ export function Inspector({ settings, onBack, onRefused }) {
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
-      <section class="list" aria-label="Requests">
+      <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
         ${
           requests.loaded && requests.rows.length === 0
             ? requests.error === null &&
@@ -178,6 +189,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
     ${dialog === "keys" && html`<${KeysDialog} version=${settings.version} onClose=${closeDialog} />`}
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
+}
+
+// The page writes its address, of which the browser then tells it nothing; it does of one that somebody else writes.
+function addressOf(fields) {
+  return `#${new URLSearchParams(fields)}`;
 }
 
 // A part of the address behind `#`: the opened request, and the one it is compared with.

@@ -2,7 +2,7 @@
 
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
-import { useEffect, useRef } from "./vendor/hooks.mjs";
+import { useLayoutEffect, useRef } from "./vendor/hooks.mjs";
 
 const KEYS = [
   { command: "next", keys: ["j", "ArrowDown"], shown: "j ↓", does: "next request" },
@@ -46,11 +46,14 @@ const OF_CONTROLS = new Set(["Enter", "ArrowDown", "ArrowUp", "Home", "End"]);
 
 const offered = [];
 
-/** Offers commands, {name: function}, while the component is shown. What is offered last comes first. */
+/**
+ * Offers commands, {name: function}, exactly as long as the component is in the document. What is offered last comes
+ * first.
+ */
 export function useCommands(commands) {
   const latest = useRef(commands);
   latest.current = commands;
-  useEffect(() => {
+  useLayoutEffect(() => {
     offered.push(latest);
     return () => offered.splice(offered.indexOf(latest), 1);
   }, []);
@@ -66,7 +69,7 @@ export function onKey(event) {
     return;
   }
   const row = target.closest("[role=row]");
-  if (OF_CONTROLS.has(event.key) && row === null && target !== document.body) return;
+  if (OF_CONTROLS.has(event.key) && row === null && !target.matches("body, .list")) return;
   const name = COMMANDS.get(event.key);
   const run = offered.findLast(({ current }) => current[name] !== undefined)?.current[name];
   if (run === undefined) return;

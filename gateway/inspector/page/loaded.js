@@ -86,7 +86,7 @@ export function More({ shown, total, noun, onMore }) {
   if (shown >= total) return null;
   const load = async (event) => {
     if (busy) return;
-    const keepFocus = focusAround(event);
+    const keepFocus = focusAround(event.currentTarget);
     setState({ busy: true, error: null });
     const failure = await onMore().then(
       () => null,

@@ -40,8 +40,9 @@ export function Messages({ loaded, notices, path, query }) {
 export function StageTable({ rows, notices }) {
   const [unfolded, setUnfolded] = useState(new Set());
   const unfold = (run, event) => {
-    focusAround(event)();
+    const keepFocus = focusAround(event.currentTarget);
     setUnfolded(new Set([...unfolded, run.start]));
+    keepFocus();
   };
   const byNumber = new Map(notices.map((notice) => [notice.number, notice]));
   const changed = rows.filter(isChanged);

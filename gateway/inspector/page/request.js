@@ -4,6 +4,7 @@ import { Answer, FIRST_READS } from "./answer.js";
 import { askJson } from "./api.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
+import { useFocusOf } from "./focus.js";
 import { Head } from "./head.js";
 import { html } from "./html.js";
 import { useCommands } from "./keys.js";
@@ -14,7 +15,7 @@ import { taken } from "./requests.js";
 import { SendDialog } from "./send.js";
 import { Sent } from "./sent.js";
 import { visible } from "./text.js";
-import { useEffect, useState } from "./vendor/hooks.mjs";
+import { useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 import { Waterfall } from "./waterfall.js";
 import { WhatIf } from "./what_if.js";
 
@@ -37,6 +38,8 @@ export function Request(props) {
   const [reveal, setReveal] = useState(false);
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
+  const body = useRef(null);
+  useFocusOf(body);
   const copy = () => setDialog("copy");
   const send = recorded ? null : () => setDialog("send");
   const stamp = `${progress(summary)} ${reveal}`;
@@ -53,7 +56,7 @@ export function Request(props) {
       form,
     );
   const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (entered) document.querySelector(".request h2").focus();
   }, [entered]);
   const show = (name) => {
@@ -101,7 +104,7 @@ export function Request(props) {
       onClose=${onClose}
       onFilter=${onFilter}
     />
-    <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request">
+    <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request" ref=${body}>
       ${
         detail.value === null
           ? html`<p class="empty">${waiting(detail)}</p>`

@@ -32,8 +32,9 @@ export function Text({ text, before = null, open = false, class: name = "" }) {
   const more = shown.length < text.length;
   const length = count(text.length);
   const showAll = (event) => {
-    focusAround(event)();
+    const keepFocus = focusAround(event.currentTarget);
     setAll(true);
+    keepFocus();
   };
   return html`<span class="text ${name}" dir="auto"
       >${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span
