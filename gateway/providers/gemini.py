@@ -18,6 +18,9 @@ _REQUEST_RULES: Final = RequestRules(
     thinking=by_effort("none", "low", "medium", "high"),
     models=(ModelRules(r"gemini-(2\.5-pro|3).*", thinking=by_effort("low", "medium", "high")),),
 )
+# Of both of its APIs.
+TOOL_RULES: Final = ToolRules(names="unique")
+STATE_RULE: Final = StateRule(provider="google", calls=True, turns="loop", required="always")
 # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls must
 # follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
 # response."
@@ -31,10 +34,10 @@ _CHAT: Final = Profile(
     last_turn="user",
     empty_beside_calls="empty",
     result_media="user",
-    tool_rules=ToolRules(names="unique"),
+    tool_rules=TOOL_RULES,
     request_rules=_REQUEST_RULES,
     choice_fields="drop",
-    state=StateRule(provider="google", calls=True, turns="loop", required="always"),
+    state=STATE_RULE,
 )
 
 GEMINI: Final = Provider(

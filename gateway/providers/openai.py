@@ -100,9 +100,10 @@ REQUEST_RULES: Final = RequestRules(
     stops=StopRules(4),
     models=_MODELS,
 )
-# It refused longer ids than 40 with `string_above_max_length`, tool arrays over 128 with `array_above_max_length`.
 # "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
-# type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+# type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level": of both of its APIs.
+TOOL_RULES: Final = ToolRules(root="object", nested="complete")
+# It refused longer ids than 40 with `string_above_max_length`, tool arrays over 128 with `array_above_max_length`.
 PROFILE: Final = Profile(
     call_id=Alphabet(longest=40),
     tool_names=OPENAI_NAMES,
@@ -111,7 +112,7 @@ PROFILE: Final = Profile(
     result_media="user",
     files=PDF,
     max_tools=128,
-    tool_rules=ToolRules(root="object", nested="complete"),
+    tool_rules=TOOL_RULES,
     request_rules=REQUEST_RULES,
     choice_fields="drop",
 )

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from adapters.gemini import DIALECT, PROVIDER
+from adapters.gemini import DIALECT
 from adapters.gemini.backend.canonical import CARRIED
 from adapters.gemini.backend.decoder import GeminiDecoder
 from adapters.gemini.backend.encode import encode_body
@@ -17,10 +17,9 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
-from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
-from gateway.providers.tool_rules import ToolRules
+from gateway.providers.gemini import STATE_RULE, TOOL_RULES
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _VERBS: Final = {True: "streamGenerateContent?alt=sse", False: "generateContent"}
@@ -64,8 +63,8 @@ class GeminiAdapter:
         files=frozenset({"application/pdf", "text/plain"}),
         max_stops=5,
         native=True,
-        tool_rules=ToolRules(names="unique"),
-        state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),
+        tool_rules=TOOL_RULES,
+        state=STATE_RULE,
     )
 
     def __init__(self, options: GeminiOptions, max_event: int) -> None:

@@ -23,7 +23,7 @@ from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
 from gateway.framing.listed_models import names_in_list
-from gateway.providers.tool_rules import ToolRules
+from gateway.providers.openai import TOOL_RULES
 from gateway.response.passthrough import Passthrough
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
@@ -60,7 +60,7 @@ class OpenAIResponsesAdapter:
         remote_files=True,
         results="anywhere",
         native=True,
-        tool_rules=ToolRules(root="object", nested="complete"),
+        tool_rules=TOOL_RULES,
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 
