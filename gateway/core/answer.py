@@ -87,12 +87,12 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """All text of the answer."""
-        return "".join([piece for part in self.parts if type(part) is AnswerText for piece in part.pieces])
+        return "".join([part.text for part in self.parts if type(part) is AnswerText])
 
     @property
     def reasoning(self) -> str:
         """All reasoning of the answer."""
-        return "".join([piece for part in self.parts if type(part) is AnswerReasoning for piece in part.pieces])
+        return "".join([part.text for part in self.parts if type(part) is AnswerReasoning])
 
     @property
     def calls(self) -> tuple[AnswerCall, ...]:
