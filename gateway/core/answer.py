@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, JsonObject, ToolCall
 from gateway.core.events import (
     Event,
     Finish,
@@ -64,6 +64,11 @@ class AnswerCall(msgspec.Struct, frozen=True):
     def arguments(self) -> str:
         """The arguments, as the JSON text of the wire."""
         return "".join(self.pieces)
+
+    @property
+    def block(self) -> ToolCall:
+        """The call as a block of the next request."""
+        return ToolCall(self.start.id, self.start.name, self.arguments, self.start.extra)
 
 
 AnswerPart: TypeAlias = AnswerText | AnswerReasoning | ReasoningEnd | AnswerCall | PassthroughFields
