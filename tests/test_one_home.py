@@ -16,6 +16,29 @@ from tests.paths import ROOT
 WIRES: Final = tuple(
     sorted({path.parent.name for path in ROOT.glob("adapters/*/*/") if path.name in ("client", "backend")})
 )
+TEXTS: Final = frozenset({"TextDelta", "ReasoningDelta"})
+CALLS: Final = frozenset({"ToolCallStart", "ToolCallDelta", "ToolCallEnd"})
+# Who asks of an event whether it is a text, reasoning or a part of a call.
+EVENT_READERS: Final = {
+    # Adds events up.
+    "gateway/core/answer.py:AnswerReader",
+    # Write them one by one; the blocks of two APIs follow one another.
+    "adapters/anthropic_messages/blocks.py:block_event",
+    "adapters/anthropic_messages/client/stream.py:MessageStreamEncoder",
+    "adapters/gemini/client/stream.py:GeminiStreamEncoder",
+    "adapters/ollama/client/stream.py:OllamaStreamEncoder",
+    "adapters/openai_chat/client/stream.py:ChatStreamEncoder",
+    "adapters/openai_responses/client/stream.py:ResponsesStreamEncoder",
+    "gateway/dialects/sequential_blocks.py:SequentialBlocks",
+    # Let them pass, change them or count them.
+    "gateway/response/role_marker_filter.py:RoleMarkerFilter",
+    "gateway/response/stop_sequences.py:StopMatcher",
+    "gateway/response/usage_estimate.py:_spoken",
+    # Learns how a backend writes a delta.
+    "adapters/openai_chat/backend/delta_fast_path.py:DeltaFastPath",
+    # Joins neighbouring deltas, so that two lists of events can be compared.
+    "gateway/testing/events.py:join",
+}
 # What several wires are built of.
 SHARED: Final = frozenset({"openai", "protobuf_values"})
 SOURCES: Final = {
@@ -143,3 +166,34 @@ def test_a_provider_has_one_file() -> None:
         if (found := {text for text in texts(source) if text in names or any(host in text for host in hosts)})
     }
     assert again == {}
+
+
+def test_events_are_added_up_in_one_place() -> None:
+    """Any other module that takes texts and calls apart is listed, and adds nothing up."""
+    readers = {
+        f"{name}:{part.name}"
+        for name, source in SOURCES.items()
+        if any(kind in source for kind in CALLS)
+        for part in ast.parse(source).body
+        if isinstance(part, ast.ClassDef | ast.FunctionDef)
+        and len(asked := asked_for(part)) > 2
+        and asked & TEXTS
+        and asked & CALLS
+    }
+    assert readers == EVENT_READERS
+    assert places(r"\bdef _?merge_usage\b") == {"gateway/core/answer.py"}
+
+
+def asked_for(part: ast.AST) -> set[str]:
+    """The classes of events by which a class or a function tells events apart."""
+    found: set[str] = set()
+    for node in ast.walk(part):
+        match node:
+            case ast.Compare(comparators=[*classes]) | ast.Call(func=ast.Name("isinstance"), args=[_, *classes]):
+                pass
+            case ast.MatchClass(cls=only):
+                classes = [only]
+            case _:
+                continue
+        found |= {name.id for one in classes for name in ast.walk(one) if isinstance(name, ast.Name)}
+    return found & (TEXTS | CALLS)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, JsonObject, ToolCall
 from gateway.core.events import (
     Event,
     Finish,
@@ -65,6 +65,11 @@ class AnswerCall(msgspec.Struct, frozen=True):
         """The arguments, as the JSON text of the wire."""
         return "".join(self.pieces)
 
+    @property
+    def block(self) -> ToolCall:
+        """The call as a block of the next request."""
+        return ToolCall(self.start.id, self.start.name, self.arguments, self.start.extra)
+
 
 AnswerPart: TypeAlias = AnswerText | AnswerReasoning | ReasoningEnd | AnswerCall | PassthroughFields
 
@@ -87,12 +92,12 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """All text of the answer."""
-        return "".join([piece for part in self.parts if type(part) is AnswerText for piece in part.pieces])
+        return "".join([part.text for part in self.parts if type(part) is AnswerText])
 
     @property
     def reasoning(self) -> str:
         """All reasoning of the answer."""
-        return "".join([piece for part in self.parts if type(part) is AnswerReasoning for piece in part.pieces])
+        return "".join([part.text for part in self.parts if type(part) is AnswerReasoning])
 
     @property
     def calls(self) -> tuple[AnswerCall, ...]:

@@ -24,7 +24,7 @@ from gateway.core.events import (
 
 BlockKind: TypeAlias = Literal["text", "reasoning", "call", "other"]
 # Of these no event of the core says where they end.
-_WITHOUT_END: Final = frozenset({"text", "other"})
+WITHOUT_END: Final = frozenset({"text", "other"})
 
 
 class OwnBlock(msgspec.Struct, frozen=True):
@@ -159,7 +159,7 @@ class SequentialBlocks:
             self._open(_HeldBlock(event.kind, fields=event.fields), steps)
         elif isinstance(event, OwnPiece):
             steps += [BlockFields(event.fields)] if self.kind is not None else ()
-        elif self.kind in _WITHOUT_END:
+        elif self.kind in WITHOUT_END:
             self._close(steps)
 
     def _hold_own(self, event: OwnBlock | OwnPiece | OwnEnd) -> None:
@@ -169,7 +169,7 @@ class SequentialBlocks:
         elif last is not None and isinstance(event, OwnPiece):
             last.pieces.append(event.fields)
         elif last is not None:
-            last.ended = last.ended or last.kind in _WITHOUT_END
+            last.ended = last.ended or last.kind in WITHOUT_END
 
     def _grow(self, kind: BlockKind, text: str, steps: list[BlockStep]) -> None:
         if self.kind != kind:

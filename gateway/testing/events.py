@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gateway.core.answer import read_answer
 from gateway.core.conversation import ToolCall
 from gateway.core.events import (
     Event,
@@ -12,7 +13,6 @@ from gateway.core.events import (
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
-    ToolCallStart,
     UsageReport,
 )
 from gateway.core.notices import Notice
@@ -29,37 +29,14 @@ class FoldedAnswer(msgspec.Struct, frozen=True):
 
 
 def fold(events: Iterable[Event]) -> FoldedAnswer:
-    """Return the response that the events add up to. Calls stand in the order in which they started."""
-    text, reasoning = [], []
-    starts: dict[int, ToolCallStart] = {}
-    arguments: dict[int, list[str]] = {}
-    finish: Finish | None = None
-    usage: UsageReport | None = None
-    for event in events:
-        match event:
-            case TextDelta():
-                text.append(event.text)
-            case ReasoningDelta():
-                reasoning.append(event.text)
-            case ToolCallStart():
-                starts[event.index] = event
-                arguments[event.index] = []
-            case ToolCallDelta():
-                arguments[event.index].append(event.arguments)
-            case UsageReport():
-                usage = event
-            case Finish():
-                finish = event
-            case _:
-                pass
-    calls = tuple(
-        ToolCall(start.id, start.name, "".join(arguments[index]), start.extra) for index, start in starts.items()
-    )
-    return FoldedAnswer("".join(text), "".join(reasoning), calls, finish, usage)
+    """Returns the response that the events add up to. Calls stand in the order in which they started."""
+    answer = read_answer(events)
+    calls = tuple(call.block for call in answer.calls)
+    return FoldedAnswer(answer.text, answer.reasoning, calls, answer.finish, answer.usage)
 
 
 def join(events: Iterable[Event]) -> list[Event]:
-    """Return the events with neighbouring deltas of one kind joined."""
+    """Returns the events with neighbouring deltas of one kind joined."""
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None
@@ -75,5 +52,5 @@ def join(events: Iterable[Event]) -> list[Event]:
 
 
 def content(events: Iterable[Event]) -> list[Event]:
-    """Return the joined events without those that only accompany a response: usage, notices, passthrough fields."""
+    """Returns the joined events without those that only accompany a response: usage, notices, passthrough fields."""
     return join(event for event in events if not isinstance(event, UsageReport | Notice | PassthroughFields))

@@ -10,9 +10,10 @@ from adapters.gemini.backend.decoder import GeminiDecoder
 from adapters.openai_chat.backend.decoder import ChatDecoder
 from adapters.proto.backend.token_counts import Counts
 from gateway.adapter import Decoder
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import Json
 from gateway.core.events import MOST_TOKENS, Event, UsageReport
-from gateway.dialects.usage import merge_usage, usage_part
+from gateway.dialects.usage import usage_part
 from gateway.testing.replay import replay
 from tests.adapters.anthropic_messages.backend import wires as messages
 from tests.adapters.gemini.backend import wires as gemini

@@ -7,9 +7,10 @@ from adapters.anthropic_messages.client import usage as messages
 from adapters.gemini import usage as gemini
 from adapters.openai.usage import usage_object
 from adapters.openai_responses.client import usage as responses
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-from gateway.dialects.usage import merge_usage, token_counts, usage_note, usage_part
+from gateway.dialects.usage import token_counts, usage_note, usage_part
 from gateway.testing.replay import replay
 from tests.adapters.anthropic_messages.backend.wires import TEXT, block, end, sse, start, text
 

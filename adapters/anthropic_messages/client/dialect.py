@@ -17,6 +17,7 @@ from adapters.anthropic_messages.client.response_models import MessagesErrorBody
 from adapters.anthropic_messages.client.routes import ROUTES
 from adapters.anthropic_messages.client.stream import MessageStreamEncoder
 from adapters.anthropic_messages.messages import encode_turn
+from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -65,7 +66,7 @@ class AnthropicMessagesDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_answer(events, head, shows_thinking=_shows_thinking(request))
+        return encode_answer(read_answer(events), head, shows_thinking=_shows_thinking(request))
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> MessageStreamEncoder:
         estimate = partial(prompt_tokens, request.conversation)

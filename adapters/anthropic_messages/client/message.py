@@ -1,4 +1,4 @@
-"""Folds all events of an answer into one message with the content of the equivalent stream."""
+"""Encodes an answer as one message."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
@@ -8,21 +8,21 @@ import msgspec
 from adapters.anthropic_messages.blocks import block_event, opened_block, with_pieces
 from adapters.anthropic_messages.client.usage import UNCOUNTED, usage_object
 from adapters.anthropic_messages.finish import final_fields
+from gateway.core.answer import Answer, AnswerCall, AnswerPart, AnswerReasoning, AnswerText
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.events import Event, Finish, PassthroughFields, UsageReport
-from gateway.core.notices import Notice
+from gateway.core.events import Finish, PassthroughFields, ReasoningEnd, UsageReport
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.sequential_blocks import (
-    BlockDelta,
-    BlockEnd,
-    BlockFields,
+    WITHOUT_END,
+    BlockEvent,
+    BlockKind,
     BlockStart,
-    BlockStep,
-    SequentialBlocks,
+    OwnBlock,
+    OwnEnd,
+    OwnPiece,
 )
-from gateway.dialects.usage import merge_usage
 
 _encode: Final = msgspec.json.Encoder().encode
 # What the gateway itself writes of each message.
@@ -72,32 +72,20 @@ class OwnMessage(msgspec.Struct):
         return _object(self.end.get("delta"))
 
 
-def encode_answer(events: Iterable[Event], head: AnswerHead, *, shows_thinking: bool) -> bytes:
-    """Returns one JSON message from the events of a complete answer. `shows_thinking`: with the text of thinking."""
-    blocks = SequentialBlocks()
-    steps: list[BlockStep] = []
-    finish = Finish("stop")
-    usage: UsageReport = UNCOUNTED
-    notices: list[Notice] = []
-    own = OwnMessage()
-    for event in events:
-        if type(event) is PassthroughFields and own.add(event):
-            continue
-        if (part := block_event(event)) is not None:
-            steps += blocks.feed(part)
-        elif type(event) is Finish:
-            finish = event
-        elif type(event) is UsageReport:
-            usage = merge_usage(usage, event)
-        elif type(event) is Notice:
-            notices.append(event)
-    steps += blocks.close()
+def encode_answer(answer: Answer, head: AnswerHead, *, shows_thinking: bool) -> bytes:
+    """Returns one JSON message. `shows_thinking`: with the text of the thinking."""
+    own, content = OwnMessage(), _Content()
+    for part in answer.parts:
+        if type(part) is not PassthroughFields or not own.add(part):
+            content.add(part)
+    usage = UNCOUNTED if answer.usage is None else answer.usage
     message = message_object(head, usage, own.message)
-    rest = {name: value for name, value in own.end.items() if name not in _OF_END}
-    message |= {"content": _content(steps, shows_thinking=shows_thinking), **rest, **final_fields(finish, own.delta)}
+    message["content"] = [block.whole(shows_thinking=shows_thinking) for block in content.blocks]
+    message |= {name: value for name, value in own.end.items() if name not in _OF_END}
+    message |= final_fields(answer.finish or Finish("stop"), own.delta)
     counted = _object(own.end.get("usage"))
     message["usage"] = usage_object(usage, {**_object(own.message.get("usage")), **counted} if counted else None)
-    if said := dragoman_field(usage, notices if head.diagnostics else None):
+    if said := dragoman_field(usage, answer.notices if head.diagnostics else None):
         message["dragoman"] = said
     return _encode(message)
 
@@ -121,43 +109,90 @@ def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else EMPTY
 
 
-def _content(steps: Sequence[BlockStep], *, shows_thinking: bool) -> list[Json]:
-    content: list[Json] = []
-    start: BlockStart | None = None
-    pieces: list[str] = []
+class _Block(msgspec.Struct):
+    """A content block. `grows`: the next piece of its kind belongs to it. `said` are the fields that a backend of the
+    same API wrote behind its beginning, and `state` is that of its reasoning."""
+
+    start: BlockStart
+    pieces: list[str]
+    grows: bool = True
     said: list[JsonObject] = []
-    for step in steps:
-        match step:
-            case BlockStart():
-                start, pieces, said = step, [], []
-            case BlockDelta():
-                pieces.append(step.text)
-            case BlockFields():
-                said.append(step.fields)
-            case BlockEnd():
-                assert start is not None  # a block opens before it closes
-                block = with_pieces(opened_block(start), said)
-                content.append(_filled(block, start, "".join(pieces), step, shows_thinking=shows_thinking))
+    state: JsonObject = EMPTY
+
+    def whole(self, *, shows_thinking: bool) -> dict[str, Json]:
+        """Returns the block with its text, its input and its signature."""
+        block = with_pieces(opened_block(self.start), self.said)
+        text = "".join(self.pieces)
+        match self.start.kind:
+            case "text":
+                return {**block, "text": text}
+            case "reasoning" if block["type"] == "redacted_thinking":
+                return block
+            case "reasoning":
+                signed: dict[str, Json] = {"signature": self.state["signature"]} if "signature" in self.state else {}
+                return {**block, "thinking": text if shows_thinking else "", **signed}
+            case "call":
+                return {**block, "input": as_object(text)}
+            case "other":
+                return {**block, "input": as_object(given)} if isinstance(given := block.get("input"), str) else block
             case _:
-                assert_never(step)
-    return content
+                assert_never(self.start.kind)
 
 
-def _filled(
-    block: dict[str, Json], start: BlockStart, text: str, end: BlockEnd, *, shows_thinking: bool
-) -> dict[str, Json]:
-    """Returns a block with its text, its input and its signature."""
-    match start.kind:
-        case "text":
-            return {**block, "text": text}
-        case "reasoning" if block["type"] == "redacted_thinking":
-            return block
-        case "reasoning":
-            signed: dict[str, Json] = {"signature": end.state["signature"]} if "signature" in end.state else {}
-            return {**block, "thinking": text if shows_thinking else "", **signed}
-        case "call":
-            return {**block, "input": as_object(text)}
-        case "other":
-            return {**block, "input": as_object(given)} if isinstance(given := block.get("input"), str) else block
-        case _:
-            assert_never(start.kind)
+class _Content:
+    """The content blocks of an answer, in the order in which the stream opens them: that in which they began."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self._calls: dict[int | None, _Block] = {}
+
+    def add(self, part: AnswerPart) -> None:
+        """Adds a part of the answer, which is no event of the message as a whole."""
+        if type(part) is AnswerText:
+            self._grow("text", part.pieces)
+        elif type(part) is AnswerReasoning:
+            self._grow("reasoning", part.pieces)
+        elif type(part) is AnswerCall:
+            self._begin(BlockStart(len(self.blocks), "call", part.start), part.pieces)
+            self._calls[part.start.index] = self.blocks[-1]
+        elif type(part) is ReasoningEnd or type(part) is PassthroughFields:
+            self._mark(block_event(part))
+        else:
+            assert_never(part)
+
+    def _begin(self, start: BlockStart, pieces: Iterable[str] = ()) -> None:
+        self.blocks.append(_Block(start, [*pieces]))
+
+    def _grow(self, kind: BlockKind, pieces: Sequence[str]) -> None:
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and last.start.kind == kind and last.grows:
+            last.pieces += pieces
+        else:
+            self._begin(BlockStart(len(self.blocks), kind), pieces)
+
+    def _mark(self, event: BlockEvent | None) -> None:
+        """Takes the end of reasoning, and what a backend of the same API wrote of a block."""
+        last = self.blocks[-1] if self.blocks else None
+        if isinstance(event, OwnBlock):
+            self._begin(BlockStart(len(self.blocks), event.kind, fields=event.fields))
+        elif isinstance(event, ReasoningEnd):
+            self._end_reasoning(event.extra, last)
+        elif isinstance(event, OwnPiece):
+            self._add_fields(event, last)
+        elif isinstance(event, OwnEnd) and last is not None and last.start.kind in WITHOUT_END:
+            last.grows = False
+
+    def _add_fields(self, piece: OwnPiece, last: _Block | None) -> None:
+        call = self._calls.get(piece.call)
+        if call is not None:
+            call.said.append(piece.fields)
+        elif last is not None and last.start.call is None and last.grows:
+            last.said.append(piece.fields)
+
+    def _end_reasoning(self, state: JsonObject, last: _Block | None) -> None:
+        if last is None or last.start.kind != "reasoning" or not last.grows:
+            if not state:
+                return
+            last = _Block(BlockStart(len(self.blocks), "reasoning", fields=state), [])
+            self.blocks.append(last)
+        last.state, last.grows = state, False

@@ -16,6 +16,7 @@ from adapters.anthropic_messages.client.message import OwnMessage, message_objec
 from adapters.anthropic_messages.client.stream_state import STREAM_TRANSITIONS, StreamState
 from adapters.anthropic_messages.client.usage import UNCOUNTED, usage_object
 from adapters.anthropic_messages.finish import final_fields
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
@@ -40,7 +41,6 @@ from gateway.dialects.sequential_blocks import (
     BlockStep,
     SequentialBlocks,
 )
-from gateway.dialects.usage import merge_usage
 
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 # A name that is one line.

@@ -15,6 +15,7 @@ from adapters.gemini.client.stream_state import STREAM_TRANSITIONS, StreamState
 from adapters.gemini.contents import signature
 from adapters.gemini.finish import finish_word
 from adapters.gemini.own_chunk import OwnChunk, call_part, counts, notes
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
@@ -33,7 +34,6 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.event_stream import one_line_each
-from gateway.dialects.usage import merge_usage
 
 _encode = msgspec.json.Encoder().encode
 _CANDIDATE: Final = b'{"candidates":[{"content":{"parts":['

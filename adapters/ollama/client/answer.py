@@ -4,32 +4,19 @@ A line is a constant opening, its content, and a constant end. The text of a cha
 generate request in `response`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from adapters.ollama.client.calls import AnswerCalls
+from adapters.ollama.client.calls import call_object
+from gateway.core.answer import Answer
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.events import (
-    Event,
-    Finish,
-    PassthroughFields,
-    Reason,
-    ReasoningDelta,
-    ReasoningEnd,
-    ResponseStart,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-    UsageReport,
-)
-from gateway.core.notices import Notice
+from gateway.core.events import Reason
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.usage import merge_usage, token_counts
+from gateway.dialects.usage import token_counts
 
 AnswerField: TypeAlias = Literal["message", "response"]
 CHAT: Final = "message"
@@ -77,81 +64,39 @@ class AnswerLine:
         return self.text + content + self._end + b',"done":true,' + encode(ending)[1:] + b"\n"
 
 
-class AnswerEnd:
-    """The fields of the last line of an answer: why it ended, its times and tokens, and the gateway's own notes.
+def end_fields(answer: Answer, echo: JsonObject, head: AnswerHead) -> JsonObject:
+    """Returns the fields of the last line of an answer: why it ended, its times and tokens, and the gateway's notes.
 
     The times are those that the gateway measured. Clients such as strands-agents need them, and Ollama's documentation
     (docs/api.md) says what they are: `load_duration` is the time before the model reads, `prompt_eval_duration` that
-    before it writes, `eval_duration` that in which it writes; `total_duration` is all, and all are in nanoseconds.
+    before it writes, `eval_duration` that in which it writes; `total_duration` is all, and all are in nanoseconds. As
+    Ollama does, it leaves out a count of 0, and so an unknown one.
     """
-
-    def __init__(self, echo: JsonObject, head: AnswerHead) -> None:
-        self._reason = echo.get("done_reason")
-        self._usage: UsageReport | None = None
-        self._notices: list[Notice] | None = [] if head.diagnostics else None
-        self._times = head.times
-
-    def add(self, event: Finish | UsageReport | Notice) -> None:
-        """Takes the facts of an event."""
-        if type(event) is Finish:
-            self._reason = DONE_REASONS[event.reason]
-        elif type(event) is UsageReport:
-            self._usage = merge_usage(self._usage, event)
-        elif type(event) is Notice:
-            if self._notices is not None:
-                self._notices.append(event)
-        else:
-            assert_never(event)
-
-    def fields(self) -> JsonObject:
-        """Returns the fields. As Ollama does, it leaves out a count of 0, and so an unknown one."""
-        times = self._times()
-        fields: dict[str, Json] = {
-            "done_reason": self._reason,
-            "total_duration": times.prepare + times.wait + times.answer,
-            "load_duration": times.prepare,
-            "prompt_eval_duration": times.wait,
-            "eval_duration": times.answer,
-        }
-        if self._usage is not None:
-            prompt, completion, _ = token_counts(self._usage)
-            counts = {"prompt_eval_count": prompt, "eval_count": completion}
-            fields |= {name: count for name, count in counts.items() if count}
-        if said := dragoman_field(self._usage, self._notices):
-            fields["dragoman"] = said
-        return fields
+    times = head.times()
+    fields: dict[str, Json] = {
+        "done_reason": echo.get("done_reason") if answer.finish is None else DONE_REASONS[answer.finish.reason],
+        "total_duration": times.prepare + times.wait + times.answer,
+        "load_duration": times.prepare,
+        "prompt_eval_duration": times.wait,
+        "eval_duration": times.answer,
+    }
+    if answer.usage is not None:
+        prompt, completion, _ = token_counts(answer.usage)
+        counts = {"prompt_eval_count": prompt, "eval_count": completion}
+        fields |= {name: count for name, count in counts.items() if count}
+    if said := dragoman_field(answer.usage, answer.notices if head.diagnostics else None):
+        fields["dragoman"] = said
+    return fields
 
 
-def encode_answer(events: Sequence[Event], echo: JsonObject, head: AnswerHead) -> bytes:
-    """Returns one JSON object from the events of a complete answer."""
-    line, end, calls = AnswerLine(echo, head), AnswerEnd(echo, head), AnswerCalls()
-    text: list[str] = []
-    thinking: list[str] = []
-    complete: list[Json] = []
-    # Compares classes: a match statement on an event of another class takes several times as long.
-    for event in events:
-        if type(event) is TextDelta:
-            text.append(event.text)
-        elif type(event) is ReasoningDelta:
-            thinking.append(event.text)
-        elif type(event) is ToolCallDelta:
-            calls.add(event)
-        elif type(event) is ToolCallStart:
-            calls.start(event)
-        elif type(event) is ToolCallEnd:
-            complete.append(calls.end(event))
-        elif type(event) is Finish or type(event) is UsageReport or type(event) is Notice:
-            end.add(event)
-        # No client of Ollama knows a provider's state of its reasoning.
-        elif (
-            type(event) is not ResponseStart
-            and type(event) is not ReasoningEnd
-            and type(event) is not PassthroughFields
-        ):
-            assert_never(event)
-    content = encode("".join(text))
-    if thinking:
-        content += b',"thinking":' + encode("".join(thinking))
-    if complete:
-        content += b',"tool_calls":' + encode(complete)
-    return line.done(content, end.fields())
+def encode_answer(answer: Answer, echo: JsonObject, head: AnswerHead) -> bytes:
+    """Returns one JSON object. No client of Ollama knows a provider's state of its reasoning."""
+    content = encode(answer.text)
+    if thinking := answer.reasoning:
+        content += b',"thinking":' + encode(thinking)
+    if calls := [
+        call_object(call.start.id, call.start.name, call.arguments, position)
+        for position, (_, call) in enumerate(answer.ends)
+    ]:
+        content += b',"tool_calls":' + encode(calls)
+    return AnswerLine(echo, head).done(content, end_fields(answer, echo, head))

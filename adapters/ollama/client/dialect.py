@@ -16,6 +16,7 @@ from adapters.ollama.client.request_models import OllamaExplainRequest
 from adapters.ollama.client.response_models import OllamaError
 from adapters.ollama.client.routes import GENERATE_PATH, ROUTES
 from adapters.ollama.client.stream import OllamaStreamEncoder
+from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -59,7 +60,7 @@ class OllamaDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_answer(events, request.echo, head)
+        return encode_answer(read_answer(events), request.echo, head)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> OllamaStreamEncoder:
         return OllamaStreamEncoder(request.echo, head)

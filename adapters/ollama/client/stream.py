@@ -7,9 +7,10 @@ itself, so that the encoder has no states: whatever was sent, an error or the la
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from adapters.ollama.client.answer import AnswerEnd, AnswerLine, encode
+from adapters.ollama.client.answer import AnswerLine, encode, end_fields
 from adapters.ollama.client.calls import AnswerCalls
 from adapters.ollama.client.errors import encode_error_line
+from gateway.core.answer import AnswerReader
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
@@ -44,7 +45,8 @@ class OllamaStreamEncoder:
 
     def __init__(self, echo: JsonObject, head: AnswerHead) -> None:
         self._line = AnswerLine(echo, head)
-        self._end = AnswerEnd(echo, head)
+        self._end = AnswerReader()
+        self._echo, self._head = echo, head
         self._calls = AnswerCalls()
         self._text, self._more = self._line.text, self._line.more
         self._thinking = self._line.empty + b',"thinking":'
@@ -64,7 +66,7 @@ class OllamaStreamEncoder:
             elif type(event) is ToolCallEnd:
                 out += (self._line.empty, b',"tool_calls":[', encode(self._calls.end(event)), b"]", self._more)
             elif type(event) is Finish or type(event) is UsageReport or type(event) is Notice:
-                self._end.add(event)
+                self._end.feed((event,))
             elif (
                 type(event) is not ResponseStart
                 and type(event) is not ReasoningEnd
@@ -83,4 +85,4 @@ class OllamaStreamEncoder:
 
     def close(self) -> bytes:
         """Returns the last line. It waits for the end of the stream, because some backends count tokens last."""
-        return one_line_each(self._line.done(b'""', self._end.fields()))
+        return one_line_each(self._line.done(b'""', end_fields(self._end.answer, self._echo, self._head)))

@@ -14,6 +14,7 @@ from adapters.openai.client_errors import encode_error_frame
 from adapters.openai.usage import usage_object
 from adapters.openai_chat.client.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
 from adapters.openai_chat.unknown_fields import as_custom, call_object, merged
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
@@ -35,7 +36,6 @@ from gateway.core.provider_state import several_states
 from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
-from gateway.dialects.usage import merge_usage
 
 _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'

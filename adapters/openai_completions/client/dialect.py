@@ -13,6 +13,7 @@ from adapters.openai_completions.client.decode import decode
 from adapters.openai_completions.client.paths import PATHS
 from adapters.openai_completions.client.request_models import CompletionExplainRequest, CompletionRequest
 from adapters.openai_completions.client.response_models import Completion
+from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
@@ -72,7 +73,7 @@ class OpenAICompletionsDialect:
         return [{"prompt": turn.text}]
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_answer(events, head)
+        return encode_answer(read_answer(events), head)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> CompletionStreamEncoder:
         return CompletionStreamEncoder(head, include_usage=request.conversation.include_usage)

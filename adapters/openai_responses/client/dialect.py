@@ -60,6 +60,7 @@ class OpenAIResponsesDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        # The stream ends with the whole object, whose items it has built as it wrote their events: no second fold.
         encoder = ResponsesStreamEncoder(request, head)
         for start in range(0, len(events), _PART):
             encoder.feed(events[start : start + _PART])

@@ -7,13 +7,13 @@ from adapters.openai_responses.client.errors import failure
 from adapters.openai_responses.client.output_items import ItemStatus
 from adapters.openai_responses.client.stored_answer import response_id
 from adapters.openai_responses.client.usage import usage_object
+from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.events import Reason, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.usage import merge_usage
 
 # All fields of the object in the published schema of Open Responses, with their values where the request has none.
 _REPEATED: Final[Mapping[str, Json]] = {

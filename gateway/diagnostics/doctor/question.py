@@ -6,17 +6,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gateway.adapter import BackendRequest
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.answer import read_answer
+from gateway.core.conversation import EMPTY, JsonObject, ToolCall
 from gateway.core.errors import BackendError, GatewayError
-from gateway.core.events import (
-    Event,
-    Finish,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallStart,
-    UsageReport,
-)
+from gateway.core.events import Event, Finish, UsageReport
 from gateway.core.notices import Notice
 from gateway.diagnostics.doctor.finding import Changes
 
@@ -47,15 +40,6 @@ class Read(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Call(msgspec.Struct, frozen=True):
-    """A complete tool call of an answer, `arguments` as JSON text. `extra`: its state for the provider."""
-
-    id: str
-    name: str
-    arguments: str
-    extra: JsonObject = EMPTY
-
-
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a question: its events, the bytes they came in, and the error that ended it, None for none. `sent`
     is the request as it was sent, None for one that was not, and `seconds` how long the answer took."""
@@ -75,32 +59,27 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text of the answer."""
-        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+        return read_answer(self.events).text
 
     @property
     def reasoning(self) -> str:
         """The reasoning before it."""
-        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+        return read_answer(self.events).reasoning
 
     @property
-    def calls(self) -> tuple[Call, ...]:
-        """The tool calls, in order."""
-        starts = [event for event in self.events if isinstance(event, ToolCallStart)]
-        return tuple(Call(one.id, one.name, self._arguments(one.index), one.extra) for one in starts)
-
-    def _arguments(self, index: int) -> str:
-        deltas = (event for event in self.events if isinstance(event, ToolCallDelta))
-        return "".join(delta.arguments for delta in deltas if delta.index == index)
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in order, each with its state for the provider in `extra`."""
+        return tuple(call.block for call in read_answer(self.events).calls)
 
     @property
     def usage(self) -> UsageReport | None:
         """The token counts that the backend reported."""
-        return next((event for event in reversed(self.events) if isinstance(event, UsageReport)), None)
+        return read_answer(self.events).usage
 
     @property
     def finish(self) -> Finish | None:
         """The end of the answer."""
-        return next((event for event in self.events if isinstance(event, Finish)), None)
+        return read_answer(self.events).finish
 
     @property
     def refusal(self) -> BackendError | None:

@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import Json, ToolCall
 from gateway.core.notices import Notice
 from gateway.diagnostics.doctor.accepting import failure, undeclared
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
-from gateway.diagnostics.doctor.question import Answer, Call
+from gateway.diagnostics.doctor.question import Answer
 from gateway.diagnostics.doctor.requests import CHAT, CLOCK, ONE, USER, WEATHER, request, user
 from gateway.diagnostics.doctor.wire_probes import empty_pieces
 
@@ -46,7 +46,7 @@ async def _call(backend: ProbedBackend) -> Finding:
     return failure(answer) or _wrong_call(answer.calls, "get_weather") or ok("one call, of the right tool")
 
 
-def _wrong_call(calls: tuple[Call, ...], name: str) -> Finding | None:
+def _wrong_call(calls: tuple[ToolCall, ...], name: str) -> Finding | None:
     """Returns the finding of calls of which the first is not one of this tool, with an object as its arguments."""
     if not calls:
         return todo(_NONE_MADE, _NO_CALL)

@@ -1,23 +1,12 @@
 """Reads from the events of an answer what its client will send back of it, and the state that must come with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
+from gateway.core.answer import AnswerCall, AnswerPart, AnswerReader, AnswerReasoning, AnswerText
 from gateway.core.call_arguments import custom_arguments
-from gateway.core.conversation import Json, JsonObject, Text, ToolCall, Turn
-from gateway.core.events import (
-    Event,
-    Finish,
-    PassthroughFields,
-    ReasoningDelta,
-    ReasoningEnd,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from gateway.core.conversation import EMPTY, Json, JsonObject, Text, ToolCall, Turn
+from gateway.core.events import Event, PassthroughFields, ReasoningEnd, ToolCallEnd, ToolCallStart
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought
 from gateway.memory.provider_state.cached_state import TurnState, only_state
@@ -26,84 +15,66 @@ from gateway.memory.provider_state.cached_state import TurnState, only_state
 _GROWING: Final = ("text", "summary")
 
 
-class _OpenCall(msgspec.Struct):
-    start: ToolCallStart
-    pieces: list[str] = []
-    extra: JsonObject = {}
-
-    def whole(self) -> ToolCall:
-        written = "".join(self.pieces)
-        # As the client's dialect reads the call of a custom tool.
-        arguments = custom_arguments(written) if self.start.extra.get("type") == "custom" else written
-        return ToolCall(self.start.id, self.start.name, arguments)
-
-
-class AnswerReader:
+class StateReader:
     """Reads one answer. `complete` is set by a finish that no limit and no filter has forced."""
 
     def __init__(self, rule: StateRule) -> None:
-        self.complete = False
         self._rule = rule
-        self._text: list[str] = []
-        self._calls: dict[int, _OpenCall] = {}
-        self._thoughts: list[Thought] = []
-        self._open: list[str] = []
+        self._reader = AnswerReader()
         self._fields: dict[str, Any] = {}
 
     def feed(self, events: Sequence[Event]) -> None:
         """Takes the next events, as the client gets them or with more of the provider's state."""
+        content: list[Event] = []
         for event in events:
-            match event:
-                case TextDelta():
-                    self._end_thought({})
-                    self._text.append(event.text)
-                case ReasoningDelta():
-                    self._open.append(event.text)
-                case ReasoningEnd():
-                    self._end_thought(event.extra, ended=True)
-                case ToolCallStart():
-                    self._end_thought({})
-                    self._calls[event.index] = _OpenCall(event, extra=event.extra)
-                case ToolCallDelta():
-                    self._calls[event.index].pieces.append(event.arguments)
-                case ToolCallEnd():
-                    call = self._calls[event.index]
-                    call.extra = {**call.extra, **event.extra}
-                case PassthroughFields():
-                    self._add_fields(event.fields)
-                case Finish():
-                    self._end_thought({})
-                    self.complete = event.reason in ("stop", "tool_calls")
-                case _:
-                    pass
+            if type(event) is PassthroughFields:
+                self._add_fields(event.fields)
+            else:
+                content.append(event)
+        self._reader.feed(content)
+
+    @property
+    def complete(self) -> bool:
+        finish = self._reader.finish
+        return finish is not None and finish.reason in ("stop", "tool_calls")
 
     @property
     def turn(self) -> Turn:
         """The answer as its client will send it back, without any state."""
-        text = "".join(self._text)
-        calls = [call.whole() for call in self._calls.values()]
-        return Turn("assistant", (*([Text(text)] if text else []), *calls))
+        answer = self._reader.answer
+        text = answer.text
+        return Turn("assistant", (*([Text(text)] if text else []), *map(_sent_back, answer.calls)))
 
     @property
     def state(self) -> TurnState:
         """The state of a complete answer; empty where the rule asks for none of this answer."""
-        if self._rule.turns != "all" and not self._calls:
+        answer = self._reader.answer
+        if self._rule.turns != "all" and not answer.calls:
             return TurnState()
-        thoughts = self._thoughts
+        thoughts = [*self._thoughts(answer.parts)]
         if self._rule.reasoning == "plain" and self._rule.required == "always" and not thoughts:
             # A provider that requires the reasoning requires an empty one as well.
             thoughts = [Thought("")]
         provider = self._rule.provider if self._rule.calls else None
-        calls = [only_state(call.extra, provider) for call in self._calls.values()]
+        calls = [only_state({**call.start.extra, **call.end}, provider) for call in answer.calls]
         return TurnState(tuple(thoughts), tuple(calls) if any(calls) else (), self._fields)
 
-    def _end_thought(self, extra: JsonObject, *, ended: bool = False) -> None:
-        if not (self._open or ended):
-            return
-        text, self._open = "".join(self._open), []
-        state = only_state(extra, self._rule.provider)
-        if (self._rule.reasoning == "plain" and text) or (self._rule.reasoning == "signed" and state):
-            self._thoughts.append(Thought(text, state, len(self._calls), bool(self._text)))
+    def _thoughts(self, parts: Sequence[AnswerPart]) -> Iterator[Thought]:
+        """Yields the pieces of reasoning that the rule asks for, each with its place among the calls and the text."""
+        open_pieces: list[str] = []
+        calls, spoke = 0, False
+        # The end of the answer ends the last piece.
+        for part in (*parts, ReasoningEnd(EMPTY)):
+            if type(part) is AnswerReasoning:
+                open_pieces += part.pieces
+                continue
+            text = "".join(open_pieces)
+            state = only_state(part.extra, self._rule.provider) if type(part) is ReasoningEnd else {}
+            if (self._rule.reasoning == "plain" and text) or (self._rule.reasoning == "signed" and state):
+                yield Thought(text, state, calls, spoke)
+            open_pieces = []
+            calls += type(part) is AnswerCall
+            spoke = spoke or type(part) is AnswerText
 
     def _add_fields(self, fields: JsonObject) -> None:
         """Adds the message's own fields: beside the other ones of a piece, or in the item of a whole event."""
@@ -112,6 +83,12 @@ class AnswerReader:
             for found in (fields, item if isinstance(item, Mapping) else {}):
                 if (value := found.get(name)) is not None:
                     self._fields[name] = _joined(self._fields.get(name), value)
+
+
+def _sent_back(call: AnswerCall) -> ToolCall:
+    # As the client's dialect reads the call of a custom tool.
+    is_custom = call.start.extra.get("type") == "custom"
+    return ToolCall(call.start.id, call.start.name, custom_arguments(call.arguments) if is_custom else call.arguments)
 
 
 def keeps(rule: StateRule, event: Event) -> bool:

@@ -16,7 +16,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
-from gateway.memory.provider_state.answer_state import AnswerReader, keeps
+from gateway.memory.provider_state.answer_state import StateReader, keeps
 from gateway.memory.provider_state.cached_state import Choice, TurnState, Variant, choose, encode_state, kept_states
 from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
 from gateway.memory.provider_state.restore import Outcome, Recaller, is_required, kind_of, report, turns_in_reach
@@ -106,7 +106,7 @@ class StateCachePart:
         self._shown = shown
         self._holds = holds
         self._lost: list[Event] = []
-        self._answer = AnswerReader(rule)
+        self._answer = StateReader(rule)
         self._before: Turn | None = None
         self._put: list[_Put] = []
         self._required = False

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gateway.core.answer import read_answer
 from gateway.core.conversation import Conversation
-from gateway.core.events import Event, Finish, TextDelta, ToolCallStart, UsageReport
+from gateway.core.events import Event, UsageReport
 from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
 from gateway.memory.summaries.history_digest import system_run
@@ -92,9 +93,8 @@ async def ask(transport: Transport, task: SummaryTask, request: JobRequest) -> W
 
 
 def _answer(events: Sequence[Event]) -> JobAnswer:
-    text = "".join(event.text for event in events if isinstance(event, TextDelta))
-    finish = next((event.reason for event in events if isinstance(event, Finish)), None)
-    return JobAnswer(text, finish, sum(isinstance(event, ToolCallStart) for event in events))
+    answer = read_answer(events)
+    return JobAnswer(answer.text, None if answer.finish is None else answer.finish.reason, len(answer.calls))
 
 
 def _usage(events: Sequence[Event], prompt_estimate: int, answer: JobAnswer) -> UsageReport:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from gateway.core.answer import merge_usage, read_answer
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
     Block,
@@ -49,7 +50,7 @@ from gateway.dialect import (
 from gateway.dialects.document import Document
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openapi import JSON, Operation, reference
-from gateway.dialects.usage import merge_usage, token_counts
+from gateway.dialects.usage import token_counts
 
 LINES: Final = "application/x-ndjson"
 ENDS: Final[Mapping[Reason, str]] = {
@@ -292,18 +293,19 @@ class JsonLinesDialect:
         return results or [{"from": SENDERS[turn.role], "text": turn.text, "calls": calls}]
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        encoder = JsonLinesEncoder(head)
-        whole: dict[str, Json] = {"text": "", "thought": "", "calls": []}
-        for line in (encoder.feed(events) + encoder.close()).splitlines():
-            for key, value in msgspec.json.decode(line).items():
-                match key:
-                    case "text" | "thought":
-                        whole[key] = f"{whole[key]}{value}"
-                    case "call":
-                        whole["calls"] = [*whole["calls"], value] if isinstance(whole["calls"], list) else [value]
-                    case _:
-                        whole[key] = value
-        return msgspec.json.encode(whole)
+        answer = read_answer(events)
+        return msgspec.json.encode(
+            LinesAnswer(
+                "done" if answer.finish is None else ENDS[answer.finish.reason],
+                f"lines-{head.unique}",
+                head.model,
+                answer.text,
+                answer.reasoning,
+                [LinesCall(call.start.id, call.start.name, as_object(call.arguments)) for _, call in answer.ends],
+                None if answer.usage is None else [*token_counts(answer.usage)[:2]],
+                [notice.rule for notice in answer.notices] if head.diagnostics else [],
+            )
+        )
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> JsonLinesEncoder:
         return JsonLinesEncoder(head)

@@ -21,7 +21,7 @@ from gateway.core.events import (
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought
-from gateway.memory.provider_state.answer_state import AnswerReader
+from gateway.memory.provider_state.answer_state import StateReader
 from gateway.memory.provider_state.cached_state import TurnState, decode_state, encode_state
 
 PLAIN = StateRule(reasoning="plain", required="always")
@@ -42,8 +42,8 @@ def call(index: int, extra: dict[str, Any] | None = None) -> list[Event]:
     ]
 
 
-def read(rule: StateRule, *events: Event, finish: Event | None = None) -> AnswerReader:
-    reader = AnswerReader(rule)
+def read(rule: StateRule, *events: Event, finish: Event | None = None) -> StateReader:
+    reader = StateReader(rule)
     # Whichever events one read of the backend holds.
     for event in (ResponseStart(), *events, finish or Finish("stop")):
         reader.feed([event])
@@ -112,7 +112,7 @@ def test_an_answer_that_was_cut_is_not_complete(reason: Any) -> None:
 
 
 def test_an_answer_without_a_finish_is_not_complete() -> None:
-    reader = AnswerReader(PLAIN)
+    reader = StateReader(PLAIN)
     reader.feed([ReasoningDelta("a"), *call(0)])
     assert not reader.complete
 

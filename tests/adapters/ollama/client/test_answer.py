@@ -8,6 +8,7 @@ from adapters.ollama.client.errors import encode_error
 from adapters.ollama.client.models import encode_model, encode_models
 from adapters.ollama.client.paths import CHAT_PATHS, GENERATE_PATHS
 from adapters.ollama.client.stream import NDJSON, OllamaStreamEncoder
+from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import BackendTruncated, InvalidRequest
 from gateway.core.events import (
@@ -92,7 +93,7 @@ def test_calls_stand_whole_in_the_order_in_which_they_are_complete() -> None:
     assert second["message"]["tool_calls"] == [{"id": "b", "function": {"index": 0, "name": "g", "arguments": {}}}]
     assert first["message"]["tool_calls"] == [{"id": "a", "function": {"index": 1, "name": "f", "arguments": {"n": 1}}}]
     assert last["done_reason"] == "stop"
-    whole = json.loads(encode_answer(events, answer_echo(CHAT), HEAD))
+    whole = json.loads(encode_answer(read_answer(events), answer_echo(CHAT), HEAD))
     assert whole["message"]["tool_calls"] == [*second["message"]["tool_calls"], *first["message"]["tool_calls"]]
 
 
@@ -150,7 +151,7 @@ def test_a_keep_alive_is_a_line_without_text() -> None:
 
 @pytest.mark.parametrize("reason", ["load", "unload"])
 def test_the_empty_answer_says_why_it_is_empty(reason: str) -> None:
-    answer = json.loads(encode_answer((), answer_echo(CHAT, reason), HEAD))
+    answer = json.loads(encode_answer(read_answer(()), answer_echo(CHAT, reason), HEAD))
     message = {"role": "assistant", "content": ""}
     assert answer == {**OPENING, "message": message, "done": True, "done_reason": reason, **DURATIONS}
 
