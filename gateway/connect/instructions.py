@@ -21,7 +21,7 @@ def instructions(client: Client, target: Target, places: Iterable[str]) -> str:
 
 
 def rest(client: Client, target: Target) -> str:
-    """Returns what is left to do when the files are written."""
+    """Returns the instructions that are left when the files are written."""
     return "\n\n".join(_rest(client, target)) + "\n"
 
 

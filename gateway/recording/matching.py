@@ -100,7 +100,7 @@ class Matcher:
 
 
 def expected_request(interaction: Interaction, side: RecordedSide) -> RecordedRequest | None:
-    """Returns what a request for the response of one side must be like; None where the recording has no such one."""
+    """Returns the expected request for the response of one side; None where the recording has no such one."""
     if side == "backend":
         sent = interaction.sent
         if sent is None or sent.body is None:

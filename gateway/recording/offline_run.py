@@ -239,7 +239,7 @@ class _Run:
         self._event_reads.append(self._read)
 
     def _external(self) -> "_External | _ClientGone | GatewayError":
-        """Returns what ended the request from outside."""
+        """Returns the fault outside of the exchange that ended the request."""
         end = self._interaction.end
         if self._is_gone:
             return _ClientGone()

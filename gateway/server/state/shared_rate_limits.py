@@ -186,7 +186,7 @@ class SharedRateLimits:
         self._count_alone(key, shared, sum(other.has_waited_enough for other in asking[granted.admitted :]))
 
     def _alone(self, key: str, shared: _Key) -> Alone:
-        """Returns what to report to the store of requests that it has not counted. Those after which the process was
+        """Returns the report to the store of requests that it has not counted. Those after which the process was
         idle count no longer."""
         due_s = self._due_s(key, shared)
         return Alone(shared.alone, shared.counting if due_s > 0 else 0, due_s) if shared.alone else NONE_ALONE

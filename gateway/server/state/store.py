@@ -123,7 +123,7 @@ class StateStore(Protocol):
         acquired again meanwhile, or when an `if_version` does not match."""
 
     async def stats(self) -> StoreStats:
-        """Returns what the store holds. May take long with a large store."""
+        """Returns the numbers and sizes of the stored entries. May take long with a large store."""
 
     async def ping(self) -> None:
         """Connects where there is no connection, and waits for one reply."""

@@ -48,8 +48,8 @@ class Recalled(msgspec.Struct, frozen=True):
 
 
 async def recall(store: RequestStore, conversation: Conversation, policy: Policy, large: bool) -> Recalled | None:
-    """Returns what is known of a history; None where the model has not spoken in it yet, where it is invalid, or while
-    the store is away.
+    """Returns the summary and the index of a history; None where the model has not spoken in it yet, where it is
+    invalid, or while the store is away.
 
     `conversation` is the client's; a `large` one is looked through in a thread.
     """

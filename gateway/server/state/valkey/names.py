@@ -81,7 +81,7 @@ def is_usage(name: bytes) -> bool:
 
 
 def base(label: bytes) -> bytes:
-    """Returns what the names of all that belongs to an epoch begin with, from its label."""
+    """Returns the prefix of all names of an epoch, from its label."""
     return b"%b%b:" % (PREFIX, label)
 
 
