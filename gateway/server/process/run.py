@@ -133,7 +133,7 @@ def _run(
             LOGGER.warning("%d log lines were dropped", log.dropped)
         if worker is None and server.started:
             log_end()
-    gateway_state.show()
+    gateway_state.publish_metrics()
     if not server.started:
         raise _not_started()
 
