@@ -29,7 +29,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The report that `--json` prints."""
 
     format: int
     file: str

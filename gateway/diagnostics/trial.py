@@ -24,7 +24,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What a response became. `error` is the failure that ended it, and `unread` counts the bytes behind a complete
+    """The events of a response. `error` is the failure that ended it, and `unread` counts the bytes behind a complete
     one."""
 
     arrivals: tuple[Arrival, ...]

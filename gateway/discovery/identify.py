@@ -22,7 +22,7 @@ _REFUSED: Final = (401, 403)
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What came for one path: the status, the headers by their lower-case names, and the JSON object, if it is one."""
+    """The answer to one path: the status, the headers by their lower-case names, and the JSON object, if it is one."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """What listens at an address: its kind (None: it is not known), the models that it lists, and whether it wants a
+    """The server at an address: its kind (None: it is not known), the models that it lists, and whether it wants a
     key before it lists them."""
 
     url: str

@@ -23,7 +23,7 @@ _SECRETS_ONLY: Final = Words("none", b"")
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """What a request must be like: a method, a path below the base URL, and a body."""
+    """The expected request: a method, a path below the base URL, and a body."""
 
     method: str
     path: str

@@ -68,7 +68,7 @@ class Circuit:
 
 
 class _Wait:
-    """What waits: its limit, since when, and whether each answer of the store begins its time anew."""
+    """One wait: its limit, since when, and whether each answer of the store begins its time anew."""
 
     __slots__ = ("in_line", "limit", "since", "within_s")
 

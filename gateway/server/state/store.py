@@ -63,7 +63,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a tenant has stored in a space. `tenant` is a digest where the store knows no names."""
+    """The use of a space by a tenant. `tenant` is a digest where the store knows no names."""
 
     tenant: str
     space: Space
@@ -72,7 +72,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class StoreStats(msgspec.Struct, frozen=True):
-    """What a store holds, and its limit; None: unknown."""
+    """The contents of a store by their numbers and sizes, and its limit; None: unknown."""
 
     usage: tuple[Usage, ...]
     max_bytes: int | None

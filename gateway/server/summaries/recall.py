@@ -20,7 +20,7 @@ MOST_LOST: Final = 3
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What is known of a request's history. `conversation` is the repaired one, `root` the digest under which its index
+    """The facts of a request's history. `conversation` is the repaired one, `root` the digest under which its index
     stands. `applied` is the summary that this request uses; `lost` are the digests of summaries that are indexed and
     gone."""
 

@@ -96,7 +96,7 @@ class Summaries:
 
     @property
     def running(self) -> frozenset[asyncio.Task[None]]:
-        """What follows from requests and is not done yet, the jobs among it."""
+        """The work that follows from requests and is not done yet, the jobs included."""
         return frozenset(self._tasks)
 
     def drain(self) -> None:

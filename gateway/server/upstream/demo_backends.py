@@ -18,7 +18,7 @@ _NEEDS_KEY: Final = "?key=required"
 
 
 class DemoAddress(msgspec.Struct, frozen=True):
-    """What an address names: the kind of demo backend, its defect, and whether it refuses requests without its key."""
+    """A read address: the kind of demo backend, its defect, and whether it refuses requests without its key."""
 
     kind: str
     defect: str | None = None

@@ -34,7 +34,7 @@ class Epoch(msgspec.Struct, frozen=True):
 
     @property
     def base(self) -> bytes:
-        """What the names of all that belongs to the epoch begin with."""
+        """The prefix of all names of the epoch."""
         return base(self.label)
 
     def names(self, space: Space, keys: Iterable[bytes]) -> list[bytes]:
