@@ -214,7 +214,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class LoopExceptionHandler:
-    """An exception handler for an event loop."""
+    """Logs uncaught exceptions of an event loop, at most one line a second: one cause may raise them without end, since
+    asyncio's own loop reports every connection that it could not accept."""
 
     def __init__(self) -> None:
         self._throttle = LogThrottle()
