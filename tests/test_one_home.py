@@ -119,6 +119,13 @@ def test_a_data_url_has_one_reader() -> None:
     assert places(r"""\};base64,|["'];?base64,?["'] in|tition\(["'];?base64""") == {"gateway/core/data_url.py"}
 
 
+def test_the_sentences_of_msgspec_have_one_reader() -> None:
+    """Clients and authors of settings get their own sentence, from parts that no other module reads."""
+    assert places(r"""Expected `(?:int|str|array|object|\(\[)|" - at `|missing required field""") == {
+        "gateway/core/wrong_value.py"
+    }
+
+
 def test_an_answer_that_ends_without_its_end_is_told_by_its_exchange() -> None:
     """Who drives an exchange asks it for the end, and decides nothing."""
     drivers = {
@@ -143,7 +150,7 @@ def test_a_fault_of_a_backend_is_in_the_catalogue() -> None:
 
 
 def test_what_is_kept_of_a_request_has_five_nouns() -> None:
-    """Recent requests, captures, kept requests, contents, watchers; no module names a further one."""
+    """Recent requests, captures, known requests, contents, watchers; no module names a further one."""
     modules = {path.stem for path in (ROOT / "gateway/server/inspect").glob("*.py")}
     assert {name for name in modules if re.search("entry|entries|ring|ended|live|captured$", name)} == set()
 

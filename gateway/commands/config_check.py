@@ -29,7 +29,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The report that `--json` prints."""
 
     format: int
     file: str
@@ -83,7 +83,8 @@ def _finding(text: str, message: str, error: "SettingsError | None" = None) -> F
 
 
 def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[SettingsError]":
-    """Yields what the start would refuse besides: backends that cannot be built, and keys that cannot be read."""
+    """Yields the further errors that the start would raise: backends that cannot be built, and keys that cannot be
+    read."""
     from gateway.core.errors import SettingsError
     from gateway.server.access.api_keys import check_names, load_keys
 

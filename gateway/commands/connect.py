@@ -102,7 +102,7 @@ def _print(client: "Client", target: "Target") -> int:
 
 def _write(name: str, client: "Client", target: "Target") -> int:
     from gateway.connect.config_file import apply, locate, plan_change
-    from gateway.connect.instructions import rest
+    from gateway.connect.instructions import remaining
     from gateway.core.errors import SettingsError
 
     files = _written_files(client)
@@ -119,7 +119,7 @@ def _write(name: str, client: "Client", target: "Target") -> int:
         replaced = f" It had other values of {', '.join(change.replaced)}." if change.replaced else ""
         kept = f" A copy of it is {backup.name}." if change.before is not None else ""
         print(f"{_shown(change.path)}: written.{replaced}{kept} 'dragoman connect {name} --undo' restores it.")
-    print(f"\n{rest(client, target)}", end="")
+    print(f"\n{remaining(client, target)}", end="")
     return 0
 
 

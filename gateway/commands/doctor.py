@@ -216,7 +216,7 @@ def _tell(show: "Callable[[str], None]", name: str, probe: "Probe") -> None:
 
 
 def _progress(options: argparse.Namespace) -> "Callable[[str], None]":
-    """Returns what tells a person at a terminal what is done at present; an empty text removes it."""
+    """Returns the progress display for a person at a terminal; an empty text removes it."""
     if options.json or not sys.stderr.isatty():
         return lambda said: None
     return lambda said: print(f"\r\033[K{said}", end="", file=sys.stderr, flush=True)

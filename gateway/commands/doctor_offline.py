@@ -24,7 +24,7 @@ _FEW_DESCRIPTORS: Final = 1024
 
 
 class Offline(msgspec.Struct, frozen=True):
-    """What the checks look at: the file's name, the report about it, its settings as far as they can be read, and the
+    """The input of the checks: the file's name, the report about it, its settings as far as they can be read, and the
     environment."""
 
     file: str

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # The verdicts of what is not in order, the worst first.
 _FAULTY: "Final[tuple[Verdict, ...]]" = ("crashed", "broken", "todo")
 _EVIDENCE: Final = 160
-
 _BOM: Final = "\ufeff"
 
 

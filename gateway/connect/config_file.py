@@ -54,7 +54,7 @@ def text_of(file: ClientFile, target: Target) -> str:
 
 
 def _content(file: ClientFile, target: Target, existing: Any) -> Any:
-    """Returns what a file must hold, with the defaults of keys that it lacks. (Any: JSON.)"""
+    """Returns the keys that a file must hold, with the defaults of keys that it lacks. (Any: JSON.)"""
     content = target.fill_tree(file.content)
     missing = {key: value for key, value in file.defaults.items() if key not in existing}
     return {**missing, **content} if missing else content

@@ -17,12 +17,12 @@ def instructions(client: Client, target: Target, places: Iterable[str]) -> str:
     parts = [_about(client)]
     for place, file in zip(places, client.files, strict=True):
         parts += [f"{place}:", _indented(text_of(file, target))]
-    return "\n\n".join([*parts, *_rest(client, target)]) + "\n"
+    return "\n\n".join([*parts, *_remaining(client, target)]) + "\n"
 
 
-def rest(client: Client, target: Target) -> str:
-    """Returns what is left to do when the files are written."""
-    return "\n\n".join(_rest(client, target)) + "\n"
+def remaining(client: Client, target: Target) -> str:
+    """Returns the instructions that are left when the files are written."""
+    return "\n\n".join(_remaining(client, target)) + "\n"
 
 
 def variables(client: Client, target: Target) -> str:
@@ -33,7 +33,7 @@ def variables(client: Client, target: Target) -> str:
     return f"export {' '.join(words)}" if words else ""
 
 
-def _rest(client: Client, target: Target) -> Iterator[str]:
+def _remaining(client: Client, target: Target) -> Iterator[str]:
     if client.fields:
         rows = [(name, target.fill(value)) for name, value in client.fields.items()]
         width = max(len(name) for name, _ in rows)

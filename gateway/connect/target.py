@@ -1,4 +1,4 @@
-"""Decides what a client is told of a gateway: its address, its models, and how a shell names a key."""
+"""Decides what a client's configuration says of a gateway: its address, its models, and how a shell names a key."""
 
 import ipaddress
 import re
@@ -99,7 +99,7 @@ def settings_target(
     known: bool = True,
     running: Sequence[str] = (),
 ) -> Target:
-    """Returns what the settings say, with a model and an address instead of theirs where they are given.
+    """Returns the target of the settings, with a model and an address instead of theirs where they are given.
 
     `known` false: there is no settings file, so that any model may exist; `running` are those that a gateway lists at
     the address. Raises SettingsError."""
@@ -131,7 +131,7 @@ def address_of(settings: Settings, url: str | None) -> str:
 
 
 def key_reference(server: ServerSettings, environ: Mapping[str, str]) -> str:
-    """Returns what stands for a client's key in a printed command, where one is needed: never the key itself."""
+    """Returns the placeholder of a client's key in a printed command, where one is needed: never the key itself."""
     if server.api_keys_env and environ.get(server.api_keys_env):
         return f"${{{server.api_keys_env}%%,*}}"
     return SOME_KEY if server.api_keys_file else ""

@@ -59,7 +59,7 @@ def explain_routed(
 
 
 def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution | None, StateExplanation | None]:
-    """Returns what compression does with a conversation without a running gateway: which results it shortens, and its
+    """Returns the effect of compression on a conversation without a running gateway: which results it shortens, and its
     size and what a job would cover."""
     entry = settings.route(ModelNames(settings.models).known_name(routed.model))
     if entry is None or not entry.compress.enabled:
@@ -85,7 +85,7 @@ def plan(
     profile: str | None = None,
     model: str | None = None,
 ) -> Explanation:
-    """Returns what the gateway would send for these messages of the default dialect.
+    """Returns the request that the gateway would send for these messages of the default dialect.
 
     `settings` are those of settings.json (or only some policy keys). Raises InvalidRequest for messages that are no
     array of JSON values, SettingsError for wrong settings.

@@ -34,8 +34,8 @@ def explain_summary(
     calibration: Calibration = UNCALIBRATED,
     applied: AppliedSummary | None = None,
 ) -> tuple[FittedHistory | None, SummaryState]:
-    """Returns what a repaired conversation would be sent with (None: it is sent as it is), and what follows from it
-    alone; the caller adds what is stored of it."""
+    """Returns the fitted history that a repaired conversation would be sent with (None: it is sent as it is), and the
+    state that follows from it alone; the caller adds what is stored of it."""
     record = None if applied is None else applied.record
     sizes = [estimate_turn(turn) for turn in conversation.turns]
     planned = plan_cover(conversation, boundaries, sizes, limits, calibration, record)

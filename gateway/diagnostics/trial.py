@@ -24,7 +24,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What a response became. `error` is the failure that ended it, and `unread` counts the bytes behind a complete
+    """The events of a response. `error` is the failure that ended it, and `unread` counts the bytes behind a complete
     one."""
 
     arrivals: tuple[Arrival, ...]
@@ -33,7 +33,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def try_response(exchange: Exchange, body: bytes, trailers: Mapping[str, str]) -> Trial:
-    """Returns what a response with status 200 becomes, its body read byte by byte. The names of trailers are lower
+    """Returns the trial of a response with status 200, its body read byte by byte. The names of trailers are lower
     case."""
     arrivals: list[Arrival] = []
     offset = 0

@@ -1,12 +1,13 @@
 """Converts the fields of a request to a typed value; a wrong one is a 400 that names it by its path."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
+from gateway.core.wrong_value import WrongValue, in_words, read_wrong_value
 
 Fields = TypeVar("Fields", bound=msgspec.Struct)
 
@@ -17,16 +18,6 @@ Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 # The model in the published document, and where a request may leave it out. Any: a subclass may not widen a type.
 ModelName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
 OptionalModelName: TypeAlias = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "string", "pattern": r"\S"})]
-
-_WORDS: Final[Mapping[str, str]] = {
-    "str": "text",
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
 
 
 def read_fields(fields: Mapping[str, Json], kind: type[Fields], place: str = "") -> Fields:
@@ -44,25 +35,23 @@ def _read_whole_numbers(fields: Mapping[str, Json], kind: type[Fields], place: s
     try:
         return msgspec.convert({**fields, **whole}, kind)
     except msgspec.ValidationError as error:
-        raise _wrong_type(str(error), place) from error
+        raise _wrong_field(read_wrong_value(error), place) from error
 
 
-def _wrong_type(said: str, place: str) -> InvalidRequest:
-    """Rewrites msgspec's "Expected `int | null`, got `str` - at `$.max_tokens`" in words for the client."""
-    reason, _, inner = said.partition(" - at `$")
-    param = f"{place}{inner.rstrip('`')}".removeprefix(".") or None
+def _wrong_field(wrong: WrongValue, place: str) -> InvalidRequest:
+    """Returns the error for a wrong field, in words for the client."""
+    inner = wrong.path if not wrong.path or wrong.path.startswith("[") else f".{wrong.path}"
+    param = f"{place}{inner}".removeprefix(".") or None
     where = param or "The request"
-    if reason.startswith("Object missing required field"):
-        field = reason.rpartition("field ")[2].strip("`")
-        return missing_field(f"{param}.{field}" if param else field)
-    if reason.startswith("Expected `int` "):
+    if wrong.missing:
+        return missing_field(f"{param}.{wrong.missing}" if param else wrong.missing)
+    if wrong.bound is not None:
         return InvalidRequest(f"{where} is out of range.", param=param)
-    if not reason.startswith("Expected `"):
-        return InvalidRequest(f"{where}: {reason[:1].lower()}{reason[1:]}.", param=param)
-    expected, _, got = reason.removeprefix("Expected `").partition("`, got `")
-    wanted = " or ".join(_WORDS.get(kind, kind) for kind in expected.rstrip("`").split(" | ") if kind != "null")
-    found = _WORDS.get(got.rstrip("`"), got.rstrip("`"))
-    return InvalidRequest(f"{where} must be {wanted}; it is {found}.", code="invalid_type", param=param)
+    if not wrong.expected:
+        return InvalidRequest(f"{where}: {wrong.reason[:1].lower()}{wrong.reason[1:]}.", param=param)
+    wanted = in_words(kind for kind in wrong.expected if kind != "null")
+    sentence = f"{where} must be {wanted}; it is {in_words((wrong.found,))}."
+    return InvalidRequest(sentence, code="invalid_type", param=param)
 
 
 def missing_field(param: str) -> InvalidRequest:

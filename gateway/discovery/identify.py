@@ -22,7 +22,7 @@ _REFUSED: Final = (401, 403)
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What came for one path: the status, the headers by their lower-case names, and the JSON object, if it is one."""
+    """The answer to one path: the status, the headers by their lower-case names, and the JSON object, if it is one."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """What listens at an address: its kind (None: it is not known), the models that it lists, and whether it wants a
+    """The server at an address: its kind (None: it is not known), the models that it lists, and whether it wants a
     key before it lists them."""
 
     url: str
@@ -40,13 +40,13 @@ class Server(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Returns what a person calls it."""
+        """Returns the name that a person knows."""
         return self.kind.title if self.kind is not None else "an unknown server"
 
 
 async def identify(url: str, connect_s: float = CONNECT_S, answer_s: float = ANSWER_S) -> Server | None:
-    """Returns what listens at an address without a path; None where nothing does. Times are in seconds. Raises
-    nothing: a server that is slow or answers garbage is not known."""
+    """Returns the server that listens at an address without a path; None where nothing does. Times are in seconds.
+    Raises nothing: a server that is slow or answers garbage is not known."""
     limits = httpx.Timeout(answer_s, connect=connect_s)
     # Reading the certificates of all authorities takes longer than an answer of this machine.
     verify = url.startswith("https:")
@@ -63,7 +63,7 @@ async def identify(url: str, connect_s: float = CONNECT_S, answer_s: float = ANS
 
 
 async def identify_ports(ports: Iterable[int], answer_s: float = ANSWER_S) -> tuple[Server, ...]:
-    """Returns what listens on these ports of this machine."""
+    """Returns the servers that listen on these ports of this machine."""
     asked = (identify(f"http://127.0.0.1:{port}", answer_s=answer_s) for port in ports)
     found = await asyncio.gather(*asked)
     return tuple(server for server in found if server is not None)

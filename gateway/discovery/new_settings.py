@@ -95,7 +95,8 @@ def _named_apart(backends: Sequence[NewBackend]) -> list[NewBackend]:
 
 
 def _short_name(model: str) -> str:
-    """Returns what clients call a model: of the path of a file, by which llama.cpp names it, the name of the file."""
+    """Returns the name of a model for clients: of the path of a file, by which llama.cpp names it, the name of the
+    file."""
     path = PureWindowsPath(model)
     file = path.stem if path.suffix == ".gguf" else path.name
     return file if path.root and file else model

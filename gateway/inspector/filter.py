@@ -99,7 +99,7 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """What a request must be like: by its summary, and by the words in its contents."""
+    """The conditions of a request: by its summary, and by the words in its contents."""
 
     matches: Test
     words: tuple[Word, ...] = ()

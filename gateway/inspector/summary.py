@@ -16,7 +16,7 @@ Contents: TypeAlias = Literal["kept", "never_kept", "evicted"]
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a request costs by the prices of its model; `estimated`: its tokens were not counted by the backend."""
+    """The cost of a request by the prices of its model; `estimated`: its tokens were not counted by the backend."""
 
     amount: float
     currency: str

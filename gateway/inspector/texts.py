@@ -10,7 +10,7 @@ from gateway.core.errors import InvalidRequest
 
 
 class RuleText(msgspec.Struct, frozen=True):
-    """What a rule means, in plain text."""
+    """The meaning of a rule, in plain text."""
 
     rule: str
     text: str

@@ -23,7 +23,7 @@ _SECRETS_ONLY: Final = Words("none", b"")
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """What a request must be like: a method, a path below the base URL, and a body."""
+    """The expected request: a method, a path below the base URL, and a body."""
 
     method: str
     path: str
@@ -100,7 +100,7 @@ class Matcher:
 
 
 def expected_request(interaction: Interaction, side: RecordedSide) -> RecordedRequest | None:
-    """Returns what a request for the response of one side must be like; None where the recording has no such one."""
+    """Returns the expected request for the response of one side; None where the recording has no such one."""
     if side == "backend":
         sent = interaction.sent
         if sent is None or sent.body is None:

@@ -33,8 +33,8 @@ _DISCONNECTED: Final = 499
 
 
 class OfflineRun(msgspec.Struct, frozen=True):
-    """What came out. `exchange` is None where nothing was sent. `events` holds those of each read, and of the end of
-    the body; `writes` are the bytes that the client gets, without the head. `event_reads` and `write_reads` say for
+    """The result of a run. `exchange` is None where nothing was sent. `events` holds those of each read, and of the end
+    of the body; `writes` are the bytes that the client gets, without the head. `event_reads` and `write_reads` say for
     each of them which read of the backend's response it came of, from 0; -1: of none, but of the beginning or the end.
     `error` is what ended the request, and `external`: the recording, not this run, says so."""
 
@@ -239,7 +239,7 @@ class _Run:
         self._event_reads.append(self._read)
 
     def _external(self) -> "_External | _ClientGone | GatewayError":
-        """Returns what ended the request from outside."""
+        """Returns the fault outside of the exchange that ended the request."""
         end = self._interaction.end
         if self._is_gone:
             return _ClientGone()

@@ -24,7 +24,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of(run: OfflineRun) -> Outcome:
-    """Returns what a run came to."""
+    """Returns the outcome of a run."""
     return Outcome(
         tuple((one.rule, one.index) for one in run.violations),
         tuple((one.rule, one.index, one.action) for one in run.notices),

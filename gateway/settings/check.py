@@ -10,12 +10,27 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import Correction, SettingsError
-from gateway.settings.wrong_type import wrong_type
+from gateway.core.wrong_value import TYPE_WORDS, in_words, read_wrong_value
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 # This number of names stays readable in one line.
 MOST_LISTED: Final = 40
+# The names that every shell and every system can set.
+VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+ADDRESS: Final = r"^https?://[^/]"
+_PATTERNS: Final[Mapping[str, str]] = {
+    VARIABLE: "must be the name of an environment variable, not its value: letters, digits and _",
+    ADDRESS: "must begin with http:// or https:// and name a host",
+}
+_BOUNDS: Final[Mapping[str, str]] = {
+    ">=": "of {} or more",
+    ">": "greater than {}",
+    "<=": "of at most {}",
+    "<": "less than {}",
+}
+# A person who writes settings knows no arrays.
+_WORDS: Final = {**TYPE_WORDS, "array": "a list"}
 
 
 def read_struct(raw: Json, kind: type[S], where: str) -> S:
@@ -25,10 +40,32 @@ def read_struct(raw: Json, kind: type[S], where: str) -> S:
     try:
         return msgspec.convert(entry, kind)
     except msgspec.ValidationError as error:
-        path, reason = wrong_type(str(error), entry)
+        path, reason = wrong_value(error, entry)
         place = f"{where}{path}" if path.startswith("[") else path_of(where, path)
         spoken = reason.startswith(("must ", "is "))
         raise fault(place, f"{place}{' ' if spoken else ': '}{reason}" if place else reason) from error
+
+
+def wrong_value(error: msgspec.ValidationError, entry: Json) -> tuple[str, str]:
+    """Returns the path of the wrong value in the entry that was converted, empty for the entry itself, and what is
+    wrong with it. Of the value only a number is shown: a text may be a secret."""
+    wrong = read_wrong_value(error)
+    path = wrong.path
+    if wrong.missing:
+        return path_of(path, wrong.missing), "is missing"
+    if wrong.expected:
+        return path, f"must be {in_words(wrong.expected, _WORDS)}; it is {in_words((wrong.found,), _WORDS)}"
+    if wrong.bound is not None:
+        kind, sign, number = wrong.bound
+        return path, f"must be {_WORDS[kind]} {_BOUNDS[sign].format(number.removesuffix('.0'))}{_shown(entry, path)}"
+    return path, _PATTERNS.get(wrong.pattern, wrong.reason)
+
+
+def _shown(entry: Json, path: str) -> str:
+    value = entry
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return f"; it is {value}" if isinstance(value, int | float) else ""
 
 
 def check_shape(value: Json, kind: Any, where: str) -> None:

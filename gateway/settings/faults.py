@@ -29,8 +29,8 @@ _Path = tuple[str, ...]
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """What the file says besides its faults, the faults, and the backends of which no adapter is known. The settings
-    are the defaults where a fault leaves nothing to read, or there are too many."""
+    """The settings of the file besides its faults, the faults, and the backends of which no adapter is known. The
+    settings are the defaults where a fault leaves nothing to read, or there are too many."""
 
     settings: Settings
     errors: tuple[SettingsError, ...]

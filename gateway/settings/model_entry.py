@@ -30,7 +30,7 @@ MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_m
 
 
 class ModelDefaults(msgspec.Struct, frozen=True):
-    """What the top level of the file says for every model."""
+    """The defaults of every model at the top level of the file."""
 
     policy: JsonObject
     compress: JsonObject

@@ -142,7 +142,7 @@ class _Origins:
         return _object(part)
 
     def _written(self, where: str, key: str) -> "_Layer":
-        """Returns what the file says of a key, under its name or an alias; UNSET where it says nothing."""
+        """Returns the value of a key in the file, under its name or an alias; UNSET where it says nothing."""
         entry = self._members(where)
         for name in (key, *(alias for alias, meant in ALIASES.items() if meant == key)):
             if name in entry:

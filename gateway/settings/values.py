@@ -11,8 +11,8 @@ from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
+from gateway.settings.check import ADDRESS, VARIABLE
 from gateway.settings.model_names import ModelNames
-from gateway.settings.wrong_type import ADDRESS, VARIABLE
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]

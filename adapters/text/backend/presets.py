@@ -13,6 +13,7 @@ import msgspec
 
 from adapters.text.backend.request_template import merged
 from adapters.text.backend.wire import ModelPlaces, UsagePaths, Wire
+from gateway.core.wrong_value import read_wrong_value
 
 _OLLAMA: Final[Mapping[str, Any]] = {
     "model": "$model",
@@ -200,8 +201,8 @@ def find_preset(chosen: str | Mapping[str, Any]) -> Wire:
     try:
         return msgspec.convert(described, Wire)
     except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$.")
-        raise ValueError(f"wire.{place.rstrip('`')}: {reason}" if place else f"wire: {reason}") from error
+        wrong = read_wrong_value(error)
+        raise ValueError(f"wire.{wrong.path}: {wrong.reason}" if wrong.path else f"wire: {wrong.reason}") from error
 
 
 def _named(name: str) -> Wire:

@@ -1,4 +1,4 @@
-"""What a probe finds, and the report of all findings, which `dragoman doctor --json` prints."""
+"""The finding of a probe, and the report of all findings, which `dragoman doctor --json` prints."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -18,7 +18,7 @@ Changes: TypeAlias = Mapping[str, Any]
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one probe found.
+    """The finding of one probe.
 
     `detail` is one sentence, `advice` what to do, `evidence` the backend's own words. `remark`: the verdict is `ok`,
     but the backend does something unusual, which the gateway mends. `changes` are the fields of a profile that mend a
@@ -69,7 +69,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The report that `--json` prints."""
 
     format: int
     gateway: str

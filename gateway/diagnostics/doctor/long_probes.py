@@ -24,7 +24,7 @@ NEEDLE: Final = "falcon-7141"
 _FILLER: Final = "the sun is warm and the sea is blue and the wind is mild and the sand is white"
 # The code of every adapter for a prompt that is longer than the model's context.
 _TOO_LONG: Final = "context_length_exceeded"
-# The price that is told, with the answers.
+# The price that is shown, with the answers.
 _SILENCE_TOKENS: Final = MOST_WRITTEN + 100
 _CONTEXT_TOKENS: Final = 55_000
 

@@ -1,4 +1,4 @@
-"""What a probe is, and what it may ask of the backend."""
+"""Defines a probe, and the questions that it may ask the backend."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias

@@ -122,7 +122,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Reached(msgspec.Struct, frozen=True):
-    """What a connection to the backend's host showed. `tls` is the version of TLS, empty where the URL has none, and
+    """The result of connecting to the backend's host. `tls` is the version of TLS, empty where the URL has none, and
     `expires_days` how long its certificate is valid."""
 
     host: str

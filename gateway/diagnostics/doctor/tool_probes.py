@@ -131,7 +131,7 @@ async def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str
 
 
 async def _callless(backend: ProbedBackend, answer: Answer) -> Finding | None:
-    """Returns the finding of a model that calls no tool at all: that is told once."""
+    """Returns the finding of a model that calls no tool at all: that is reported once."""
     if answer.calls or (await backend.ask(ONE)).calls:
         return None
     return skipped(f"{_NONE_MADE} (D231)")

@@ -165,7 +165,7 @@ def _came(remade: Remade) -> str:
 
 
 def _expected(remade: Remade) -> str:
-    """Returns what a broken response lacks; empty where it was complete, or there was none to expect."""
+    """Returns the missing end of a broken response, in words; empty where it was complete, or none was expected."""
     interaction = remade.interaction
     if interaction.sent is None:
         return ""

@@ -38,7 +38,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def cell(turn: Turn, mark: Mark, position: int | None, text: str | None = None) -> Cell:
-    """Returns what a person sees of a message; `text` stands for its own where the message is sent as text."""
+    """Returns the cell that shows a message; `text` stands for its own where the message is sent as text."""
     said = text_of(turn) if text is None else text
     calls = () if text is not None else tuple(Call(one.id, one.name, one.arguments) for one in turn.calls)
     reasoning = "\n".join(block.text for block in turn.blocks if isinstance(block, Reasoning))

@@ -84,12 +84,12 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, summary: Summary, absent: str) -> "Detail":
-        """Returns what is known of a request whose contents are not here."""
+        """Returns the detail of a request whose contents are not here."""
         return cls(summary=summary, marks=marks_of(Marks()), absent=absent)
 
 
 def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
-    """Returns what is known of a request."""
+    """Returns the detail of a request."""
     interaction = remade.interaction
     route, end = interaction.route, interaction.end
     return Detail(

@@ -25,8 +25,8 @@ COLUMNS: Final[tuple[Column, ...]] = ("client", "repaired", "trimmed", "sent")
 
 
 class SentTexts(msgspec.Struct, frozen=True):
-    """What stands in the text for each message, by its position, and behind which position what for none of them
-    (-1: before all)."""
+    """The part of the text for each message, by its position, and the parts for none of them, by the position before
+    them (-1: before all)."""
 
     turns: Mapping[int, str]
     written: Mapping[int, str]

@@ -25,7 +25,7 @@ class SentView(msgspec.Struct, frozen=True):
 
 
 def sent_view(remade: Remade) -> SentView:
-    """Returns what was sent. Raises InvalidRequest where nothing was."""
+    """Returns the request to the backend. Raises InvalidRequest where nothing was."""
     sent = remade.interaction.sent
     if sent is None or sent.body is None:
         reason = (

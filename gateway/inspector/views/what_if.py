@@ -55,7 +55,7 @@ def with_rules(interaction: Interaction, rules: Rules, settings: Settings) -> In
 
 
 def what_if(interaction: Interaction, settings: Settings) -> WhatIf:
-    """Returns what would be sent for a request. Raises InvalidRequest where its body is not here."""
+    """Returns the request that would be sent to the backend. Raises InvalidRequest where its body is not here."""
     # Nothing came of it yet: an answer would be that to other messages.
     remade = remake(msgspec.structs.replace(interaction, sent=None, steps=(), notice_lines=(), end=None), settings)
     run = remade.run

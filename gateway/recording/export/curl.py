@@ -19,6 +19,7 @@ SENT_HEADERS: Final = (
 )
 _WIDTH: Final = 76
 
+# The gateway that exported requests are sent to, unless `DRAGOMAN_URL` says otherwise.
 LOCAL: Final = "http://127.0.0.1:8000"
 # A shell and Python read nothing in it as their own.
 _PLAIN: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,260}")

@@ -176,7 +176,7 @@ class _ShapeReader:
 
 
 def said(pieces: Sequence[str], spots: Said) -> tuple[str, ...]:
-    """Returns what an object of a text says about its place."""
+    """Returns the facts about its place that an object of a text holds."""
     return tuple(
         [
             name + (pieces[at] if number < 0 else tokens(pieces[at])[number][0])
@@ -186,7 +186,7 @@ def said(pieces: Sequence[str], spots: Said) -> tuple[str, ...]:
 
 
 def tokens(between: str) -> Sequence[Token]:
-    """Returns what stands between two strings, with its places. Raises NoJson."""
+    """Returns the tokens between two strings, with their places. Raises NoJson."""
     return _known_tokens(between) if len(between) <= _SHORT else _read_tokens(between)
 
 

@@ -63,7 +63,7 @@ def _are_messages(data: bytes, parts: list[Part], cut: bool) -> bool:
 
 
 def _envelopes(data: bytes) -> Iterator[Part]:
-    """Yields what stands behind a byte of flags and a length in four bytes."""
+    """Yields the messages behind a byte of flags and a length in four bytes."""
     at = 0
     while at + _HEAD <= len(data):
         start = at + _HEAD

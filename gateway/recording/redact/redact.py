@@ -110,7 +110,7 @@ def _words(interactions: Sequence[Interaction], level: RedactionLevel, seed: byt
 
 
 def _lost(before: Outcome, redacted: RedactedInteraction, secrets: Sequence[str]) -> tuple[str, ...]:
-    """Returns what a redacted request no longer shows."""
+    """Returns the facts that a redacted request no longer shows."""
     if redacted.run is None:
         return ("The redacted request cannot be run.",)
     lost = differences(before, outcome_of(redacted.run))

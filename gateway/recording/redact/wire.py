@@ -1,7 +1,7 @@
 """Redacts the bytes of one side of a recording where they stand: every length stays, and so does every frame.
 
-The wire is told by its bytes: one JSON text, server-sent events, JSON lines, protobuf messages in frames of gRPC, in
-base64 or alone, else plain text. Pieces of one text that come in many events are redacted as one text.
+The wire is recognised by its bytes: one JSON text, server-sent events, JSON lines, protobuf messages in frames of gRPC,
+in base64 or alone, else plain text. Pieces of one text that come in many events are redacted as one text.
 """
 
 import re

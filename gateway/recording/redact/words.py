@@ -20,7 +20,7 @@ eot header bos eos inst http https image png jpeg gif webp base64 audio file too
 cmpl gen key bearer property properties low medium high minimal agent anthropic billing cc version cch
 x server required description finished duration
 """
-# By these words of a refusal, a prompt that is too long and an exhausted quota are told from other faults.
+# By these words of a refusal, a prompt that is too long and an exhausted quota are distinguished from other faults.
 _REFUSALS: Final = """
 prompt is too long maximum max context length size window exceed exceeds limit tokens number of allowed inputs and
 must have less larger than large no ai requests remaining quota out credits
@@ -149,8 +149,8 @@ class Words:
 
 
 def _other_number(seed: bytes, key: str) -> str:
-    """Returns what replaces a number of few digits, behind its leading zeros: of ids such as `call_1`, all that there
-    are may be in one request, and they stay different. Empty for anything else."""
+    """Returns the replacement of a number of few digits, behind its leading zeros: of ids such as `call_1`, all that
+    there are may be in one request, and they stay different. Empty for anything else."""
     number = key.lstrip("0")
     if len(number) > _FEW_DIGITS or not (number.isascii() and number.isdecimal()):
         return ""

@@ -28,8 +28,9 @@ LimitName: TypeAlias = Literal["requests_per_minute", "concurrent_streams"]
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What the limits of a key allow of some requests at once: so many are counted. `due_s` is in how many seconds the
-    next request is due at an even pace (negative: it is overdue), `refused` the limit that the others exceed."""
+    """How many of some requests at once the limits of a key allow: these are counted. `due_s` is in how
+    many seconds the next request is due at an even pace (negative: it is overdue), `refused` the limit that the others
+    exceed."""
 
     admitted: int
     due_s: float

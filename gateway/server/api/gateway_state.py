@@ -235,12 +235,12 @@ class GatewayState:
         """Does the work that is due about once a second."""
         self.admission.tick()
         self.stores.tick()
-        self.show()
+        self.publish_metrics()
 
-    def show(self) -> None:
+    def publish_metrics(self) -> None:
         """Publishes this worker's metrics to the other workers."""
         if self.worker_metrics is not None:
-            self.worker_metrics.show(self.metrics.snapshot())
+            self.worker_metrics.publish(self.metrics.snapshot())
 
     def drain(self) -> None:
         """Stops accepting requests; ends the requests that are still running after `graceful_shutdown_timeout_s`."""

@@ -51,7 +51,7 @@ class Responder(Protocol):
 
 
 class _Response:
-    """What a response is made from. `answers`: where its answer is stored; None: it is not."""
+    """The parts that a response is made from. `answers`: where its answer is stored; None: it is not."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """Serves a request of any ASGI server as `ClientResponse` expects it: the plain way beside our own HTTP protocol.
 
-An ASGI server is asked with `await receive()` and told with `await send(...)`, while a response is written here without
-waiting. So two tasks stand between them: one feeds the request's body, the other sends the messages of the response.
+An ASGI server is asked with `await receive()` and written to with `await send(...)`, while a response is written here
+without waiting. So two tasks stand between them: one feeds the request's body, the other sends the messages of the
+response.
 """
 
 import asyncio

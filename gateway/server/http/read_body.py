@@ -63,7 +63,7 @@ def _content_coding(head: Mapping[bytes, bytes]) -> str | None:
 
 
 async def _decompressed(decoder: ContentDecoder, data: bytes, limit: int, *, last: bool) -> list[bytes]:
-    """Returns what these bytes become, in pieces; other tasks run between them."""
+    """Returns the decompressed bytes, in pieces; other tasks run between them."""
     found: list[bytes] = []
     try:
         for start in range(0, len(data), PIECE):

@@ -32,7 +32,7 @@ class LiveRequest(msgspec.Struct):
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What a summary is made of that may change, but for the time, which goes on by itself, and the size, which
+        """The facts of a summary that may change, but for the time, which goes on by itself, and the size, which
         grows with every read. Summaries themselves would take ten times as long to compare."""
         context, capture = self.context, self.capture
         conversation = None if capture is None else capture.conversation
@@ -63,7 +63,7 @@ class LiveRequest(msgspec.Struct):
 
     @property
     def outcome(self) -> Outcome:
-        """What is known of the outcome so far; it has no status yet."""
+        """The outcome so far; it has no status yet."""
         context = self.context
         return Outcome(
             context.method,

@@ -106,7 +106,7 @@ class GatewayServer(uvicorn.Server):
         if self._terminal and not os.isatty(2):
             self.handle_exit(signal.SIGHUP, None)
         else:
-            reloader.ask()
+            reloader.request_reload()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._log_stop(at_once=False)

@@ -133,7 +133,7 @@ def _run(
             LOGGER.warning("%d log lines were dropped", log.dropped)
         if worker is None and server.started:
             log_end()
-    gateway_state.show()
+    gateway_state.publish_metrics()
     if not server.started:
         raise _not_started()
 
@@ -214,7 +214,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class LoopExceptionHandler:
-    """An exception handler for an event loop."""
+    """Logs uncaught exceptions of an event loop, at most one line a second: one cause may raise them without end, since
+    asyncio's own loop reports every connection that it could not accept."""
 
     def __init__(self) -> None:
         self._throttle = LogThrottle()

@@ -29,7 +29,7 @@ class Reloader:
         self._requested = asyncio.Event()
         self._known = self._stamp()
 
-    def ask(self) -> None:
+    def request_reload(self) -> None:
         """Reads the file now, changed or not."""
         self._requested.set()
 

@@ -181,7 +181,7 @@ class Supervisor:
             return
         self._again_later(child, f"ended {how}")
         self._metrics.worker_restarts.inc()
-        self._worker_metrics.show(self._metrics.snapshot())
+        self._worker_metrics.publish(self._metrics.snapshot())
 
     def _again_later(self, child: _Child, what: str) -> None:
         failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0

@@ -68,7 +68,7 @@ class Circuit:
 
 
 class _Wait:
-    """What waits: its limit, since when, and whether each answer of the store begins its time anew."""
+    """One wait: its limit, since when, and whether each answer of the store begins its time anew."""
 
     __slots__ = ("in_line", "limit", "since", "within_s")
 
@@ -148,7 +148,7 @@ class Guard:
         self._warned = False
 
     async def run(self, op: str, space: AnySpace, call: Callable[[], Awaitable[T]], within_s: float) -> T:
-        """Returns what the store answers within `within_s` seconds of its time. An operation that waits for its turn
+        """Returns the answer of the store within `within_s` seconds of its time. An operation that waits for its turn
         fails when those before it have had no answer for so long. Raises StoreUnavailable, at once while the store is
         left alone."""
         began = time.monotonic()

@@ -9,7 +9,7 @@ from gateway.server.access.rate_limit import Grant
 from gateway.settings import KeySettings
 
 
-class Alone(msgspec.Struct, frozen=True):
+class Unconfirmed(msgspec.Struct, frozen=True):
     """The requests of a key with a rate that a process has admitted without an answer of the store, since its last one.
     Of these `requests` the latest `counting` still count: the process was not idle between them, and by its own count
     the next one is due in `due_s` seconds."""
@@ -19,7 +19,7 @@ class Alone(msgspec.Struct, frozen=True):
     due_s: float = 0
 
 
-NONE_ALONE: Final = Alone()
+NONE_UNCONFIRMED: Final = Unconfirmed()
 
 
 class LimitStore(Protocol):
@@ -27,8 +27,8 @@ class LimitStore(Protocol):
     that the next statement corrects a lost one. Every method raises StoreUnavailable and nothing else.
 
     A call that raises may have had its effect, or have it later. Its caller admits what it has wanted, and states that
-    as `Alone` with the next call, which counts each of these requests once in any case; and from then on a call before
-    it has no effect any more.
+    as `Unconfirmed` with the next call, which counts each of these requests once in any case; and from then on a call
+    before it has no effect any more.
 
     The running requests of a process that has ended count no longer: at once where the store can see that, else when
     the process has not stated them for 10 s.
@@ -39,10 +39,12 @@ class LimitStore(Protocol):
     name: str
     at_once: int
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
+    async def take(
+        self, key: str, limits: KeySettings, running: int, wanted: int, unconfirmed: Unconfirmed = NONE_UNCONFIRMED
+    ) -> Grant:
         """Counts as many of the wanted requests as the limits allow (`rate_limit.grant`), on top of those that were
-        admitted alone (`rate_limit.charge`). `running` is how many this process runs besides; what is admitted is added
-        to it."""
+        admitted without it (`rate_limit.charge`). `running` is how many this process runs besides; what is admitted is
+        added to it."""
 
     async def state_running(self, running: Mapping[str, int]) -> None:
         """States how many requests this process runs of each key; keys that are not named keep their numbers."""

@@ -98,7 +98,7 @@ def _address(state: StateSettings, environ: Mapping[str, str]) -> "ServerAddress
 
 
 def _seal(state: StateSettings, environ: Mapping[str, str], shared: bool) -> Seal:
-    """Returns what seals the values of a store, which others may read where it is `shared`. Raises SettingsError."""
+    """Returns the seal for the values of a store, which others may read where it is `shared`. Raises SettingsError."""
     keys = [key for part in environ.get(state.key_env, "").split(",") if (key := part.strip())]
     if state.encrypt is False or not (keys or shared or state.encrypt):
         return ChecksumSeal()

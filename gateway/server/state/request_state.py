@@ -19,7 +19,7 @@ from gateway.settings import ModelSettings, Settings
 
 
 class StatePart(Protocol):
-    """What one feature does for one request. The methods are called in this order; none raises.
+    """The part of one feature in one request. The methods are called in this order; none raises.
 
     `refuse` or `conclude` is called at most once, neither after an answer that breaks off.
     """
@@ -64,7 +64,7 @@ class SummaryPart(StatePart, Protocol):
 
     @property
     def fitted(self) -> Substitution | None:
-        """What stands for a part of the conversation when it is prepared; known once `recall` has run."""
+        """The substitute for a part of the conversation when it is prepared; known once `recall` has run."""
         ...
 
 
@@ -96,7 +96,7 @@ class RequestState:
 
     @property
     def summary(self) -> Substitution | None:
-        """What stands for a part of the conversation when it is prepared."""
+        """The substitute for a part of the conversation when it is prepared."""
         return None if self._summary is None else self._summary.fitted
 
     async def recall(self, conversation: Conversation) -> Conversation:

@@ -108,7 +108,7 @@ def unpack(flags: int, packed: bytes) -> bytes:
 
 
 def bound(name: bytes, header: bytes) -> bytes:
-    """Returns what a seal covers besides the data: no other name and header give the same bytes."""
+    """Returns the bytes that a seal covers besides the data: no other name and header give the same bytes."""
     return len(name).to_bytes(4, "big") + name + header
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from gateway.core.errors import GatewayError
 from gateway.server.access.rate_limit import MINUTE, KeyUsage, RateLimits, refusal
 from gateway.server.state.guard import Guard
-from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
+from gateway.server.state.limit_store import NONE_UNCONFIRMED, LimitStore, Unconfirmed
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
@@ -42,16 +42,17 @@ class _Asking:
 
 class _Key:
     """A key as this process shares it: the requests that wait (`asking`: until the next call of the store), how many
-    wait in all, the number of running requests that the store knows (None: unknown), those that were admitted `alone`
-    since it last answered, of which so many are `counting`, and the task that talks to the store about this key."""
+    wait in all, the number of running requests that the store knows (None: unknown), those that were admitted
+    since it last answered (`unconfirmed`), of which so many are `counting`, and the task that exchanges the numbers of
+    this key with the store."""
 
-    __slots__ = ("alone", "asking", "counting", "stated", "task", "waiting")
+    __slots__ = ("asking", "counting", "stated", "task", "unconfirmed", "waiting")
 
     def __init__(self) -> None:
         self.asking: list[_Asking] = []
         self.waiting = 0
         self.stated: int | None = 0
-        self.alone = 0
+        self.unconfirmed = 0
         self.counting = 0
         self.task: asyncio.Task[None] | None = None
 
@@ -141,7 +142,7 @@ class SharedRateLimits:
         return 0 if self._own.limits[key].concurrent_streams is None else self._own.usage[key].running - shared.waiting
 
     def _is_unstated(self, key: str, shared: _Key) -> bool:
-        return shared.alone > 0 or shared.stated != self._running(key, shared)
+        return shared.unconfirmed > 0 or shared.stated != self._running(key, shared)
 
     def _begin(self, key: str, shared: _Key) -> None:
         if shared.task is None:
@@ -154,7 +155,7 @@ class SharedRateLimits:
         try:
             while shared.asking or (works and self._is_unstated(key, shared)):
                 try:
-                    await (self._ask(key, shared) if shared.asking or shared.alone else self._state(key, shared))
+                    await (self._ask(key, shared) if shared.asking or shared.unconfirmed else self._state(key, shared))
                 except StoreUnavailable:
                     works = False
                     shared.stated = None
@@ -164,40 +165,45 @@ class SharedRateLimits:
     async def _ask(self, key: str, shared: _Key) -> None:
         asking, shared.asking = shared.asking, []
         limits, running = self._own.limits[key], self._running(key, shared)
-        alone = self._alone(key, shared)
+        unconfirmed = self._unconfirmed(key, shared)
         try:
             granted = await self._guard.run(
-                "take", "-", lambda: self._store.take(key, limits, running, len(asking), alone), self._deadline_s()
+                "take",
+                "-",
+                lambda: self._store.take(key, limits, running, len(asking), unconfirmed),
+                self._deadline_s(),
             )
         except StoreUnavailable:
             _admit(shared, asking)
-            self._count_alone(key, shared, sum(not one.left for one in asking))
+            self._count_unconfirmed(key, shared, sum(not one.left for one in asking))
             raise
         self._guard.count("take", "-", "done")
         if limits.concurrent_streams is not None and granted.admitted:
             shared.stated = running + granted.admitted
-        shared.alone = shared.counting = 0
+        shared.unconfirmed = shared.counting = 0
         if limits.requests_per_minute is not None:
             self._own.usage[key] = KeyUsage(self._own.usage[key].running, self._clock() + granted.due_s)
         _admit(shared, asking[: granted.admitted])
         for other in asking[granted.admitted :]:
             if granted.refused is not None and not other.answer.done():
                 other.answer.set_result(refusal(granted.refused, limits, granted.due_s))
-        self._count_alone(key, shared, sum(other.has_waited_enough for other in asking[granted.admitted :]))
+        self._count_unconfirmed(key, shared, sum(other.has_waited_enough for other in asking[granted.admitted :]))
 
-    def _alone(self, key: str, shared: _Key) -> Alone:
-        """Returns what to report to the store of requests that it has not counted. Those after which the process was
+    def _unconfirmed(self, key: str, shared: _Key) -> Unconfirmed:
+        """Returns the report to the store of requests that it has not counted. Those after which the process was
         idle count no longer."""
         due_s = self._due_s(key, shared)
-        return Alone(shared.alone, shared.counting if due_s > 0 else 0, due_s) if shared.alone else NONE_ALONE
+        if not shared.unconfirmed:
+            return NONE_UNCONFIRMED
+        return Unconfirmed(shared.unconfirmed, shared.counting if due_s > 0 else 0, due_s)
 
-    def _count_alone(self, key: str, shared: _Key, requests: int) -> None:
+    def _count_unconfirmed(self, key: str, shared: _Key, requests: int) -> None:
         """Takes note of requests that were admitted without the store."""
         per_minute = self._own.limits[key].requests_per_minute
         if requests and per_minute is not None:
             was_idle = self._due_s(key, shared) <= requests * MINUTE / per_minute
             shared.counting = requests if was_idle else shared.counting + requests
-            shared.alone += requests
+            shared.unconfirmed += requests
 
     def _due_s(self, key: str, shared: _Key) -> float:
         """Returns in how many seconds the next request would be due by the own count, without those that wait."""

@@ -63,7 +63,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a tenant has stored in a space. `tenant` is a digest where the store knows no names."""
+    """The use of a space by a tenant. `tenant` is a digest where the store knows no names."""
 
     tenant: str
     space: Space
@@ -72,7 +72,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class StoreStats(msgspec.Struct, frozen=True):
-    """What a store holds, and its limit; None: unknown."""
+    """The contents of a store by their numbers and sizes, and its limit; None: unknown."""
 
     usage: tuple[Usage, ...]
     max_bytes: int | None
@@ -123,7 +123,7 @@ class StateStore(Protocol):
         acquired again meanwhile, or when an `if_version` does not match."""
 
     async def stats(self) -> StoreStats:
-        """Returns what the store holds. May take long with a large store."""
+        """Returns the numbers and sizes of the stored entries. May take long with a large store."""
 
     async def ping(self) -> None:
         """Connects where there is no connection, and waits for one reply."""

@@ -30,8 +30,8 @@ async def explain_compression(
     entry: ModelSettings,
     backend: Backend,
 ) -> tuple[FittedHistory | None, SummaryState]:
-    """Returns what a request would be sent with, and what is known of its conversation. `name` is the model's,
-    with its entry and backend; `store` is None where nothing may be remembered of the request."""
+    """Returns the fitted history that a request would be sent with, and the state of its summary. `name` is the
+    model's, with its entry and backend; `store` is None where nothing may be remembered of the request."""
     model = RoutedModel(name, entry, backend)
     limits, calibration = summaries.limits(model), summaries.calibration(model)
     recalled: Recalled | None = None

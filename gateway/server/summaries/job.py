@@ -37,8 +37,8 @@ class RoutedModel(msgspec.Struct, frozen=True):
 
 
 class SummaryTask(msgspec.Struct, frozen=True):
-    """What to summarise, for whom, and where it is stored. `recalled` is what the request knew that begins the job, and
-    `request_id` its id. `schema`: the writer is asked for JSON of a schema."""
+    """The turns to summarise, for whom, and where the summary is stored. `recalled` is what the request knew that
+    begins the job, and `request_id` its id. `schema`: the writer is asked for JSON of a schema."""
 
     store: StateStore
     tenant: str

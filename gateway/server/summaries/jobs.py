@@ -44,8 +44,8 @@ T = TypeVar("T")
 
 
 class JobLimits(msgspec.Struct, frozen=True):
-    """What bounds the jobs of one request: the sightings that a boundary needs, the jobs of this worker, the tokens of
-    the key in a day (None: no limit)."""
+    """The bounds of the jobs of one request: the sightings that a boundary needs, the jobs of this worker, the tokens
+    of the key in a day (None: no limit)."""
 
     sightings: int
     max_running: int

@@ -11,7 +11,7 @@ from gateway.server.summaries.recall import Recalled
 
 
 class NextSummary(msgspec.Struct, frozen=True):
-    """What the next job may cover.
+    """The turns that the next job may cover.
 
     `planned` is the plan of this request alone. `known` is the newest boundary that an earlier request has carried,
     behind the summary that applies, and `known_cover` the plan within it; None: there is none. `outgrown`: that plan

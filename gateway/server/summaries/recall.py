@@ -20,7 +20,7 @@ MOST_LOST: Final = 3
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What is known of a request's history. `conversation` is the repaired one, `root` the digest under which its index
+    """The facts of a request's history. `conversation` is the repaired one, `root` the digest under which its index
     stands. `applied` is the summary that this request uses; `lost` are the digests of summaries that are indexed and
     gone."""
 
@@ -48,8 +48,8 @@ class Recalled(msgspec.Struct, frozen=True):
 
 
 async def recall(store: RequestStore, conversation: Conversation, policy: Policy, large: bool) -> Recalled | None:
-    """Returns what is known of a history; None where the model has not spoken in it yet, where it is invalid, or while
-    the store is away.
+    """Returns the summary and the index of a history; None where the model has not spoken in it yet, where it is
+    invalid, or while the store is away.
 
     `conversation` is the client's; a `large` one is looked through in a thread.
     """

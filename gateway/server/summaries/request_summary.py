@@ -56,7 +56,7 @@ class RequestSummary:
 
     @property
     def fitted(self) -> FittedHistory | None:
-        """What is put into the request when it is prepared, once `recall` has found it; None: it is sent as it is."""
+        """The substitution when the request is prepared, once `recall` has found it; None: it is sent as it is."""
         applied = None if self.recalled is None else self.recalled.applied
         if applied is None and self.result_limits is None:
             return None

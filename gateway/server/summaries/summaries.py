@@ -96,7 +96,7 @@ class Summaries:
 
     @property
     def running(self) -> frozenset[asyncio.Task[None]]:
-        """What follows from requests and is not done yet, the jobs among it."""
+        """The work that follows from requests and is not done yet, the jobs included."""
         return frozenset(self._tasks)
 
     def drain(self) -> None:
@@ -188,7 +188,7 @@ class Summaries:
         await self.jobs.run(task, entry.digest, limits)
 
     def job_limits(self, tenant: str, compress: CompressSettings) -> JobLimits:
-        """Returns what bounds the jobs of a key."""
+        """Returns the bounds of the jobs of a key."""
         own = self._key_settings(tenant).tokens_per_day
         # The number of jobs is one for all models of a worker.
         return JobLimits(compress.sightings, self._settings.compress.max_running, own or compress.tokens_per_day)

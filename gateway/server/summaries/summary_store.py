@@ -31,12 +31,12 @@ def shared_key(digest: bytes) -> bytes:
 
 
 def index_put(root: bytes, index: SummaryIndex, version: int) -> Put:
-    """Returns what stores an index, if the stored one still has this version."""
+    """Returns the write of an index, if the stored one still has this version."""
     return Put("idx", shared_key(root), index.encode(), KEPT_S, version)
 
 
 def record_put(record: SummaryRecord) -> Put:
-    """Returns what stores a record, if there is none for its turns yet."""
+    """Returns the write of a record, if there is none for its turns yet."""
     return Put("sum", shared_key(record.digest), record.encode(), KEPT_S, ABSENT)
 
 

@@ -20,7 +20,7 @@ class WorkerMetrics:
         self._folder = folder
         self._file = folder / f"{name}{LIVE}"
 
-    def show(self, snapshot: Snapshot) -> None:
+    def publish(self, snapshot: Snapshot) -> None:
         """Writes this process's metrics atomically."""
         fresh = self._file.with_suffix(".new")
         try:
@@ -40,7 +40,7 @@ class WorkerMetrics:
     def total(self, own: Snapshot) -> Snapshot:
         """Returns the sum of this process's metrics as they are now, and the others' as they were up to a second
         ago."""
-        self.show(own)
+        self.publish(own)
         return total((own, *self._others()))
 
     def _others(self) -> Iterator[Snapshot]:

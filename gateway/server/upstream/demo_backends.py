@@ -18,7 +18,7 @@ _NEEDS_KEY: Final = "?key=required"
 
 
 class DemoAddress(msgspec.Struct, frozen=True):
-    """What an address names: the kind of demo backend, its defect, and whether it refuses requests without its key."""
+    """A read address: the kind of demo backend, its defect, and whether it refuses requests without its key."""
 
     kind: str
     defect: str | None = None
@@ -57,7 +57,7 @@ class DemoBackends:
 
 
 def read_demo_address(address: str) -> DemoAddress:
-    """Returns what an address names: `chat`, `chat?defect=no_done` or `chat?key=required`."""
+    """Returns the name in an address: `chat`, `chat?defect=no_done` or `chat?key=required`."""
     if address.endswith(_NEEDS_KEY):
         return DemoAddress(address.removesuffix(_NEEDS_KEY), needs_key=True)
     kind, separator, defect = address.partition(_DEFECT)

@@ -132,11 +132,13 @@ class Transport:
             fields = encode_http2_request(head, body, more)
             shared = self._pool(self._http2_pools, Http2Pool, address)
             return self._send(
-                shared, lambda one: one.ask(fields, most, ping), connect, on_try, on_sent, on_status, again
+                shared, lambda one: one.send_request(fields, most, ping), connect, on_try, on_sent, on_status, again
             )
         request, last = encode_request(head, body, more), head.last
         pool = self._pool(self._pools, ConnectionPool, address)
-        return self._send(pool, lambda one: one.ask(request, most, last), connect, on_try, on_sent, on_status, again)
+        return self._send(
+            pool, lambda one: one.send_request(request, most, last), connect, on_try, on_sent, on_status, again
+        )
 
     def _pool(self, pools: dict[Origin, P], kind: Callable[[Loop, Connector, Origin], P], address: Origin) -> P:
         pool = pools.get(address)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from gateway.server.state.limit_store import Alone, LimitStore
+from gateway.server.state.limit_store import LimitStore, Unconfirmed
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.valkey.limits import ValkeyLimits
@@ -96,7 +96,7 @@ async def test_of_many_at_once_as_many_as_the_limit_allows_are_admitted(pair: Li
 async def test_what_was_admitted_alone_is_counted_once(pair: LimitPair) -> None:
     mine, other = pair
     assert (await mine.take("a", RATE, 0, 1)).admitted == 1
-    counted = await mine.take("a", RATE, 0, 0, Alone(2, 2, 40))
+    counted = await mine.take("a", RATE, 0, 0, Unconfirmed(2, 2, 40))
     assert counted.admitted == 0 and counted.due_s == pytest.approx(45, abs=5)
     granted = await other.take("a", RATE, 0, 3)
     assert (granted.admitted, granted.refused) == (1, "requests_per_minute")
@@ -106,13 +106,13 @@ async def test_a_call_whose_answer_was_lost_counts_nothing_twice(pair: LimitPair
     mine, other = pair
     assert (await mine.take("a", RATE, 0, 2)).admitted == 2
     lose_answers(mine)
-    assert (await mine.take("a", RATE, 0, 1, Alone(2, 2, 30))).admitted == 1
+    assert (await mine.take("a", RATE, 0, 1, Unconfirmed(2, 2, 30))).admitted == 1
     assert (await other.take("a", RATE, 0, 3)).admitted == 1
 
 
 async def test_a_call_that_was_given_up_changes_nothing_after_the_next_one(pair: LimitPair) -> None:
     mine, other = pair
-    assert (await mine.take("a", BOTH, 0, 0, Alone(1, 1, 30))).admitted == 0
+    assert (await mine.take("a", BOTH, 0, 0, Unconfirmed(1, 1, 30))).admitted == 0
     lose_answers(mine)
     with pytest.raises(StoreUnavailable, match="given up"):
         await mine.take("a", BOTH, 0, 1)
@@ -122,8 +122,8 @@ async def test_a_call_that_was_given_up_changes_nothing_after_the_next_one(pair:
 
 async def test_a_long_time_alone_costs_no_more_than_a_minute(pair: LimitPair) -> None:
     mine, other = pair
-    assert (await mine.take("a", RATE, 0, 0, Alone(1000, 900, 55))).due_s == pytest.approx(60, abs=5)
-    assert (await mine.take("b", RATE, 0, 0, Alone(1000, 0, 0))).due_s <= 0
+    assert (await mine.take("a", RATE, 0, 0, Unconfirmed(1000, 900, 55))).due_s == pytest.approx(60, abs=5)
+    assert (await mine.take("b", RATE, 0, 0, Unconfirmed(1000, 0, 0))).due_s <= 0
     assert (await other.take("b", RATE, 0, 5)).admitted == 4
 
 

@@ -16,7 +16,7 @@ from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
 from gateway.server.state.guard import MOST_FAILURES
-from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
+from gateway.server.state.limit_store import NONE_UNCONFIRMED, LimitStore, Unconfirmed
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
 from gateway.server.state.sqlite import SqliteLimits
@@ -55,11 +55,13 @@ class ScriptedLimits:
         self.fails = False
         self.calls: list[str] = []
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
+    async def take(
+        self, key: str, limits: KeySettings, running: int, wanted: int, unconfirmed: Unconfirmed = NONE_UNCONFIRMED
+    ) -> Grant:
         await self._begin(f"take {running}+{wanted}")
-        if alone.counting and limits.requests_per_minute is not None:
+        if unconfirmed.counting and limits.requests_per_minute is not None:
             per_minute = limits.requests_per_minute
-            self.counts.due = charge(self.counts.due, per_minute, alone.counting, alone.due_s, 0)
+            self.counts.due = charge(self.counts.due, per_minute, unconfirmed.counting, unconfirmed.due_s, 0)
         others = sum(
             number for (name, holder), number in self.counts.running.items() if name == key and holder != self._holder
         )

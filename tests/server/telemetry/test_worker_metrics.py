@@ -23,7 +23,7 @@ def lacks(snapshot: Snapshot, *lines: str) -> list[str]:
 
 def test_the_sum_of_the_living_and_the_ended(tmp_path: Path) -> None:
     first, second = WorkerMetrics(tmp_path, "1"), WorkerMetrics(tmp_path, "2")
-    second.show(counted(3, 0.002))
+    second.publish(counted(3, 0.002))
     lines = (
         'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 7',
         "gateway_workers 2",
@@ -46,4 +46,4 @@ def test_what_cannot_be_read_or_written_hurts_nobody(tmp_path: Path) -> None:
     worker_metrics = WorkerMetrics(tmp_path, "1")
     assert worker_metrics.total(counted(1, 1)) == counted(1, 1)
     worker_metrics.retire("8")
-    WorkerMetrics(tmp_path / "gone", "1").show(counted(1, 1))
+    WorkerMetrics(tmp_path / "gone", "1").publish(counted(1, 1))

@@ -197,7 +197,7 @@ async def test_a_changed_file_is_read_in_a_thread(tmp_path: Path) -> None:
     async with running_gateway({}) as gateway:
         reloader = Reloader(gateway.app.gateway_state, SettingsSource(tmp_path / "settings.json", load))
         task = asyncio.create_task(reloader.run())
-        reloader.ask()
+        reloader.request_reload()
         await asyncio.wait_for(loaded.wait(), 20)
         task.cancel()
     assert threading.main_thread() not in threads

@@ -58,7 +58,7 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
 
     @app.get(f"{API}/requests/{{request_id}}", include_in_schema=False)
     async def one(request: Request, request_id: str) -> Response:
-        """What is known of one request beside its messages; notices quote words of them."""
+        """The facts of one request beside its messages; notices quote words of them."""
         found = inspector()
         summary = await found.summary(request_id)
         if missing := absence(summary):
@@ -75,7 +75,7 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
 
     @app.get(f"{API}/requests/{{request_id}}/sent", include_in_schema=False)
     async def sent(request: Request, request_id: str) -> Response:
-        """What was sent to the backend, in every readable form."""
+        """The request to the backend, in every readable form."""
         return json_response(await inspector().thread.run(sent_view, await remade(request, request_id)))
 
     @app.get(f"{API}/requests/{{request_id}}/answer", include_in_schema=False)
@@ -97,6 +97,6 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
 
     @app.post(f"{API}/explain", include_in_schema=False)
     async def explain(request: Request) -> Response:
-        """What would be sent for a request under other rules. Nothing is sent."""
+        """The request to the backend under other rules. Nothing is sent."""
         rules = await read_value(request, Rules, _MOST_RULES, "rules")
         return json_response(await inspector().what_if(rules, level(request, rules.id)))

@@ -96,7 +96,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
     @app.get(f"{API}/rules/{{rule}}", include_in_schema=False)
     async def rule_documentation(rule: str) -> Response:
-        """What a rule means, as the documentation says it."""
+        """The meaning of a rule, as the documentation says it."""
         return json_response(rule_text(rule))
 
     add_page_routes(app)

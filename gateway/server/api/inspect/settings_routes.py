@@ -53,7 +53,8 @@ class SettingsView(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What the file says now: the values that the start would use, and those of the file with where they come from."""
+    """The present contents of the file: the values that the start would use, and those of the file with where they come
+    from."""
 
     wanted: Mapping[str, Any]
     origins: Mapping[str, EffectiveValue]
@@ -183,7 +184,7 @@ def add_settings_routes(app: FastAPI, gateway_state: GatewayState, inspector: Ca
 
     @app.get(f"{API}/settings", include_in_schema=False)
     async def settings(request: Request) -> Response:
-        """What the page has to know of the gateway."""
+        """The facts of the gateway that the page needs."""
         return json_response(await shown_settings(gateway_state, inspector(), request.base_url))
 
     @app.get(f"{API}/running-settings", include_in_schema=False)

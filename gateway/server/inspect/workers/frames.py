@@ -68,7 +68,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What was `found`, in MessagePack, or why nothing is."""
+    """The result that was `found`, in MessagePack, or why there is none."""
 
     found: msgspec.Raw = msgspec.Raw(msgspec.msgpack.encode(None))
     refused: Refused | None = None

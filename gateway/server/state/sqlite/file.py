@@ -56,7 +56,7 @@ class SqliteFile:
         self._inode: tuple[int, int] | None = None
 
     def run(self, work: Callable[[sqlite3.Connection], T], writes: bool) -> T:
-        """Returns what `work` returns in one transaction; when it raises, none of its changes is made. Raises
+        """Returns the result of `work` in one transaction; when it raises, none of its changes is made. Raises
         StoreUnavailable."""
         try:
             with _transaction(self._connection(), "BEGIN IMMEDIATE" if writes else _READ, self._patience_s) as run:
@@ -136,12 +136,12 @@ class SqliteDatabase:
         self._thread = ThreadPoolExecutor(AT_ONCE, "state")
 
     async def read(self, work: Callable[[sqlite3.Connection], T], large: bool = False) -> T:
-        """Returns what `work` reads in one transaction. Raises StoreUnavailable."""
+        """Returns the result of `work`, which reads in one transaction. Raises StoreUnavailable."""
         return await self._run(work, large, writes=False)
 
     async def write(self, work: Callable[[sqlite3.Connection], T], large: bool = False) -> T:
-        """Returns what `work` returns after its changes, in one transaction; it may run again, after a first try that
-        found the file locked. Raises StoreUnavailable, and then changes nothing."""
+        """Returns the result of `work`, which makes its changes in one transaction; it may run again, after a first try
+        that found the file locked. Raises StoreUnavailable, and then changes nothing."""
         return await self._run(work, large, writes=True)
 
     async def aclose(self) -> None:

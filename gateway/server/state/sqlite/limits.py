@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.server.access.rate_limit import MINUTE, Grant, KeyUsage, charge, grant
-from gateway.server.state.limit_store import NONE_ALONE, Alone
+from gateway.server.state.limit_store import NONE_UNCONFIRMED, Unconfirmed
 from gateway.server.state.process_identity import is_alive
 from gateway.server.state.sqlite.file import AT_ONCE, SqliteDatabase
 from gateway.server.state.store import StoreUnavailable
@@ -35,10 +35,12 @@ class SqliteLimits:
         self._first = time.monotonic_ns()
         self._confirmed: dict[str, int] = {}
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
+    async def take(
+        self, key: str, limits: KeySettings, running: int, wanted: int, unconfirmed: Unconfirmed = NONE_UNCONFIRMED
+    ) -> Grant:
         """See `LimitStore`."""
         confirmed = self._confirmed.get(key, self._first)
-        total = confirmed + alone.requests
+        total = confirmed + unconfirmed.requests
 
         def take(run: sqlite3.Connection) -> Grant:
             now = time.monotonic()
@@ -47,9 +49,9 @@ class SqliteLimits:
                 used += self._others(run, key, limits.concurrent_streams - running - wanted)
             due, per_minute = _due(run, key, now), limits.requests_per_minute
             if per_minute is not None:
-                uncounted = min(total - self._counted(run, key, confirmed, total), alone.counting)
+                uncounted = min(total - self._counted(run, key, confirmed, total), unconfirmed.counting)
                 if uncounted > 0:
-                    due = charge(due, per_minute, uncounted, now + alone.due_s, now)
+                    due = charge(due, per_minute, uncounted, now + unconfirmed.due_s, now)
             granted = grant(KeyUsage(used, due), limits, wanted, now)
             if granted.admitted and limits.concurrent_streams is not None:
                 self._state(run, key, running + granted.admitted)

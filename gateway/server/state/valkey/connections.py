@@ -63,7 +63,7 @@ class Connections:
         self._numbers = count()
 
     async def call(self, script: Script, keys: Sequence[bytes], *arguments: Argument) -> list[Reply]:
-        """Returns what the script returned, without the token of the call: at least an outcome. Raises
+        """Returns the reply of the script without the token of the call: at least an outcome. Raises
         StoreUnavailable."""
         token = b"%b%d" % (self._prefix, next(self._numbers))
         tail = (len(keys), *keys, token, *arguments)

@@ -31,7 +31,7 @@ class Epochs:
         self._known: dict[str, tuple[Epoch, float]] = {}
 
     async def run(self, tenant: str, call: EpochCall) -> list[Reply] | None:
-        """Returns what the script returned after `ok`; None when it refused (`no`). Raises StoreUnavailable."""
+        """Returns the reply of the script after `ok`; None when it refused (`no`). Raises StoreUnavailable."""
         record = record_name(tenant)
         for _ in range(ATTEMPTS):
             epoch = self._known[tenant][0] if tenant in self._known else await self._begin(tenant)

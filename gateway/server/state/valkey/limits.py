@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.server.access.rate_limit import Grant, LimitName
-from gateway.server.state.limit_store import NONE_ALONE, Alone
+from gateway.server.state.limit_store import NONE_UNCONFIRMED, Unconfirmed
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import CONNECTIONS, Connections
@@ -41,7 +41,9 @@ class ValkeyLimits:
         # By key, how many requests of this process the last answer has confirmed.
         self._confirmed = Counter[str]()
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
+    async def take(
+        self, key: str, limits: KeySettings, running: int, wanted: int, unconfirmed: Unconfirmed = NONE_UNCONFIRMED
+    ) -> Grant:
         """See `LimitStore`."""
         confirmed = self._confirmed[key]
         found = await self._connections.call(
@@ -54,13 +56,13 @@ class ValkeyLimits:
             self._alive,
             wanted,
             confirmed,
-            alone.requests,
-            alone.counting,
-            round(alone.due_s * _MICROS),
+            unconfirmed.requests,
+            unconfirmed.counting,
+            round(unconfirmed.due_s * _MICROS),
         )
         match found:
             case [b"ok", int(admitted), bytes(refused), int(due)] if 0 <= admitted <= wanted and refused in _REFUSED:
-                self._confirmed[key] = confirmed + alone.requests + admitted
+                self._confirmed[key] = confirmed + unconfirmed.requests + admitted
                 return Grant(admitted, due / _MICROS, _REFUSED[refused])
             case [b"late"]:
                 raise StoreUnavailable("slow", "the call was given up")

@@ -34,7 +34,7 @@ class Epoch(msgspec.Struct, frozen=True):
 
     @property
     def base(self) -> bytes:
-        """What the names of all that belongs to the epoch begin with."""
+        """The prefix of all names of the epoch."""
         return base(self.label)
 
     def names(self, space: Space, keys: Iterable[bytes]) -> list[bytes]:
@@ -81,7 +81,7 @@ def is_usage(name: bytes) -> bool:
 
 
 def base(label: bytes) -> bytes:
-    """Returns what the names of all that belongs to an epoch begin with, from its label."""
+    """Returns the prefix of all names of an epoch, from its label."""
     return b"%b%b:" % (PREFIX, label)
 
 

@@ -48,7 +48,7 @@ class BackendConnection(SocketProtocol):
 
     # Methods for the transport, the connector and the pool:
 
-    def ask(self, request: bytes, most: int, last: bool = False) -> None:
+    def send_request(self, request: bytes, most: int, last: bool = False) -> None:
         """Sends a request, whose response may have a body of `most` bytes. `last`: no other request will follow. On a
         connection that has failed nothing is sent, and `arrival` raises its fault."""
         self._state = BACKEND_TRANSITIONS[self._state]["request"]
@@ -72,7 +72,7 @@ class BackendConnection(SocketProtocol):
         self._waiter = self._loop.create_future()
         return self._waiter
 
-    def rest(self, now: float) -> bool:
+    def become_idle(self, now: float) -> bool:
         """Returns whether the connection can be kept, now that its response is no longer read. A kept connection must
         stay silent."""
         self.since = now

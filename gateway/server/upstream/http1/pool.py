@@ -54,7 +54,7 @@ class ConnectionPool:
         """Keeps a connection for the next request, or closes it. `granted` is the response's Keep-Alive header."""
         now = self._loop.time()
         keep = _seconds(granted) if granted else KEEP_S
-        if not connection.rest(now) or keep <= 0 or now < self._backoff_until:
+        if not connection.become_idle(now) or keep <= 0 or now < self._backoff_until:
             connection.abort()
             return
         self._idle[connection] = now + keep

@@ -50,7 +50,7 @@ class Http2Stream:
         self.arrivals = 0
         self.unwritten = False
 
-    def ask(self, request: Http2Request, most: int, ping_s: float | None = None) -> None:
+    def send_request(self, request: Http2Request, most: int, ping_s: float | None = None) -> None:
         """Sends the request, whose response may have a body of `most` bytes. What the backend does not take yet of its
         body follows later. After `ping_s` seconds without any byte the backend is asked for a sign of life."""
         self._connection.begin(self, request, most)
@@ -126,16 +126,16 @@ class Http2Connection(SocketProtocol):
             raise StaleConnection from self._error.__cause__
         if self._error is not None:
             raise self._error
-        if not self._multiplexer.room:
+        if not self._multiplexer.available_streams:
             raise Unprocessed
 
     @property
-    def room(self) -> int:
+    def available_streams(self) -> int:
         """The number of further requests that can be begun now. 0 for an idle connection that the backend has closed,
         which the event loop may not yet have processed."""
         if self._state is not Http2State.OPEN or (not self._streams and self._poll.poll(0)):
             return 0
-        return self._multiplexer.room
+        return self._multiplexer.available_streams
 
     def abort(self) -> None:
         """Closes the connection at once. Whoever still reads a response gets an error."""
@@ -167,7 +167,7 @@ class Http2Connection(SocketProtocol):
                 self._multiplexer.draining = True
             self._write()
         if not self._streams:
-            self._rest()
+            self._become_idle()
         self._note_draining()
 
     def ask_for_life(self, every_s: float) -> None:
@@ -217,7 +217,7 @@ class Http2Connection(SocketProtocol):
         if self._multiplexer.settings_received and self._state is Http2State.OPENING:
             self._step("settings")
             self._opened.set_result(None)
-            self._rest()
+            self._become_idle()
         self._note_draining()
         self._write_bodies()
         for stream_id in touched:
@@ -252,7 +252,7 @@ class Http2Connection(SocketProtocol):
     def _step(self, given: Http2Input) -> None:
         self._state = HTTP2_TRANSITIONS[self._state][given]
 
-    def _rest(self) -> None:
+    def _become_idle(self) -> None:
         """Notes that there is no stream."""
         self.since = self.loop.time()
         self._on_idle()

@@ -86,7 +86,7 @@ class Multiplexer:
         self._updates = window_update(0, CONNECTION_WINDOW - _DEFAULT_WINDOW)
 
     @property
-    def room(self) -> int:
+    def available_streams(self) -> int:
         """The number of further requests that can be begun now."""
         if self.draining or not self.settings_received:
             return 0

@@ -63,7 +63,7 @@ class Http2Pool:
     def acquire(self, now: float) -> Http2Stream | None:
         """Returns a stream on an open connection that has room for it, if there is one. It is to be used at once."""
         for connection in self._open:
-            if connection.room > 0:
+            if connection.available_streams > 0:
                 return Http2Stream(connection)
         return None
 

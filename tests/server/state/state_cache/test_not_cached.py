@@ -43,7 +43,7 @@ from gateway.server.api.app import create_app
 from gateway.settings import read_settings
 
 create_app(read_settings({"log": {"file": None}, "server": {"api_keys_env": None}}))
-print([name for name in sys.modules if "state_cache" in name or "cached_states" in name or "kept_state" in name])
+print([name for name in sys.modules if "state_cache" in name or "cached_states" in name or "provider_state." in name])
 """
 
 

@@ -71,11 +71,11 @@ async def take(step: Step, connection: BackendConnection, backend: socket.socket
     action, caused = step
     match action:
         case "ask":
-            connection.ask(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", 2**20)
+            connection.send_request(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", 2**20)
         case "read":
             assert await comes_true(lambda: connection.response.status > 0)
         case "rest":
-            assert connection.rest(loop.time()) == bool(caused)
+            assert connection.become_idle(loop.time()) == bool(caused)
         case "abort":
             connection.abort()
         case "fails":

@@ -62,7 +62,7 @@ async def test_what_both_sides_do_are_the_inputs_of_the_connection(monkeypatch: 
 
         async def ask() -> None:
             await connection.wait_open()
-            stream.ask(REQUEST, 2**20)
+            stream.send_request(REQUEST, 2**20)
 
         actions: dict[Action, Callable[[], Awaitable[None] | None]] = {
             "ask": ask,

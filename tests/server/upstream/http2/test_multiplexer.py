@@ -62,24 +62,24 @@ def test_a_response_that_is_cut_anywhere_is_not_complete() -> None:
 
 
 def test_before_the_first_settings_nothing_may_be_sent() -> None:
-    assert Multiplexer().room == 0
-    assert Pair().client.room == 100
+    assert Multiplexer().available_streams == 0
+    assert Pair().client.available_streams == 100
 
 
 @pytest.mark.parametrize(("allowed", "room"), [(0, 0), (7, 7), (2**32 - 1, MAX_STREAMS)])
 def test_the_room_is_what_the_backend_allows(allowed: int, room: int) -> None:
     pair = Pair({SettingCodes.MAX_CONCURRENT_STREAMS: allowed})
-    assert pair.client.room == room
+    assert pair.client.available_streams == room
     pair.backend.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: 3})
     pair.exchange()
     pair.seen.clear()
     (one, _), (two, _) = pair.ask(), pair.ask()
-    assert pair.client.room == 1
+    assert pair.client.available_streams == 1
     pair.backend.send_headers(one, HEAD, end_stream=True)
     pair.exchange()
     pair.client.leave(two)
     pair.exchange()
-    assert pair.client.room == 3
+    assert pair.client.available_streams == 3
     assert [event.stream_id for event in pair.of(StreamReset) if isinstance(event, StreamReset)] == [two]
 
 
@@ -151,5 +151,5 @@ def test_what_arrives_for_a_stream_that_was_left_disturbs_nothing() -> None:
     pair.exchange()
     pair.backend.send_headers(stream, HEAD, end_stream=True)
     pair.exchange()
-    assert response.ended and pair.client.room == 100
+    assert response.ended and pair.client.available_streams == 100
     assert len(pair.of(RequestReceived)) == 2
