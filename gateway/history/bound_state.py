@@ -56,7 +56,7 @@ class Passes(msgspec.Struct, frozen=True):
     system_grows: bool = False
 
 
-def keep_bound_state(
+def with_bound_state(
     conversation: Conversation, passes: Passes, policy: Policy, bound: BoundState
 ) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation as it is sent without the signed thinking whose prefix has changed, and the notice. Its

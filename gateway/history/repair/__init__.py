@@ -33,14 +33,14 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     repaired, fixes = _report_fixes(conversation.turns, conversation.faults)
     pairing = pair(repaired)
     named, renamed = repair_call_ids(repaired, pairing, paths, policy.profile.reused_ids)
-    settled, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
-    settled, begun = begin(settled, policy.profile)
+    ordered, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
+    ordered, begun = begin(ordered, policy.profile)
     paired = [*renamed, *moved, *begun]
     known = {(notice.rule, notice.index) for notice in paired}
     notices = [notice for notice in fixes if (notice.rule, notice.index) not in known] + paired
     notices.sort(key=lambda notice: -1 if notice.index is None else notice.index)
     ends = conversation.ends_with_result or _ends_with_result(conversation.turns)
-    return msgspec.structs.replace(conversation, turns=settled, faults=(), ends_with_result=ends), notices
+    return msgspec.structs.replace(conversation, turns=ordered, faults=(), ends_with_result=ends), notices
 
 
 def _ends_with_result(turns: Sequence[Turn]) -> bool:

@@ -114,7 +114,7 @@ class AnswerReader:
                     self._fields[name] = _joined(self._fields.get(name), value)
 
 
-def keeps(rule: StateRule, event: Event) -> bool:
+def has_state(rule: StateRule, event: Event) -> bool:
     """Returns whether the state of an answer has that of this event, if the rule asks for any state of the answer."""
     match event:
         case ReasoningEnd():
