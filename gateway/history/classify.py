@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.conversation import Text, Turn
+from gateway.core.conversation import Text, Turn, is_system
 
 
 class Classification(msgspec.Struct, frozen=True):
@@ -21,11 +21,6 @@ class Classification(msgspec.Struct, frozen=True):
     last_user: int | None
     results_since: tuple[int, ...]
     awaiting_continuation: bool
-
-
-def is_system(turn: Turn) -> bool:
-    """Returns whether the turn instructs the model on behalf of the application."""
-    return turn.role in ("system", "developer")
 
 
 def is_said_by_user(turn: Turn) -> bool:

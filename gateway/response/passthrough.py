@@ -2,7 +2,7 @@
 
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
-from gateway.core.notices import Level, Notice
+from gateway.core.notices import Level, Notice, Reported
 from gateway.core.state_rule import StateRule
 
 
@@ -13,7 +13,7 @@ class Passthrough:
     def __init__(self, passes: bool, keeps: StateRule | None = None) -> None:
         self.passes = passes
         self._kept = () if keeps is None else keeps.fields
-        self._noted: frozenset[str] = frozenset()
+        self._reported = Reported()
 
     def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
         """Return the event of fields in an object of this scope, or the notice that the client does not get them."""
@@ -43,7 +43,4 @@ class Passthrough:
 
     def _notice(self, rule: str, detail: str, level: Level) -> list[Event]:
         """Report each fact once, because a backend repeats it in every event."""
-        if detail in self._noted:
-            return []
-        self._noted |= {detail}
-        return [Notice("backend", "ignored", rule, detail, level=level)]
+        return [Notice("backend", "ignored", rule, detail, level=level)] if self._reported.is_new(detail) else []

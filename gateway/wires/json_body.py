@@ -29,6 +29,11 @@ _FIRST_HALF: Final = re.compile(
 _OTHER_HALF: Final = re.compile(rb"(?<!\\)\"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2}|[\x80-\xbf])")
 
 
+def text_in(value: Json) -> str | None:
+    """Returns a text that is not empty; None for any other value."""
+    return value if isinstance(value, str) and value else None
+
+
 class EventJson:
     """Decodes the events of one stream. Half a character at the end of a string, `half`, waits for the next event:
     while it does, every event has to be read here."""

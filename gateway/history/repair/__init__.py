@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn, Violation
+from gateway.core.conversation import Conversation, Turn, Violation, is_system
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.rules import RULES
-from gateway.history.classify import is_system
 from gateway.history.pairing import pair
 from gateway.history.repair.call_ids import repair_call_ids
 from gateway.history.repair.results import begin, in_client_order, reorder_results

@@ -16,9 +16,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import Turn
+from gateway.core.conversation import Turn, is_system
 from gateway.core.policy import Policy
-from gateway.history.classify import classify, is_system
+from gateway.history.classify import classify
 from gateway.history.groups import Group, groups
 from gateway.history.pinned import PINNED_CHARS, pinned_turns
 from gateway.history.trim.truncate import is_elided

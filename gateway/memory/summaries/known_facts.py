@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.core.conversation import ToolResult, Turn
+from gateway.core.conversation import ToolResult, Turn, is_system
 from gateway.core.tokens import estimate_text
-from gateway.history.classify import is_system
 from gateway.history.trim.truncate import shortened
 from gateway.memory.summaries.summary import CallEntry, ErrorLine, Known, Words
 

@@ -10,9 +10,9 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Turn, is_system
 from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_tools
-from gateway.history.classify import is_system, system_prefix
+from gateway.history.classify import system_prefix
 from gateway.memory.summaries.history_digest import Boundary
 from gateway.memory.summaries.known_facts import CALLS_OF_AN_ERROR
 from gateway.memory.summaries.substitution import FULL_SHARE, shortenable

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Final, TypeAlias
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Turn, is_system
 from gateway.core.tokens import estimate_text, estimate_tools
-from gateway.history.classify import is_system, system_prefix
+from gateway.history.classify import system_prefix
 from gateway.history.pinned import pinned_turns
 from gateway.history.trim.truncate import shortened
 from gateway.memory.summaries.summary import SummaryRecord
