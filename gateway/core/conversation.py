@@ -1,6 +1,6 @@
 """Defines a request as one conversation of frozen values, independent of the client's dialect."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -183,6 +183,12 @@ class Turn(msgspec.Struct, frozen=True):
 def is_system(turn: Turn) -> bool:
     """Returns whether the turn instructs the model on behalf of the application."""
     return turn.role in SYSTEM_ROLES
+
+
+def index_of(turns: Sequence[Turn], position: int) -> int:
+    """Returns the turn's index in the client's request, or its position if the client did not send it."""
+    index = turns[position].index
+    return position if index is None else index
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -6,12 +6,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Text, ToolResult, Turn
+from gateway.core.conversation import Conversation, Text, ToolResult, Turn, index_of
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.first_turn import opened, wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_calling
-from gateway.history.validate import called, index_of, result_fault
+from gateway.history.validate import called, result_fault
 from gateway.providers.profile import Profile
 
 NO_RESULT: Final = (

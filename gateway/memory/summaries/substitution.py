@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
+from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn, index_of
 from gateway.core.notices import Notice
 from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_turn
 from gateway.history.classify import system_prefix
@@ -80,12 +80,6 @@ MISMATCH: Final = Notice(
     "a stored summary was not used: it covers other messages than this request has",
     level="warning",
 )
-
-
-def index_of(turns: tuple[Turn, ...], position: int) -> int:
-    """Returns the position by which the client knows the turn that stands at this one."""
-    index = turns[position].index
-    return position if index is None else index
 
 
 # The share of the window above which a request does not fit: the size is an estimate. And the share that it has once it
