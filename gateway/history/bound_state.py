@@ -115,7 +115,7 @@ def _has_summary(turns: Sequence[Turn]) -> bool:
 
 
 def _answers(turns: Sequence[Turn]) -> dict[int | None, int]:
-    """Returns how many turns stand before the answer that each turn of the assistant is a part of, by its index."""
+    """Returns the number of turns before the answer that each turn of the assistant is a part of, by its index."""
     found: dict[int | None, int] = {}
     start = 0
     for at, turn in enumerate(turns):

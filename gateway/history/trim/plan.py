@@ -230,7 +230,8 @@ _LARGEST_SHARE: Final = 2
 
 
 def _stepped(count: int, limit: int | None, step: int) -> int:
-    """Returns how many to remove: the excess, rounded up to whole steps so that the cut stays for several turns."""
+    """Returns the number of turns to remove: the excess, rounded up to whole steps so that the cut stays for several
+    turns."""
     if limit is None or count <= limit:
         return 0
     step = max(1, min(step, limit // _LARGEST_SHARE))

@@ -62,7 +62,8 @@ def cached_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
 
 
 def _opaque(state: JsonObject) -> Json:
-    """Returns what its maker verifies, without a label; a client's dialect may leave other fields out."""
+    """Returns the part of a state that its maker verifies, without a label; a client's dialect may leave other fields
+    out."""
     opaque = {name: _unlabelled(state[name]) for name in OPAQUE_FIELDS if name in state}
     return opaque or dict(state)
 

@@ -70,7 +70,7 @@ def root(boundaries: Sequence[Boundary]) -> Boundary | None:
 
 
 def _canonical(turn: Turn, ordinals: dict[str, int]) -> bytes:
-    """Returns what a turn says, each part with its length. A result names the ordinal of its call, not the id."""
+    """Returns the content of a turn, each part with its length. A result names the ordinal of its call, not the id."""
     texts: list[str] = []
     others: list[str] = []
     for block in turn.blocks:

@@ -104,7 +104,7 @@ def _line(number: int, turn: Turn, names: dict[str, str], result_limit: int | No
 
 
 def speaker(turn: Turn) -> str:
-    """Returns who speaks in a turn: user, assistant, tool or system."""
+    """Returns the speaker of a turn: user, assistant, tool or system."""
     if turn.role == "developer":
         return "system"
     return "tool" if turn.role == "user" and turn.synthesized else turn.role

@@ -233,7 +233,7 @@ class _Planner:
         return 1 if self._applied is None else self._applied.generation + 1
 
     def _room(self, boundary: Boundary, previous: SummaryRecord | None) -> float:
-        """Returns what the job's window leaves for turns, in estimates."""
+        """Returns the size that the job's window leaves for turns, in estimates."""
         window = self._limits.job_window or self._limits.window
         room = (window * (1 - SPARE_SHARE) - self._output(boundary)) / self._ratio - _INSTRUCTIONS
         return room if previous is None else room - estimate_text(previous.text)
