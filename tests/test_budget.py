@@ -35,7 +35,7 @@ from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_sample
 from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
-from gateway.memory.summaries.history_digest import chain
+from gateway.memory.summaries.history_digest import history_digests
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER
@@ -150,7 +150,7 @@ def sample_cost(messages: int) -> float:
 def identity_cost(messages: int) -> float:
     """Calls for each message of a history that is looked up because a summary may stand for its beginning."""
     conversation = decode(payload.request("m", stream=False, messages=messages))
-    return calls(lambda: chain(repaired(conversation, POLICY).turns, b"secret", "-")) / messages
+    return calls(lambda: history_digests(repaired(conversation, POLICY).turns, b"secret", "-")) / messages
 
 
 def telemetry_cost(*others: RequestObserver) -> int:

@@ -18,6 +18,7 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
     Turn,
+    is_system,
 )
 from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
@@ -30,7 +31,7 @@ def encode_turn(turn: Turn, names: Mapping[str, str] = NO_NAMES) -> list[JsonObj
 
     `names` are the functions of calls by the calls' ids: a result has its function's name.
     """
-    if turn.role in ("system", "developer"):
+    if is_system(turn):
         return []
     if turn.source is not None and (content := turn.source.in_dialect(DIALECT)) is not None:
         joined = content.get(CONTENTS)

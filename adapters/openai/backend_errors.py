@@ -8,6 +8,7 @@ from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.wires.json_body import text_in
 
 _MOST_DETAILS: Final = 8
 # Maps what providers write as `code` or `type` of an error inside a 200 to the status that it stands for.
@@ -51,8 +52,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     fields = error_of(document)
-    error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")), fields=fields)
-    if error.status == status < 500 and (param := _text(fields.get("param"))):
+    error = status_error(status, headers, message=message_of(fields), code=text_in(fields.get("code")), fields=fields)
+    if error.status == status < 500 and (param := text_in(fields.get("param"))):
         error.param = public_text(param)
     return error
 
@@ -61,9 +62,9 @@ def reported_failure(failure: Json) -> BackendError:
     """Decode an `error` inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
     fields = failure if isinstance(failure, dict) else {"message": failure}
-    code, kind = fields.get("code"), _text(fields.get("type"))
-    status = stated_status(code) or _MEANT.get(_text(code) or kind or "")
-    return reported_error(status, message=message_of(fields), code=_text(code) or kind, fields=fields)
+    code, kind = fields.get("code"), text_in(fields.get("type"))
+    status = stated_status(code) or _MEANT.get(text_in(code) or kind or "")
+    return reported_error(status, message=message_of(fields), code=text_in(code) or kind, fields=fields)
 
 
 def minimax_failure(said: Json) -> BackendError | None:
@@ -111,7 +112,3 @@ def _words(value: Json) -> str:
             return "; ".join(filter(None, map(_words, details[:_MOST_DETAILS])))
         case _:
             return ""
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -16,7 +16,7 @@ from gateway.core.field_paths import FieldPaths
 from gateway.core.json_schema import fits
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.history.classify import is_system
+from gateway.history.classify import system_prefix
 from gateway.tool_calls.parsers.format import when_to_call
 
 _ANY_OBJECT: Final[dict[str, Json]] = {"type": "object"}
@@ -75,7 +75,7 @@ def _schema(conversation: Conversation) -> Json:
 def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation with the instruction after its leading system text, and the notices about it."""
     turns = conversation.turns
-    at = next((position for position, turn in enumerate(turns) if not is_system(turn)), len(turns))
+    at = system_prefix(turns)
     instruction = Turn("system", (Text(demands.words),), synthesized=True)
     fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
     requested = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]

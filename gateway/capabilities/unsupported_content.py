@@ -25,6 +25,7 @@ from gateway.core.conversation import (
     ToolResult,
     ToolSpec,
     Turn,
+    is_system,
     item_of,
 )
 from gateway.core.data_url import held_data, is_data_url, read_image
@@ -34,7 +35,6 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
-from gateway.history.classify import is_system
 from gateway.providers.profile import NEUTRAL, Profile
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")

@@ -256,9 +256,9 @@ def _meant(status: int | None, message: str | None, code: str | None, fields: Js
     return _UNAUTHORIZED if refused or (message and _KEY_WORDS.match(message)) else status
 
 
-def _too_long_error(too_long: TooLong, message: str | None, told: str) -> BackendError:
-    """Returns the error for a request that is too long, in the words on which clients shorten it. The notice of it ends
-    as `told` says."""
+def _too_long_error(too_long: TooLong, message: str | None, ending: str) -> BackendError:
+    """Returns the error for a request that is too long, in the words on which clients shorten it. The detail of its
+    notice has this ending."""
     error: BackendError
     match too_long:
         case Overflow():
@@ -271,7 +271,7 @@ def _too_long_error(too_long: TooLong, message: str | None, told: str) -> Backen
         case _ as never:
             assert_never(never)
     rule = "CONTEXT_OVERFLOW" if isinstance(too_long, Overflow) else "MAX_TOKENS_REFUSED"
-    detail = f"the backend refused the length of the request{told}"
+    detail = f"the backend refused the length of the request{ending}"
     error.notices = (Notice("backend", "failed", rule, detail, level="error"),)
     error.too_long = too_long
     error.words = message or ""

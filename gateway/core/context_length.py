@@ -151,8 +151,8 @@ _LIMITS: Final = tuple(
 
 
 def read_too_long(message: str, code: str | None, fields: Mapping[str, Json]) -> TooLong | None:
-    """Returns what an error says about the length of its request; None where it says nothing. `fields` are those of the
-    error object beside its message."""
+    """Returns the limits that an error names for the length of its request; None where it says nothing. `fields` are
+    those of the error object beside its message."""
     text = message[:_LONGEST]
     if _OTHER.search(text):
         return None

@@ -1,6 +1,6 @@
 """Defines a request as one conversation of frozen values, independent of the client's dialect."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -13,6 +13,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = Mapping[str, Json]
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+# The roles of text that instructs the model on behalf of the application.
+SYSTEM_ROLES: Final[tuple[Role, ...]] = ("system", "developer")
 
 EMPTY: JsonObject = {}
 
@@ -176,6 +178,17 @@ class Turn(msgspec.Struct, frozen=True):
     def changed(self, *blocks: Block) -> "Turn":
         """Returns the turn with other blocks and no source, because it then differs from the client's message."""
         return msgspec.structs.replace(self, blocks=blocks, source=None)
+
+
+def is_system(turn: Turn) -> bool:
+    """Returns whether the turn instructs the model on behalf of the application."""
+    return turn.role in SYSTEM_ROLES
+
+
+def index_of(turns: Sequence[Turn], position: int) -> int:
+    """Returns the turn's index in the client's request, or its position if the client did not send it."""
+    index = turns[position].index
+    return position if index is None else index
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

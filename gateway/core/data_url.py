@@ -39,7 +39,7 @@ def is_data_url(url: str) -> bool:
 
 
 def read_data_url(url: str) -> DataUrl:
-    """Returns what a `data:` URL holds.
+    """Returns the content of a `data:` URL.
 
     Raises ValueError, with the reason, for one that has no comma, no media type of the form `type/subtype`, no data, or
     base64 that cannot be decoded.
@@ -59,7 +59,7 @@ def read_data_url(url: str) -> DataUrl:
 
 
 def held_data(url: str) -> DataUrl | None:
-    """Returns what a URL holds; None for one of another scheme, and for a `data:` URL that cannot be read."""
+    """Returns the content of a URL; None for one of another scheme, and for a `data:` URL that cannot be read."""
     try:
         return read_data_url(url) if is_data_url(url) else None
     except ValueError:

@@ -16,5 +16,5 @@ class DescriptorSet(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """Return the digest of the data, in hexadecimal."""
+        """Returns the digest of the data, in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()

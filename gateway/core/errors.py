@@ -96,7 +96,8 @@ class GatewayError(Exception):
         return repeatable and (self.status == 429 or self.status >= 500)
 
     def text(self, *, in_stream: bool = False) -> ErrorText:
-        """Returns what a client may read; `in_stream`: inside a response whose status is 200."""
+        """Returns the text, code and param that a client may read; `in_stream`: inside a response whose status is
+        200."""
         if in_stream and self.own_words is not None:
             return ErrorText(*self.own_words, None)
         return ErrorText(self.message, self.code, self.param)

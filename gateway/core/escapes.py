@@ -18,7 +18,7 @@ class Escapes:
         return any(mark in source for mark in self._marks)
 
     def decoded(self, source: str) -> str:
-        """Returns what a text means; half characters stay apart."""
+        """Returns the meaning of a text; half characters stay apart."""
         if not self._may_be_in(source):
             return source
         pieces = self._escape.split(source)

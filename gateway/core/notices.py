@@ -26,6 +26,17 @@ Level = Literal["debug", "info", "warning", "error"]
 NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 
 
+class Reported(set[object]):
+    """The keys of what was reported of one response: a backend that breaks a rule breaks it in every event."""
+
+    def is_new(self, key: object) -> bool:
+        """Returns whether nothing was reported under this key, and remembers it."""
+        if key in self:
+            return False
+        self.add(key)
+        return True
+
+
 class UnknownValue(msgspec.Struct, frozen=True):
     """A part of a backend's message that its schema does not know: a field of the message at `path` (a value of the
     enum field at `path`), by its number."""

@@ -204,13 +204,13 @@ def _without_encoded(text: str, configured: Sequence[str], depth: int) -> str:
 
 
 def _decoded(encoded: str) -> str:
-    """Returns what base64 means, with NUL for what is no ASCII: no key has any."""
+    """Returns the text behind base64, with NUL for what is no ASCII: no key has any."""
     bare = encoded.rstrip("=").translate(_STANDARD)
     return base64.b64decode(bare[: len(bare) // 4 * 4]).translate(_ASCII).decode()
 
 
 def placeholder(kind: str, secret: str) -> str:
-    """Returns what stands for a secret. Control characters in it stay."""
+    """Returns the placeholder of a secret. Control characters in it stay."""
     name = f"[key:{kind}:{len(secret)}]"
     filled = name.ljust(len(secret), "*") if len(secret) >= len(name) else "*" * len(secret)
     if secret.isprintable():

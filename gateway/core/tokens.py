@@ -194,7 +194,7 @@ def estimate_document(url: str) -> int:
 
 
 def _audio_rate(data: bytes) -> int:
-    """Returns how many bytes take a second. (RIFF WAVE: "byte rate" of the format chunk.)"""
+    """Returns the number of bytes a second. (RIFF WAVE: "byte rate" of the format chunk.)"""
     stated = int.from_bytes(data[28:32], "little") if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " else 0
     return stated or _AUDIO_BYTES_A_SECOND
 
@@ -280,7 +280,7 @@ def _read(conversation: Conversation) -> tuple[list[str], int]:
 
 
 def _samples(texts: Sequence[str], ends: Sequence[int], step: int) -> Iterator[str]:
-    """Yields what stands at every `step` characters of texts that follow one another, of which each ends at its place
+    """Yields a piece at every `step` characters of texts that follow one another, of which each ends at its place
     in `ends`."""
     for due in range(0, ends[-1], step):
         at = bisect_right(ends, due)

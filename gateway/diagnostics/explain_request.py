@@ -66,7 +66,7 @@ def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitutio
         return None, None
     # Loaded where compression is on.
     from gateway.diagnostics.explain_summary import compress_limits, explain_summary
-    from gateway.memory.summaries.history_digest import chain
+    from gateway.memory.summaries.history_digest import history_digests
 
     writer = entry if entry.compress.model is None else settings.route(entry.compress.model)
     try:
@@ -74,7 +74,7 @@ def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitutio
     except InvalidRequest:
         return None, None
     limits = compress_limits(entry, writer or entry)
-    fitted, state = explain_summary(history, chain(history.turns, b"", ""), limits)
+    fitted, state = explain_summary(history, history_digests(history.turns, b"", ""), limits)
     return fitted, StateExplanation(state)
 
 

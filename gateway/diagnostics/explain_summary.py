@@ -9,7 +9,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCover
 from gateway.memory.summaries.history_digest import Boundary
-from gateway.memory.summaries.plan import CompressLimits, NoCover, plan_cover
+from gateway.memory.summaries.plan import CompressLimits, NoSummary, plan_range
 from gateway.memory.summaries.substitution import AppliedSummary, FittedHistory, fit
 from gateway.memory.summaries.summary import SummaryRecord
 from gateway.memory.summaries.view import view_tokens
@@ -38,7 +38,7 @@ def explain_summary(
     state that follows from it alone; the caller adds what is stored of it."""
     record = None if applied is None else applied.record
     sizes = [estimate_turn(turn) for turn in conversation.turns]
-    planned = plan_cover(conversation, boundaries, sizes, limits, calibration, record)
+    planned = plan_range(conversation, boundaries, sizes, limits, calibration, record)
     _, result_limits = fit(conversation, limits.window, calibration, record)
     sent = view_tokens(conversation, sizes, record) if result_limits is None else result_limits.sent
     state = SummaryState(
@@ -48,7 +48,7 @@ def explain_summary(
         trigger=round(limits.trigger * limits.window),
         applied=None if record is None else _used(record),
     )
-    if isinstance(planned, NoCover):
+    if isinstance(planned, NoSummary):
         state = msgspec.structs.replace(state, why_not=planned.reason)
     else:
         cover = WouldCover(planned.boundary.turns, planned.covered_tokens, planned.view_after, planned.generation)

@@ -34,7 +34,7 @@ from gateway.exchange.plan import plan_request
 from gateway.history.prepare import Substitution
 from gateway.history.rejections import client_param, explained
 from gateway.response.argument_check import ArgumentCheck
-from gateway.response.provider_state import STATEFUL, label_fields, tell_lost_state, with_label
+from gateway.response.provider_state import STATEFUL, label_fields, with_label, with_lost_state_notice
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.tool_calls.unwrap import Unwrapper
@@ -294,13 +294,13 @@ class Exchange:
                 if event.reason == "stop" and self._called:
                     # Clients act on the reason, so it follows from the emitted events, not from the backend's reason.
                     events[position] = Finish("tool_calls", event.raw, event.stop_sequence)
-        return self._told_state(events) if stateful else events
+        return self._with_state_notice(events) if stateful else events
 
-    def _told_state(self, events: list[Event]) -> list[Event]:
+    def _with_state_notice(self, events: list[Event]) -> list[Event]:
         """Returns the events with a notice of state that the client does not get: one for each response."""
         if self._holds is None:
             return events
-        told = tell_lost_state(events, self._holds)
-        if told is not events:
+        noticed = with_lost_state_notice(events, self._holds)
+        if noticed is not events:
             self._holds = None
-        return told
+        return noticed

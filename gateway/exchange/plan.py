@@ -20,8 +20,8 @@ from gateway.core.conversation import Conversation, NamedTool, ToolChoice
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.apply_profile import ProfileResult, apply_profile
-from gateway.history.bound_state import BoundState, Passes, keep_bound_state
-from gateway.history.own_state import keep_own_state
+from gateway.history.bound_state import BoundState, Passes, with_bound_state
+from gateway.history.own_state import with_own_state
 from gateway.history.prepare import Prepared, Substitution, prepare
 from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
@@ -163,7 +163,7 @@ def _with_own_state(
     if passes and capabilities.results == "anywhere":
         conversation, notices = in_client_order(conversation, notices)
     if label is not None:
-        conversation, left_out = keep_own_state(conversation, label, passes=passes)
+        conversation, left_out = with_own_state(conversation, label, passes=passes)
         notices = (*notices, *left_out)
     if messages is not None:
         conversation, changed = _with_bound_state(conversation, prepared.passes, policy, messages)
@@ -179,7 +179,7 @@ def _with_bound_state(
     if passes is None or rules.thinking_of(model) != "bound":
         return conversation, []
     bound = BoundState(rules.provider, drops=rules.of_model(model) is not None)
-    return keep_bound_state(conversation, passes, policy, bound)
+    return with_bound_state(conversation, passes, policy, bound)
 
 
 def _system_in_place(

@@ -109,8 +109,8 @@ class FirstValue:
         self._begun = ""
 
     def feed(self, piece: str) -> int:
-        """Returns how many characters of the next piece belong to the value, which is `over` where it ends in this
-        piece. Until then, all of them do."""
+        """Returns the number of characters of the next piece that belong to the value, which is `over` where it ends in
+        this piece. Until then, all of them do."""
         if self._has_end is None and (rest := piece.lstrip()):
             self._has_end = rest[0] in "{["
         if not self._has_end:

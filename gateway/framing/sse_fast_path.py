@@ -65,7 +65,7 @@ class SSEFastPath:
         return data.startswith(self._lf.text, at)
 
     def pieces(self, data: bytes, at: int) -> Iterator[tuple[bytes, bool]]:
-        """Yields what lies between the learned texts, and whether it is the data of one event. Where it is not, it
+        """Yields the text between the learned ones, and whether it is the data of one event. Where it is not, it
         comes with its own learned text, and is one or several events without the last blank line.
 
         From this position on, `data` holds events that end with a blank line each, or nothing. The first begins with

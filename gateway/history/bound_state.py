@@ -56,7 +56,7 @@ class Passes(msgspec.Struct, frozen=True):
     system_grows: bool = False
 
 
-def keep_bound_state(
+def with_bound_state(
     conversation: Conversation, passes: Passes, policy: Policy, bound: BoundState
 ) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation as it is sent without the signed thinking whose prefix has changed, and the notice. Its
@@ -115,7 +115,7 @@ def _has_summary(turns: Sequence[Turn]) -> bool:
 
 
 def _answers(turns: Sequence[Turn]) -> dict[int | None, int]:
-    """Returns how many turns stand before the answer that each turn of the assistant is a part of, by its index."""
+    """Returns the number of turns before the answer that each turn of the assistant is a part of, by its index."""
     found: dict[int | None, int] = {}
     start = 0
     for at, turn in enumerate(turns):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.conversation import Text, Turn
+from gateway.core.conversation import Text, Turn, is_system
 
 
 class Classification(msgspec.Struct, frozen=True):
@@ -23,16 +23,16 @@ class Classification(msgspec.Struct, frozen=True):
     awaiting_continuation: bool
 
 
-def is_system(turn: Turn) -> bool:
-    """Returns whether the turn instructs the model on behalf of the application."""
-    return turn.role in ("system", "developer")
-
-
 def is_said_by_user(turn: Turn) -> bool:
     """Returns whether the turn has content of the user: it is no note of the gateway, and not blank."""
     if turn.role != "user" or turn.synthesized:
         return False
     return any([type(block) is not Text or block.text.strip() for block in turn.blocks])
+
+
+def system_prefix(turns: Sequence[Turn]) -> int:
+    """Returns the number of leading system (or developer) turns."""
+    return next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns))
 
 
 def classify(turns: Sequence[Turn], *, ends_with_result: bool = False) -> Classification:
@@ -47,7 +47,7 @@ def classify(turns: Sequence[Turn], *, ends_with_result: bool = False) -> Classi
     since = 0 if last_user is None else last_user + 1
     last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
     return Classification(
-        system_prefix=next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns)),
+        system_prefix=system_prefix(turns),
         last_user=last_user,
         results_since=tuple([n for n in range(since, len(turns)) if turns[n].role == "tool"]),
         awaiting_continuation=last is not None

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.conversation import Text, Turn
-from gateway.history.classify import is_system
+from gateway.core.conversation import Text, Turn, is_system
 from gateway.providers.profile import Profile
 
 # This text asks for nothing, so that it does not change the response.

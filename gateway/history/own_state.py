@@ -61,7 +61,7 @@ _LOSSES: Final[dict[Loss, tuple[str, str, Level]]] = {
 }
 
 
-def keep_own_state(conversation: Conversation, label: str, *, passes: bool) -> tuple[Conversation, list[Notice]]:
+def with_own_state(conversation: Conversation, label: str, *, passes: bool) -> tuple[Conversation, list[Notice]]:
     """Returns the conversation with the state that the backend of this label may read, and what was left out of it.
 
     `passes`: the backend has the client's own API. A turn that has nothing without its state is left out.

@@ -65,22 +65,22 @@ def is_paired(turns: Sequence[Turn]) -> bool:
     A fast check for valid histories, the usual case.
     """
     used: set[str] = set()
-    owed: set[str] = set()
+    unanswered: set[str] = set()
     for turn in turns:
         if turn.role == "tool":
             for result in turn.results:
-                if result.call_id not in owed:
+                if result.call_id not in unanswered:
                     return False
-                owed.remove(result.call_id)
-        elif owed:
+                unanswered.remove(result.call_id)
+        elif unanswered:
             return False
         elif turn.role == "assistant":
             for call in turn.calls:
                 if not call.id or call.id in used:
                     return False
                 used.add(call.id)
-                owed.add(call.id)
-    return not owed
+                unanswered.add(call.id)
+    return not unanswered
 
 
 def pair(turns: Sequence[Turn]) -> Pairing:

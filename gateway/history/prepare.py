@@ -62,7 +62,7 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
     violations = validate(conversation, policy.profile)
     notices: list[Notice] = []
     if violations:
-        conversation, notices = _settle(conversation, violations, policy)
+        conversation, notices = _repaired_or_refused(conversation, violations, policy)
     notices += _extracted(conversation.turns)
     guarded, loop_notices = guard_loop(conversation, policy.loop_guard)
     nudge = guarded.turns[len(conversation.turns) :]
@@ -88,10 +88,10 @@ def repaired(conversation: Conversation, policy: Policy) -> Conversation:
     if _is_plain(conversation, policy):
         return conversation
     violations = validate(conversation, policy.profile)
-    return _settle(conversation, violations, policy)[0] if violations else conversation
+    return _repaired_or_refused(conversation, violations, policy)[0] if violations else conversation
 
 
-def _settle(
+def _repaired_or_refused(
     conversation: Conversation, violations: Sequence[Violation], policy: Policy
 ) -> tuple[Conversation, list[Notice]]:
     refused = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]

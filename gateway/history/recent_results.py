@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Text, ToolResult, Turn
+from gateway.core.conversation import Conversation, Text, ToolResult, Turn, is_system
 from gateway.core.notices import Notice
 from gateway.core.policy import RecentToolResults
 
@@ -76,7 +76,7 @@ def _item(name: str, call_id: str, text: str) -> str:
 
 def _with_section(turns: tuple[Turn, ...], section: str) -> tuple[Turn, ...]:
     last = -1
-    while last + 1 < len(turns) and turns[last + 1].role in ("system", "developer"):
+    while last + 1 < len(turns) and is_system(turns[last + 1]):
         last += 1
     if last < 0:
         return (Turn("system", (Text(section),)), *turns)

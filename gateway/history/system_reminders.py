@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Block, Conversation, Text, ToolResult, Turn
+from gateway.core.conversation import Block, Conversation, Text, ToolResult, Turn, is_system
 from gateway.core.notices import Action, Notice
-from gateway.history.classify import is_system
+from gateway.history.classify import system_prefix
 
 OPEN: Final = "<system_message>\n"
 CLOSE: Final = "\n</system_message>"
@@ -30,7 +30,7 @@ def keep_in_place(conversation: Conversation, *, native: bool = False) -> tuple[
     `native`: the model takes a system message where Anthropic permits one, which then stays as it is.
     """
     turns = conversation.turns
-    leading = next((at for at, turn in enumerate(turns) if not is_system(turn)), len(turns))
+    leading = system_prefix(turns)
     notices: list[Notice] = []
     permitted = _permitted(turns, leading) if native else frozenset()
     kept = [

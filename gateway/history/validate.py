@@ -9,7 +9,7 @@ several providers refuse a repeated id.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation, item_of
+from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation, index_of, item_of
 from gateway.core.field_paths import FieldPaths
 from gateway.core.provider_state import is_unsigned
 from gateway.core.rules import RuleCode, violation
@@ -68,12 +68,6 @@ def pairing_faults(turns: Sequence[Turn], paths: FieldPaths, profile: Profile = 
         for place in (ResultAt(position, ordinal) for ordinal in range(len(results))):
             if not _answers_in_place(pairing, place):
                 yield result_fault(turns, pairing, place, paths)
-
-
-def index_of(turns: Sequence[Turn], position: int) -> int:
-    """Returns the turn's index in the client's request, or its position if the client did not send it."""
-    index = turns[position].index
-    return position if index is None else index
 
 
 def _call_faults(turns: Sequence[Turn], pairing: Pairing, profile: Profile, paths: FieldPaths) -> Iterator[Violation]:

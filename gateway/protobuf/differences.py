@@ -24,7 +24,7 @@ class Difference(msgspec.Struct, frozen=True):
     after: str = ""
 
     def text(self) -> str:
-        """Return one line: `acme.Echo.text: renumbered: 1 -> 4`."""
+        """Returns one line: `acme.Echo.text: renumbered: 1 -> 4`."""
         if self.change in ("added", "removed"):
             values = self.before or self.after
         else:
@@ -33,7 +33,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(before: Symbols, after: Symbols) -> tuple[Difference, ...]:
-    """Return the differences of the second schema from the first. A symbol that exists in one of them is one
+    """Returns the differences of the second schema from the first. A symbol that exists in one of them is one
     difference, whatever members it has."""
     return (
         *_symbols(before.services, after.services, "/"),

@@ -12,7 +12,7 @@ _TYPE: Final = re.compile(r"[\w.]+(?=>?$)")
 
 
 def outline(symbols: Symbols, symbol: str | None = None) -> str:
-    """Return the outline as lines of text: all of the schema, or the service, method, message or enum of this name
+    """Returns the outline as lines of text: all of the schema, or the service, method, message or enum of this name
     with the types that it uses. Raises SettingsError for a name that the schema lacks, with the nearest one."""
     if symbol is None:
         lines = [*_services(symbols), *_types(symbols, [*symbols.messages, *symbols.enums])]
@@ -34,7 +34,7 @@ def _of_symbol(symbols: Symbols, symbol: str) -> list[str]:
 
 
 def _used(symbols: Symbols, roots: list[str]) -> list[str]:
-    """Return the names of the roots, and of the types of all fields below them."""
+    """Returns the names of the roots, and of the types of all fields below them."""
     found: dict[str, None] = {}
     waiting = list(roots)
     while waiting:

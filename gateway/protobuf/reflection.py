@@ -22,7 +22,7 @@ _HEADER: Final = 5
 
 
 def reflection_path(service: str) -> str:
-    """Return the path of the method of one version."""
+    """Returns the path of the method of one version."""
     return f"/{service}/ServerReflectionInfo"
 
 
@@ -39,11 +39,11 @@ class Reflection:
         self._questions = [Request(list_services="")]
 
     def body(self) -> bytes:
-        """Return the body of the next round, empty when the schema is complete."""
+        """Returns the body of the next round, empty when the schema is complete."""
         return b"".join(map(_frame, self._questions))
 
     def feed(self, body: bytes) -> None:
-        """Take the whole body of the response to a round. Raises SettingsError for an answer that is malformed, too
+        """Takes the whole body of the response to a round. Raises SettingsError for an answer that is malformed, too
         large or incomplete."""
         answers = [_response(message) for message in _messages(body)]
         if len(answers) != len(self._questions):
@@ -69,14 +69,14 @@ class Reflection:
             raise SettingsError(f"reflection: the server's schema has more than {MOST_FILES} files")
 
     def descriptor_set(self) -> DescriptorSet:
-        """Return all files, in the order of their names. Raises SettingsError where there is none."""
+        """Returns all files, in the order of their names. Raises SettingsError where there is none."""
         if not self._files:
             raise SettingsError("reflection: the server describes no service")
         files = [self._files[name] for name in sorted(self._files)]
         return DescriptorSet(FileDescriptorSet(file=files).SerializeToString(deterministic=True))
 
     def _added(self, files: Files, name: str) -> bool:
-        """Keep the files. Return whether the one of this name is kept: without it the next round would ask again."""
+        """Keeps the files. Returns whether the one of this name is kept: without it the next round would ask again."""
         for file in files.file_descriptor_proto:
             self._add(file)
         return not name or name in self._files

@@ -40,7 +40,7 @@ class Method(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> tuple[str, str]:
-        """Return the full names of its messages."""
+        """Returns the full names of its messages."""
         return self.request.removeprefix(_STREAM), self.response.removeprefix(_STREAM)
 
 
@@ -52,7 +52,7 @@ class Symbols(msgspec.Struct, frozen=True):
     enums: Mapping[str, Mapping[str, int]]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all symbols, methods as `package.Service/Method`."""
+        """Returns the names of all symbols, methods as `package.Service/Method`."""
         methods = [f"{service}/{name}" for service, members in self.services.items() for name in members]
         return (*self.services, *methods, *self.messages, *self.enums)
 
@@ -61,7 +61,7 @@ _STREAM: Final = "stream "
 
 
 def read_symbols(descriptors: DescriptorSet) -> Symbols:
-    """Return the symbols of a set, without those of Google's well-known types. Raises SettingsError for bytes that are
+    """Returns the symbols of a set, without those of Google's well-known types. Raises SettingsError for bytes that are
     no FileDescriptorSet."""
     try:
         files = FileDescriptorSet.FromString(descriptors.data).file

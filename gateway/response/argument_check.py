@@ -126,7 +126,7 @@ class _OpenCall:
         return (delta,) if piece else ()
 
     def notices(self, text: str) -> list[Notice]:
-        """Returns what is to be said of the complete arguments, which are this text."""
+        """Returns the notices about the complete arguments, which are this text."""
         said = []
         if self._extended and not self.passes:
             said.append(_notice("dropped", "ARGUMENTS_EXTENDED", _EXTENDED, self.id))

@@ -2,7 +2,7 @@
 
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
-from gateway.core.notices import Level, Notice
+from gateway.core.notices import Level, Notice, Reported
 from gateway.core.state_rule import StateRule
 
 
@@ -13,10 +13,10 @@ class Passthrough:
     def __init__(self, passes: bool, keeps: StateRule | None = None) -> None:
         self.passes = passes
         self._kept = () if keeps is None else keeps.fields
-        self._noted: frozenset[str] = frozenset()
+        self._reported = Reported()
 
     def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
-        """Return the event of fields in an object of this scope, or the notice that the client does not get them."""
+        """Returns the event of fields in an object of this scope, or the notice that the client does not get them."""
         if self.passes:
             return [PassthroughFields(scope, fields)]
         if kept := self.kept(fields):
@@ -26,24 +26,21 @@ class Passthrough:
         return self._notice("FIELD_NOT_SHOWN", f"the client's dialect has no field for {names}", "debug")
 
     def kept(self, fields: JsonObject) -> JsonObject:
-        """Return those of the fields that the gateway keeps."""
+        """Returns those of the fields that the gateway keeps."""
         return {name: fields[name] for name in self._kept if name in fields} if self._kept else EMPTY
 
     def extra(self, fields: JsonObject) -> tuple[JsonObject, list[Event]]:
-        """Return the unknown fields that the client gets, and the notice about those that it does not get."""
+        """Returns the unknown fields that the client gets, and the notice about those that it does not get."""
         if self.passes or not fields:
             return fields, []
         return EMPTY, self.fields("event", fields)
 
     def event(self, event: JsonObject, what: str) -> list[Event]:
-        """Return a whole event of the backend's stream, or the notice that the client does not get it."""
+        """Returns a whole event of the backend's stream, or the notice that the client does not get it."""
         if self.passes:
             return [PassthroughFields("event", event)]
         return self._notice("UNKNOWN_EVENT", f"{what} has no form in the client's dialect", "warning")
 
     def _notice(self, rule: str, detail: str, level: Level) -> list[Event]:
-        """Report each fact once, because a backend repeats it in every event."""
-        if detail in self._noted:
-            return []
-        self._noted |= {detail}
-        return [Notice("backend", "ignored", rule, detail, level=level)]
+        """Reports each fact once, because a backend repeats it in every event."""
+        return [Notice("backend", "ignored", rule, detail, level=level)] if self._reported.is_new(detail) else []

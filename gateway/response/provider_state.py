@@ -56,7 +56,7 @@ STATE_NOT_SHOWN: Final = Notice(
 _NOWHERE: Final[frozenset[str]] = frozenset()
 
 
-def tell_lost_state(events: list[Event], holds: HeldState) -> list[Event]:
+def with_lost_state_notice(events: list[Event], holds: HeldState) -> list[Event]:
     """Returns the events with a notice behind the first state for which a client that holds `holds` has no place; the
     same list where there is none."""
     for position, event in enumerate(events, 1):
@@ -90,7 +90,7 @@ def is_lost(event: Event, holds: HeldState) -> bool:
     )
 
 
-class OwnStateFilter:
+class StoredStateFilter:
     """Filters the events of one answer. `conversation` is the client's; `passes`: it speaks the backend's dialect, and
     gets every field and state as the backend sent it.
     """

@@ -51,7 +51,7 @@ class StopMatcher:
             self._text(event.text, shown)
             return
         if isinstance(event, Finish):
-            self._settle(shown, ended=True)
+            self._release(shown, ended=True)
             if self._stopped_by is not None:
                 self._open_calls.clear()
                 return
@@ -78,9 +78,9 @@ class StopMatcher:
         for search in self._searches:
             search.feed(text)
         self._held += text
-        self._settle(shown, ended=False)
+        self._release(shown, ended=False)
 
-    def _settle(self, shown: list[Event], ended: bool) -> None:
+    def _release(self, shown: list[Event], ended: bool) -> None:
         """Emits the certain text: up to the first match, or to the first position where one may still begin."""
         matches = [
             (search.found, len(search.sequence), search.sequence) for search in self._searches if search.found >= 0

@@ -7,7 +7,7 @@ from gateway.core.events import Event, ReasoningDelta, TextDelta, ToolCallDelta,
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_text
 
-_TOLD: Final = Notice(
+_ESTIMATED: Final = Notice(
     "backend",
     "added",
     "USAGE_ESTIMATED",
@@ -18,15 +18,15 @@ _TOLD: Final = Notice(
 
 def answer_tokens(events: Iterable[Event]) -> int:
     """Returns the estimated tokens of the content of these events, which follow one another."""
-    return estimate_text("".join(_spoken(events)))
+    return estimate_text("".join(_texts(events)))
 
 
 def estimate_usage(prompt: int, completion: int) -> tuple[Event, Event]:
     """Returns the notice of estimated counts, and the counts, in tokens."""
-    return _TOLD, UsageReport(prompt, completion, prompt + completion, estimated=True)
+    return _ESTIMATED, UsageReport(prompt, completion, prompt + completion, estimated=True)
 
 
-def _spoken(events: Iterable[Event]) -> Iterator[str]:
+def _texts(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         if type(event) is TextDelta or type(event) is ReasoningDelta:
             yield event.text

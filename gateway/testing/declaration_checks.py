@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import (
+    SYSTEM_ROLES,
     Conversation,
     JsonObject,
     NamedTool,
     Reasoning,
-    Role,
     Sampling,
     Text,
     ToolCall,
@@ -110,8 +110,7 @@ def tools_are_sent_whole(case: Case) -> None:
 
 def later_system_text_is_sent(case: Case) -> None:
     """A system or developer message behind other messages is sent, rejected, or reported as dropped."""
-    roles: tuple[Role, ...] = ("system", "developer")
-    for role in roles:
+    for role in SYSTEM_ROLES:
         later = Turn(role, (Text("latermarker"),), index=2)
         turns = (Turn("system", (Text("Be brief."),), index=0), msgspec.structs.replace(_ASKED, index=1), later)
         for history in (turns, (*turns, Turn("user", (Text("And this?"),), index=3))):

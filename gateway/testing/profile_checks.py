@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Json, JsonObject
 from gateway.providers.profile import Alphabet, Profile
 from gateway.providers.request_rules import EFFORTS, FieldRules, ModelRules, RequestRules
 from gateway.providers.tool_rules import ToolRules
@@ -30,7 +30,6 @@ _REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_deta
 _CHOICE: Final = frozenset({"finish_reason", "index", "logprobs"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
 _COMBINATORS: Final = frozenset({"anyOf", "oneOf", "allOf"})
-_SYSTEM: Final = frozenset({"system", "developer"})
 # The id that the gateway gives to a call without one.
 _MADE: Final = re.compile(r"call_(function_)?\d+(_\d+)*")
 
@@ -197,18 +196,18 @@ def _roles(sent: Sent) -> list[Json]:
 
 
 def _system(sent: Sent, profile: Profile) -> Iterator[str]:
-    if profile.system == "first" and _SYSTEM.intersection(map(str, _roles(sent)[1:])):
+    if profile.system == "first" and any(role in SYSTEM_ROLES for role in _roles(sent)[1:]):
         yield "a later message is the system's"
 
 
 def _first_turn(sent: Sent, profile: Profile) -> Iterator[str]:
-    first = next((role for role in _roles(sent) if role not in _SYSTEM), "user")
+    first = next((role for role in _roles(sent) if role not in SYSTEM_ROLES), "user")
     if profile.first_turn == "user" and first != "user":
         yield f"the first message is of the {first}"
 
 
 def _last_turn(sent: Sent, profile: Profile) -> Iterator[str]:
-    messages = [message for message in messages_of(sent.body) if message.get("role") not in _SYSTEM]
+    messages = [message for message in messages_of(sent.body) if message.get("role") not in SYSTEM_ROLES]
     if (
         profile.last_turn == "user"
         and messages
@@ -229,7 +228,7 @@ def _alternation(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _user_after_tool(sent: Sent, profile: Profile) -> Iterator[str]:
-    spoken = [role for role in _roles(sent) if role not in _SYSTEM]
+    spoken = [role for role in _roles(sent) if role not in SYSTEM_ROLES]
     if profile.user_after_tool == "bridge" and any(
         before in RESULTS and role == "user" for before, role in pairwise(spoken)
     ):

@@ -29,6 +29,11 @@ _FIRST_HALF: Final = re.compile(
 _OTHER_HALF: Final = re.compile(rb"(?<!\\)\"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2}|[\x80-\xbf])")
 
 
+def text_in(value: Json) -> str | None:
+    """Returns a text that is not empty; None for any other value."""
+    return value if isinstance(value, str) and value else None
+
+
 class EventJson:
     """Decodes the events of one stream. Half a character at the end of a string, `half`, waits for the next event:
     while it does, every event has to be read here."""
@@ -38,7 +43,7 @@ class EventJson:
         self._told = False
 
     def read(self, data: bytes, events: list[Event]) -> Json:
-        """Return the document of an event; add a notice when its text was mended. Raises BackendProtocolError."""
+        """Returns the document of an event; adds a notice when its text was mended. Raises BackendProtocolError."""
         half, self.half = self.half, b""
         try:
             return self._decoded(data, half, events)
@@ -46,7 +51,7 @@ class EventJson:
             raise invalid_event(f"not JSON: {error.reason}") from error
 
     def end(self, events: list[Event]) -> None:
-        """Add the notice for half a character that nothing will follow."""
+        """Adds the notice for half a character that nothing will follow."""
         if self.half:
             self.half = b""
             self._tell(events)
@@ -71,7 +76,7 @@ class EventJson:
 
 
 def _without_half(data: bytes) -> tuple[bytes, bytes]:
-    """Return the event without half a character at the end of a string, the last one that has it, and the half."""
+    """Returns the event without half a character at the end of a string, the last one that has it, and the half."""
     halves = [found for found in _FIRST_HALF.finditer(data) if found["escape"] or found["bytes"]]
     if not halves:
         return data, b""
@@ -80,7 +85,7 @@ def _without_half(data: bytes) -> tuple[bytes, bytes]:
 
 
 def decode_mended(data: bytes) -> tuple[Json, bool]:
-    """Return the value, with U+FFFD for each half of a character, and whether there was one. Raises NotJson."""
+    """Returns the value, with U+FFFD for each half of a character, and whether there was one. Raises NotJson."""
     try:
         return decode_json(data), False
     except NotJson:
@@ -101,20 +106,20 @@ class JsonDocument:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> list[Event]:
-        """Add bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
+        """Adds bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
         self._bytes += data
         if len(self._bytes) > self._limit:
             raise response_too_large(self._limit)
         return []
 
     def close(self) -> list[Event]:
-        """Return the events of the whole document. Raises what `decode_body` and `read` raise."""
+        """Returns the events of the whole document. Raises what `decode_body` and `read` raise."""
         document, notices = decode_body(bytes(self._bytes))
         return [*notices, *self._read(document)]
 
 
 def decode_body(body: bytes) -> tuple[Json, list[Event]]:
-    """Decode a whole body, with a notice if its text was mended. Raises BackendTruncated if it ends in the middle of
+    """Decodes a whole body, with a notice if its text was mended. Raises BackendTruncated if it ends in the middle of
     its JSON, and BackendProtocolError (`upstream_invalid_response`) if it is not JSON."""
     try:
         document, mended = decode_mended(body)

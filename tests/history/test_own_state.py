@@ -12,7 +12,7 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning,
 from gateway.core.provider_state import state_label
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
-from gateway.history.own_state import keep_own_state
+from gateway.history.own_state import with_own_state
 from gateway.registry import load_dialect
 
 OWN: Final = state_label("adapter", "host", "KEY")
@@ -108,15 +108,15 @@ def forever(state: str) -> Iterator[str]:
 def test_taking_the_label_off_is_the_inverse_of_setting_it(dialect: str, state: str) -> None:
     """In the client's message and in the values that are read from it: both are as if there had been no label."""
     plain = decoded(dialect, forever(state))
-    kept, notices = keep_own_state(decoded(dialect, forever(OWN + state)), OWN, passes=True)
+    kept, notices = with_own_state(decoded(dialect, forever(OWN + state)), OWN, passes=True)
     assert kept == plain
     assert notices == []
-    assert keep_own_state(plain, OWN, passes=True) == (plain, [])
+    assert with_own_state(plain, OWN, passes=True) == (plain, [])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_state_of_another_backend_goes_alone(dialect: str) -> None:
-    kept, notices = keep_own_state(decoded(dialect, forever(OTHER + "c3RhdGU=")), OWN, passes=True)
+    kept, notices = with_own_state(decoded(dialect, forever(OTHER + "c3RhdGU=")), OWN, passes=True)
     written = msgspec.json.encode([sources(kept), kept.turns]).decode()
     assert "c3RhdGU=" not in written
     # What only looks like state, in text, arguments and results, is as it was.
@@ -126,12 +126,12 @@ def test_state_of_another_backend_goes_alone(dialect: str) -> None:
 
 
 def test_what_says_nothing_without_its_state_goes_with_it() -> None:
-    messages, _ = keep_own_state(decoded("anthropic_messages", forever(OTHER + "x")), OWN, passes=True)
+    messages, _ = with_own_state(decoded("anthropic_messages", forever(OTHER + "x")), OWN, passes=True)
     assert [block["type"] for block in sources(messages)[1]["content"]] == ["text", "tool_use"]
-    gemini, _ = keep_own_state(decoded("gemini", forever(OTHER + "x")), OWN, passes=True)
+    gemini, _ = with_own_state(decoded("gemini", forever(OTHER + "x")), OWN, passes=True)
     names = [next(iter(part)) for part in sources(gemini)[1]["parts"]]
     assert names == ["text", "inlineData", "executableCode", "functionCall"]
-    responses, notices = keep_own_state(decoded("openai_responses", forever(OTHER + "x")), OWN, passes=True)
+    responses, notices = with_own_state(decoded("openai_responses", forever(OTHER + "x")), OWN, passes=True)
     items = [item.get("type", "message") for source in sources(responses) for item in source["input"]]
     assert items == ["message", "web_search_call", "function_call", "function_call_output"]
     # With the compaction the messages are lost that it stands for.
@@ -144,7 +144,7 @@ def test_what_says_nothing_without_its_state_goes_with_it() -> None:
 def test_a_turn_of_nothing_but_foreign_reasoning_is_left_out() -> None:
     extra: JsonObject = {"extra_content": {"anthropic": {"data": OTHER + "x"}}}
     turns = (Turn("user", (Text("a"),)), Turn("assistant", (Reasoning("", extra=extra),), index=1))
-    kept, notices = keep_own_state(Conversation(turns), OWN, passes=False)
+    kept, notices = with_own_state(Conversation(turns), OWN, passes=False)
     assert kept.turns == turns[:1]
     assert [(notice.rule, notice.index) for notice in notices] == [("STATE_FOREIGN", 1)]
 
@@ -156,7 +156,7 @@ STATED: Final[Mapping[str, str]] = {"own": OWN + "x", "other": OTHER + "x", "non
 def test_a_backend_of_another_api_reads_the_text_of_reasoning_and_its_own_state(whose: str) -> None:
     extra: JsonObject = {"extra_content": {"google": {"thought_signature": STATED[whose]}}}
     blocks = (Reasoning("hm", extra=extra), ToolCall("k", "f", "{}", extra))
-    kept, notices = keep_own_state(Conversation((Turn("assistant", blocks),)), OWN, passes=False)
+    kept, notices = with_own_state(Conversation((Turn("assistant", blocks),)), OWN, passes=False)
     found = [(type(block), block.extra) for block in kept.turns[0].blocks if isinstance(block, Reasoning | ToolCall)]
     state = {"extra_content": {"google": {"thought_signature": "x"}}} if whose == "own" else {}
     assert found == [(Reasoning, state), (ToolCall, state)]
@@ -166,8 +166,8 @@ def test_a_backend_of_another_api_reads_the_text_of_reasoning_and_its_own_state(
 
 def test_a_history_without_state_is_the_same_object() -> None:
     plain = Conversation((Turn("user", (Text("a"),)), Turn("assistant", (Reasoning("hm"), ToolCall("k", "f", "{}")))))
-    assert keep_own_state(plain, OWN, passes=True)[0] is plain
-    assert keep_own_state(plain, OWN, passes=False)[0] is plain
+    assert with_own_state(plain, OWN, passes=True)[0] is plain
+    assert with_own_state(plain, OWN, passes=False)[0] is plain
 
 
 @pytest.mark.parametrize("kind", [["thinking"], {"a": 1}, 7, None])
@@ -176,14 +176,14 @@ def test_a_type_that_is_no_text_is_no_type(kind: Json) -> None:
     read = load_dialect("gemini").decode(
         read_document(msgspec.json.encode(body)), RequestHead("/v1beta/models/m:generateContent")
     )
-    kept, _ = keep_own_state(read.conversation, OWN, passes=True)
+    kept, _ = with_own_state(read.conversation, OWN, passes=True)
     assert sources(kept)[0]["parts"] == [{"type": kind, "text": "a"}]
 
 
 def test_the_label_of_a_gateway_behind_this_one_stays() -> None:
     extra: JsonObject = {"extra_content": {"google": {"thought_signature": OWN + OTHER + "x"}}}
     turn = Turn("assistant", (ToolCall("k", "f", "{}", extra),))
-    kept, _ = keep_own_state(Conversation((turn,)), OWN, passes=True)
+    kept, _ = with_own_state(Conversation((turn,)), OWN, passes=True)
     assert kept.turns[0].calls[0].extra == {"extra_content": {"google": {"thought_signature": OTHER + "x"}}}
 
 
@@ -200,6 +200,6 @@ def test_a_list_that_another_api_calls_contents_stays_as_it_is() -> None:
         .decode(read_document(msgspec.json.encode(asked)), RequestHead("/v1/chat/completions"))
         .conversation
     )
-    kept, _ = keep_own_state(conversation, OWN, passes=True)
+    kept, _ = with_own_state(conversation, OWN, passes=True)
     source = kept.turns[1].source
     assert source is not None and source.value["contents"] == ["keep me", {"a": 1}]

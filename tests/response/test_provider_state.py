@@ -24,7 +24,7 @@ from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label, with_provider_state
 from gateway.core.state_rule import ALL_STATE, NO_STATE, HeldState
 from gateway.exchange import Exchange
-from gateway.response.provider_state import STATE_NOT_SHOWN, OwnStateFilter, tell_lost_state
+from gateway.response.provider_state import STATE_NOT_SHOWN, StoredStateFilter, with_lost_state_notice
 from tests.scripted import ScriptedAdapter
 
 LABEL: Final = state_label("adapter", "host", "KEY")
@@ -106,7 +106,7 @@ OF_CALLS: Final = HeldState(frozenset({"other"}), frozenset({"google"}))
 )
 def test_state_without_a_place_is_told(event: Event, holds: HeldState, *, lost: bool) -> None:
     told = [STATE_NOT_SHOWN] if lost else []
-    assert tell_lost_state([TEXT, event, FINISH], holds) == [TEXT, event, *told, FINISH]
+    assert with_lost_state_notice([TEXT, event, FINISH], holds) == [TEXT, event, *told, FINISH]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_state_without_a_place_is_told(event: Event, holds: HeldState, *, lost: 
 )
 def test_what_is_no_state_is_not_told(extra: JsonObject) -> None:
     events: list[Event] = [ReasoningEnd(extra), ToolCallStart(0, "k", "f", extra=extra), ToolCallEnd(0, extra)]
-    assert tell_lost_state(events, NO_STATE) is events
+    assert with_lost_state_notice(events, NO_STATE) is events
 
 
 def test_it_is_told_once() -> None:
@@ -139,7 +139,7 @@ FINISH = Finish("stop")
 
 def shown(*events: Event, passes: bool = False, reasoning: bool = True) -> list[Event]:
     reads = ALL_CONTENT if reasoning else ALL_CONTENT - {"reasoning"}
-    own = OwnStateFilter(Conversation((), reads=reads), passes=passes)
+    own = StoredStateFilter(Conversation((), reads=reads), passes=passes)
     # One event a read, as in a stream.
     return [event for one in events for event in own.feed([one])]
 

@@ -41,7 +41,7 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Notice, Reported
 from gateway.wires.call_ids import CallIds
 
 # The fields of the events of a block of which the core's events say everything.
@@ -76,7 +76,7 @@ class MessageReader:
         self._spoke = False
         self._reason = ""
         self._sequence: Json = None
-        self._noted: set[str] = set()
+        self._reported = Reported()
 
     def piece(self, event: PieceEvent) -> Event | None:
         """Return the event of a piece that its open block takes as it is; None: it must be read in full."""
@@ -299,10 +299,7 @@ class MessageReader:
 
     def _note(self, action: Action, rule: str, detail: str) -> list[Event]:
         """Report each rule once, because a backend that breaks a rule breaks it in every event."""
-        if rule in self._noted:
-            return []
-        self._noted.add(rule)
-        return [Notice("backend", action, rule, detail, level="warning")]
+        return [Notice("backend", action, rule, detail, level="warning")] if self._reported.is_new(rule) else []
 
 
 def _own_call(start: Event, opened: JsonObject, event: JsonObject) -> Event:

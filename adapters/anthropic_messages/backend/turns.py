@@ -26,13 +26,13 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
     Turn,
+    is_system,
     item_of,
 )
 from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import each_state, is_unsigned, provider_state, with_provider_state
 from gateway.core.thoughts import Thought, with_thoughts
-from gateway.history.classify import is_system
 from gateway.providers.messages_rules import MessagesRules
 
 # The fields of a block that the API has as well.

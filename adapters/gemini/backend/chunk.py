@@ -24,7 +24,8 @@ from gateway.core.events import (
     TextDelta,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, Reported
+from gateway.wires.json_body import text_in
 
 _RESPONSE_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "promptFeedback"})
 NO_CANDIDATE: Final = "The backend's response contains no candidate."
@@ -53,7 +54,7 @@ class ChunkReader:
         # The events of a client of this dialect that wait for the first output: until then a failure can be a status.
         self._opening: list[Event] | None = [] if passes else None
         self._usage: dict[str, Json] | PlainUsage | None = None
-        self._noted: set[str] = set()
+        self._reported = Reported()
 
     def chunk(self, chunk: Json) -> list[Event]:
         """Return the events of one chunk. Raises BackendError, which keeps the events before the fault."""
@@ -103,7 +104,7 @@ class ChunkReader:
             return
         if not self._started:
             self._started = True
-            events.append(ResponseStart(_text(chunk.get("responseId")), _text(chunk.get("modelVersion"))))
+            events.append(ResponseStart(text_in(chunk.get("responseId")), text_in(chunk.get("modelVersion"))))
         if self.passes:
             events.append(PassthroughFields("response", without_parts(chunk)))
         for candidate in candidates:
@@ -190,7 +191,7 @@ class ChunkReader:
         # Most parts are nothing but text.
         if len(part) == 1 and isinstance(text, str) and text:
             events.append(TextDelta(text))
-        elif isinstance(call, dict) and _text(call.get("name")) and not is_piece(call):
+        elif isinstance(call, dict) and text_in(call.get("name")) and not is_piece(call):
             self.calls.read(part, events)
         elif call is None and isinstance(text, str) and text and len(part.keys() & DATA) == 1:
             thought = part.get("thought") is True
@@ -234,13 +235,8 @@ class ChunkReader:
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
-        if rule not in self._noted:
-            self._noted.add(rule)
+        if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level=level))
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _is_output(event: Event) -> bool:

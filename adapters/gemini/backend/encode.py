@@ -20,10 +20,10 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
     Turn,
+    is_system,
 )
 from gateway.core.errors import nothing_to_send
 from gateway.core.notices import Notice
-from gateway.history.classify import is_system
 
 _encode: Final = msgspec.json.Encoder().encode
 _NO_CALLS: Final = "NONE"

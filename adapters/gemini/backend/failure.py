@@ -8,6 +8,7 @@ from gateway.core.backend_status import reported_error, stated_status, status_er
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.wires.json_body import text_in
 
 # A wrong key is a 400 of this reason.
 KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
@@ -38,13 +39,13 @@ def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> Backe
     message = message_of(said)
     known = headers
     for detail in _details(said):
-        if _text(detail.get("reason")) in KEY_REASONS:
+        if text_in(detail.get("reason")) in KEY_REASONS:
             status = _UNAUTHORIZED
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and "retry-after" not in headers:
             known = {**headers, "retry-after": delay.removesuffix("s")}
     # The API's own code is the status; other servers write a word.
-    return status_error(status, known, message=message, code=_text(said.get("code")), fields=said)
+    return status_error(status, known, message=message, code=text_in(said.get("code")), fields=said)
 
 
 def _details(said: JsonObject) -> Iterator[JsonObject]:
@@ -52,7 +53,3 @@ def _details(said: JsonObject) -> Iterator[JsonObject]:
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict):
             yield detail
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

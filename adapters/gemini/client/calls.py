@@ -7,7 +7,7 @@ from adapters.gemini.client.generation import unsent
 from adapters.gemini.partial_arguments import BrokenPiece, PartialArguments, is_piece
 from adapters.gemini.parts import SIGNATURE, Part, read_part, unread
 from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, Reported
 from gateway.core.rules import RuleCode
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
@@ -31,7 +31,7 @@ class CallReader:
         self._faults = faults
         self._notices = notices
         self._own = own
-        self._reported: set[tuple[frozenset[str], str]] = set()
+        self._reported = Reported()
 
     def call(self, part: Part, following: Iterable[JsonObject], index: int, position: int) -> tuple[ToolCall, int]:
         """Returns the call in this part, with the arguments of its further pieces, and the number of these. `following`
@@ -68,8 +68,7 @@ class CallReader:
 
     def _report(self, fields: JsonObject, read: frozenset[str], index: int, place: str) -> None:
         for name, value in fields.items():
-            if name not in read and value is not None and (read, name) not in self._reported:
-                self._reported.add((read, name))
+            if name not in read and value is not None and self._reported.is_new((read, name)):
                 self._notices.append(unsent(self._path(index, f"{place}.{name}")))
 
     def _path(self, index: int, place: str) -> str:

@@ -17,10 +17,11 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Notice, Reported
 from gateway.core.state_rule import StateRule
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_tracker import CallTracker
+from gateway.wires.json_body import text_in
 from gateway.wires.token_count import token_count
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
@@ -45,7 +46,7 @@ class ChunkReader:
         self.words = ""
         self._reason = ""
         self._started = False
-        self._noted: frozenset[str] = frozenset()
+        self._reported = Reported()
         self._passthrough = Passthrough(passes, keeps)
         self._seed = seed
         self._stops = stops
@@ -109,7 +110,7 @@ class ChunkReader:
             raise invalid_event("choices is not an array")
         if not self._started:
             self._started = True
-            events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
+            events.append(ResponseStart(text_in(chunk.get("id")), text_in(chunk.get("model"))))
         if unknown := _unknown_fields(chunk, _RESPONSE_KEYS):
             events += self._passthrough.fields("response", unknown)
         return events, choices
@@ -159,7 +160,7 @@ class ChunkReader:
             self._note(events, "ignored", "LATE_EVENT", "a second finish reason that differs from the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
-        refusal = None if self._passthrough.passes else _text(delta.get("refusal"))
+        refusal = None if self._passthrough.passes else text_in(delta.get("refusal"))
         unknown = _unknown_fields(delta, _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"})
         if "reasoning" in delta and self._passthrough.passes:
             unknown = _with_second_name(delta, unknown)
@@ -247,13 +248,8 @@ class ChunkReader:
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
-        if rule not in self._noted:
-            self._noted |= {rule}
+        if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level="warning"))
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:

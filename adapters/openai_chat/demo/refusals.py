@@ -7,14 +7,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Json, JsonObject
 from gateway.demo.faults.fault import CONTEXT, Fault, is_long
 from gateway.demo.scripted_model.dialogue import Dialogue, Reply
 from gateway.demo.scripted_model.reply import reply
 
 Messages: TypeAlias = Sequence[JsonObject]
 
-_SYSTEM: Final = ("system", "developer")
 _LONGEST_ID: Final = 40
 _ID: Final = re.compile(r"[A-Za-z0-9_-]*")
 
@@ -99,13 +98,13 @@ def _parts(messages: Messages) -> Iterator[str]:
 
 
 def _two_system(messages: Messages) -> Iterator[str]:
-    if [turn.get("role") in _SYSTEM for turn in messages[:2]] == [True, True]:
+    if [turn.get("role") in SYSTEM_ROLES for turn in messages[:2]] == [True, True]:
         yield "System message must be at the beginning."
 
 
 def _late_system(messages: Messages) -> Iterator[str]:
     for before, turn in pairwise(messages):
-        if turn.get("role") in _SYSTEM and before.get("role") not in _SYSTEM:
+        if turn.get("role") in SYSTEM_ROLES and before.get("role") not in SYSTEM_ROLES:
             yield "System message must be at the beginning."
 
 
@@ -124,7 +123,7 @@ def _assistant_last(messages: Messages) -> Iterator[str]:
 
 
 def _assistant_first(messages: Messages) -> Iterator[str]:
-    if next((turn for turn in messages if turn.get("role") not in _SYSTEM), {}).get("role") == "assistant":
+    if next((turn for turn in messages if turn.get("role") not in SYSTEM_ROLES), {}).get("role") == "assistant":
         yield "A conversation must start with a user message. Try again with a conversation that starts with one."
 
 

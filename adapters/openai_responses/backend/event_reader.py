@@ -21,6 +21,7 @@ from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_ids import CallIds
+from gateway.wires.json_body import text_in
 
 # They repeat what other events say, or say nothing.
 _SILENT: Final = frozenset(
@@ -127,7 +128,7 @@ class EventReader:
             self.started = True
             response = event.get("response")
             fields = response if isinstance(response, dict) else {}
-            events.append(ResponseStart(_text(fields.get("id")), _text(fields.get("model"))))
+            events.append(ResponseStart(text_in(fields.get("id")), text_in(fields.get("model"))))
             self._own_fields(fields, events)
         self._frame(event, events)
 
@@ -276,7 +277,7 @@ class EventReader:
         self._frame(event, events)
         if isinstance(usage := response.get("usage"), dict):
             events.append(decode_usage(usage))
-        events.append(Finish(reason, _text(response.get("status"))))
+        events.append(Finish(reason, text_in(response.get("status"))))
         self.finished = True
 
     def _own_fields(self, response: JsonObject, events: list[Event], *, ended: bool = False) -> None:
@@ -302,7 +303,7 @@ class EventReader:
         if "incomplete" not in statuses:
             return "stop"
         details = response.get("incomplete_details")
-        why = (_text(details.get("reason")) if isinstance(details, dict) else None) or ""
+        why = (text_in(details.get("reason")) if isinstance(details, dict) else None) or ""
         if why not in _INCOMPLETE:
             detail = f"the reason {why[:40]!r} of an incomplete response is unknown; read as length"
             events.append(_notice("changed", "FINISH_REASON_UNKNOWN", detail))
@@ -416,7 +417,3 @@ def _index(event: JsonObject, field: str) -> int:
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise invalid_event(f"{field} is not a position")
     return index
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -22,7 +22,7 @@ from gateway.core.events import (
     TextDelta,
     UsageReport,
 )
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, Reported
 from gateway.core.provider_state import with_provider_state
 from gateway.response.role_marker_filter import TURN_INVENTED
 from gateway.wires.call_tracker import CallTracker
@@ -78,7 +78,7 @@ class AnswerWriter:
         self._stopped_by = ""
         self._counts = Counts()
         self._reported: UsageReport | None = None
-        self._noted: set[Notice] = set()
+        self._reported_notices = Reported()
 
     @property
     def told_end(self) -> bool:
@@ -252,8 +252,7 @@ class AnswerWriter:
 
     def add_once(self, notice: Notice) -> None:
         """Add this notice unless the response has it."""
-        if notice not in self._noted:
-            self._noted.add(notice)
+        if self._reported_notices.is_new(notice):
             self.events.append(notice)
 
     def _emit(self, reason: Reason, raw: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -22,13 +22,12 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
     Turn,
+    is_system,
     item_of,
 )
 from gateway.core.data_url import read_image
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
-
-SYSTEM: Final = frozenset({"system", "developer"})
 
 
 class TemplateUse(msgspec.Struct, frozen=True):
@@ -59,7 +58,7 @@ def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[st
     """Return the value of each name of a template; None: the name has no value. (Any: items are mappings.)"""
     choice = conversation.tool_choice
     offered = () if choice == "none" else conversation.tools
-    system = [turn.text for turn in conversation.turns if turn.role in SYSTEM and turn.text]
+    system = [turn.text for turn in conversation.turns if is_system(turn) and turn.text]
     items = _Items(conversation, use)
     return {
         "$model": conversation.model or None,
@@ -111,7 +110,7 @@ class _Items:
     def of(self, turn: Turn, position: int) -> Iterator[Values]:
         """Yield the results of a turn, each as an item of its own unless they are parts, and then the turn if it says
         something else. Raises InvalidRequest for an image that holds none."""
-        if turn.role in SYSTEM and self._use.system_apart:
+        if is_system(turn) and self._use.system_apart:
             return
         if not self._use.results_in_parts:
             yield from ({"$role": "tool", **self._result(result)} for result in turn.results)
@@ -121,7 +120,7 @@ class _Items:
         thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
         index = position if turn.index is None else turn.index
         yield {
-            "$role": "system" if turn.role in SYSTEM else "user" if turn.role == "tool" else turn.role,
+            "$role": "system" if is_system(turn) else "user" if turn.role == "tool" else turn.role,
             "$text": turn.text or None,
             "$reasoning": "\n".join(thought.text for thought in thoughts if thought.text) or None,
             "$opaque": next((state for thought in thoughts if (state := self._state(thought.extra))), None),

@@ -13,10 +13,10 @@ from adapters.gemini.backend.failure import KEY_REASONS
 from adapters.proto.backend.status_details import NO_DETAILS, StatusDetails, connect_details, status_details
 from adapters.text.backend.failure import decode_failure, reported_failure
 from gateway.core.backend_status import NO_RETRY, status_error
-from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.wires.json_body import text_in
 
 OK: Final = "0"
 # Each code with its name in Connect and the HTTP status whose row of `gateway.core.backend_status` it takes. 405 stands
@@ -81,8 +81,8 @@ def connect_end(body: bytes) -> BackendError | None:
     if found is None:
         return None
     fields = found if isinstance(found, dict) else {}
-    code = _BY_NAME.get(_text(fields.get("code")), _UNKNOWN)
-    return rpc_error(code, _text(fields.get("message")), {}, connect_details(fields.get("details")))
+    code = _BY_NAME.get(text_in(fields.get("code")) or "", _UNKNOWN)
+    return rpc_error(code, text_in(fields.get("message")) or "", {}, connect_details(fields.get("details")))
 
 
 def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | None:
@@ -91,10 +91,10 @@ def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | N
         document = decode_json(body, lenient=True)
     except NotJson:
         return None
-    code = _BY_NAME.get(_text(document.get("code"))) if isinstance(document, dict) else None
+    code = _BY_NAME.get(text_in(document.get("code")) or "") if isinstance(document, dict) else None
     if code is None or not isinstance(document, dict):
         return None
-    return rpc_error(code, _text(document.get("message")), headers, connect_details(document.get("details")))
+    return rpc_error(code, text_in(document.get("message")) or "", headers, connect_details(document.get("details")))
 
 
 def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connect: bool) -> BackendError:
@@ -136,7 +136,3 @@ def _error(code: int, message: str, headers: Mapping[str, str], details: StatusD
         detail = "the backend does not implement the method (gRPC status 12); only the operator can correct this"
         error.notices = (*error.notices, Notice("backend", "failed", "METHOD_UNIMPLEMENTED", detail, level="error"))
     return error
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -8,7 +8,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
 from gateway.core.malformed_event import invalid_event, malformed_event
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, Reported
 from gateway.framing.json_text import NotJson
 from gateway.response.role_marker_filter import TURN_INVENTED
 from gateway.wires.json_body import EventJson
@@ -36,8 +36,7 @@ class TextDecoder:
         self._started = False
         self._empty = True
         self._finished = False
-        self._noted_late = False
-        self._noted_unknown = False
+        self._reported = Reported()
         self._usage: UsageReport | None = None
         self.done = False
         self.progress = 0
@@ -167,8 +166,7 @@ class TextDecoder:
     def _unknown(self, events: list[Event]) -> None:
         if self._wire.framing == "json":
             raise BackendProtocolError("The backend's response contains no text.", code="upstream_invalid_response")
-        if not self._noted_unknown:
-            self._noted_unknown = True
+        if self._reported.is_new("UNKNOWN_EVENT"):
             detail = "an event has none of the fields that the wire defines"
             events.append(Notice("backend", "ignored", "UNKNOWN_EVENT", detail, level="warning"))
 
@@ -198,8 +196,7 @@ class TextDecoder:
 
     def _late(self, detail: str, events: list[Event]) -> None:
         """Report data after the end, except after a response that was cut off on purpose."""
-        if not self._noted_late and self._call_filter.stopped is None:
-            self._noted_late = True
+        if self._call_filter.stopped is None and self._reported.is_new("LATE_CONTENT"):
             events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
 
     def _count(self, usage: UsageReport, events: list[Event]) -> None:

@@ -6,10 +6,9 @@ from typing import Final
 import msgspec
 
 from adapters.text.backend.tool_choice import ToolChoicePlan
-from gateway.core.conversation import Block, Conversation, Text, ToolCall, Turn
+from gateway.core.conversation import Block, Conversation, Text, ToolCall, Turn, is_system
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.history.classify import is_system
 from gateway.history.transcript.render import flatten, in_call_order
 from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.format import ToolFormat

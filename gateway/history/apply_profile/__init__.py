@@ -84,8 +84,8 @@ def apply_profile(
     call_id: Alphabet = ANY_ID,
     messages: bool = False,
 ) -> ProfileResult:
-    """Apply a profile. Pure and deterministic. `result_media`: the results of the backend's wire hold images and files.
-    `call_id` are the ids that its wire takes. `messages`: the wire is that of the Messages API.
+    """Applies a profile. Pure and deterministic. `result_media`: the results of the backend's wire hold images and
+    files. `call_id` are the ids that its wire takes. `messages`: the wire is that of the Messages API.
 
     Raises InvalidRequest for more tools than the provider takes.
     """

@@ -6,10 +6,9 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json, Text, Turn
+from gateway.core.conversation import Json, Text, Turn, is_system
 from gateway.core.notices import Notice
 from gateway.history.apply_profile.changes import changed
-from gateway.history.classify import is_system
 from gateway.history.first_turn import opened, wrong_first_turn
 from gateway.providers.profile import Profile
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn, Violation
+from gateway.core.conversation import Conversation, Turn, Violation, is_system
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.rules import RULES
-from gateway.history.classify import is_system
 from gateway.history.pairing import pair
 from gateway.history.repair.call_ids import repair_call_ids
 from gateway.history.repair.results import begin, in_client_order, reorder_results
@@ -33,14 +32,14 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     repaired, fixes = _report_fixes(conversation.turns, conversation.faults)
     pairing = pair(repaired)
     named, renamed = repair_call_ids(repaired, pairing, paths, policy.profile.reused_ids)
-    settled, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
-    settled, begun = begin(settled, policy.profile)
+    ordered, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
+    ordered, begun = begin(ordered, policy.profile)
     paired = [*renamed, *moved, *begun]
     known = {(notice.rule, notice.index) for notice in paired}
     notices = [notice for notice in fixes if (notice.rule, notice.index) not in known] + paired
     notices.sort(key=lambda notice: -1 if notice.index is None else notice.index)
     ends = conversation.ends_with_result or _ends_with_result(conversation.turns)
-    return msgspec.structs.replace(conversation, turns=settled, faults=(), ends_with_result=ends), notices
+    return msgspec.structs.replace(conversation, turns=ordered, faults=(), ends_with_result=ends), notices
 
 
 def _ends_with_result(turns: Sequence[Turn]) -> bool:

@@ -5,11 +5,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import Block, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Block, ToolCall, ToolResult, Turn, index_of
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.pairing import CallAt, Pairing
-from gateway.history.validate import called, index_of
+from gateway.history.validate import called
 
 # The shortest limit on ids that a provider is known to enforce, and the length that a numeric suffix takes of it.
 LONGEST: Final = 40

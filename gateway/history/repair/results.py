@@ -6,12 +6,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Text, ToolResult, Turn
+from gateway.core.conversation import Conversation, Text, ToolResult, Turn, index_of
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.first_turn import opened, wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_calling
-from gateway.history.validate import called, index_of, result_fault
+from gateway.history.validate import called, result_fault
 from gateway.providers.profile import Profile
 
 NO_RESULT: Final = (
@@ -27,17 +27,17 @@ def reorder_results(
     A further result of an answered call is dropped. An orphan stays at its position, as a user's note (behind the
     results, if it stood among them), or is dropped. Turns that only move keep their source.
     """
-    settled: list[Turn] = []
+    ordered: list[Turn] = []
     notices: list[Notice] = []
     for position, turn in enumerate(turns):
         if position in pairing.calls:
-            settled.append(turn)
-            settled.extend(_answers(turns, pairing, position, paths, notices))
+            ordered.append(turn)
+            ordered.extend(_answers(turns, pairing, position, paths, notices))
         elif turn.role == "tool" and turn.results:
-            settled.extend(_unbound(turns, pairing, position, orphaned_results, paths, notices))
+            ordered.extend(_unbound(turns, pairing, position, orphaned_results, paths, notices))
         else:
-            settled.append(turn)
-    return tuple(settled), notices
+            ordered.append(turn)
+    return tuple(ordered), notices
 
 
 def in_client_order(conversation: Conversation, notices: Sequence[Notice]) -> tuple[Conversation, tuple[Notice, ...]]:

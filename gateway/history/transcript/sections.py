@@ -6,12 +6,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn, item_of
+from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn, is_system, item_of
 from gateway.core.errors import Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.history.classify import is_system
 
 Speaker = Literal["system", "user", "assistant", "tool", "summary"]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, ToolResult, Turn
+from gateway.core.conversation import Conversation, ToolResult, Turn, index_of
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
@@ -89,8 +89,8 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
 
 
 def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: str, detail: str) -> Notice:
-    start = _index(turns, first)
-    return Notice("trim", action, rule, detail.format(start, _index(turns, last)), start, level="debug")
+    start = index_of(turns, first)
+    return Notice("trim", action, rule, detail.format(start, index_of(turns, last)), start, level="debug")
 
 
 def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:
@@ -102,7 +102,7 @@ def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:
 
 def _opening_notice(turns: Sequence[Turn], planned: Plan) -> Iterator[Notice]:
     if planned.opening is not None:
-        index = _index(turns, planned.opening)
+        index = index_of(turns, planned.opening)
         detail = f"message {index} is kept beyond the limit: the provider requires a user message first"
         yield Notice("trim", "seen", "USER_TURN_KEPT", detail, index, level="debug")
 
@@ -114,11 +114,6 @@ def _prefix_notice(turns: Sequence[Turn], planned: Plan, policy: Policy) -> Iter
     before = plan(turns[:newest], policy, known).fates
     broken = next((n for n in range(newest) if before[n] != planned.fates[n]), None)
     if broken is not None:
-        index = _index(turns, broken)
+        index = index_of(turns, broken)
         detail = f"the kept prefix changed at message {index}: a backend's prompt cache ends there"
         yield Notice("trim", "seen", "PREFIX_CHANGED", detail, index)
-
-
-def _index(turns: Sequence[Turn], position: int) -> int:
-    index = turns[position].index
-    return position if index is None else index

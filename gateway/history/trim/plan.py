@@ -16,9 +16,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import Turn
+from gateway.core.conversation import Turn, is_system
 from gateway.core.policy import Policy
-from gateway.history.classify import classify, is_system
+from gateway.history.classify import classify
 from gateway.history.groups import Group, groups
 from gateway.history.pinned import PINNED_CHARS, pinned_turns
 from gateway.history.trim.truncate import is_elided
@@ -230,7 +230,8 @@ _LARGEST_SHARE: Final = 2
 
 
 def _stepped(count: int, limit: int | None, step: int) -> int:
-    """Returns how many to remove: the excess, rounded up to whole steps so that the cut stays for several turns."""
+    """Returns the number of turns to remove: the excess, rounded up to whole steps so that the cut stays for several
+    turns."""
     if limit is None or count <= limit:
         return 0
     step = max(1, min(step, limit // _LARGEST_SHARE))

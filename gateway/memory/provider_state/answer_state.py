@@ -91,7 +91,7 @@ def _sent_back(call: AnswerCall) -> ToolCall:
     return ToolCall(call.start.id, call.start.name, custom_arguments(call.arguments) if is_custom else call.arguments)
 
 
-def keeps(rule: StateRule, event: Event) -> bool:
+def has_state(rule: StateRule, event: Event) -> bool:
     """Returns whether the state of an answer has that of this event, if the rule asks for any state of the answer."""
     match event:
         case ReasoningEnd():

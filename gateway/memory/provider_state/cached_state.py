@@ -52,7 +52,7 @@ def carried_states(turn: Turn, rule: StateRule) -> Iterator[Json]:
             yield _opaque(state)
 
 
-def kept_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
+def cached_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
     """Yields the states of the rule's provider in a kept state."""
     if rule.provider is None:
         return
@@ -62,7 +62,8 @@ def kept_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
 
 
 def _opaque(state: JsonObject) -> Json:
-    """Returns what its maker verifies, without a label; a client's dialect may leave other fields out."""
+    """Returns the part of a state that its maker verifies, without a label; a client's dialect may leave other fields
+    out."""
     opaque = {name: _unlabelled(state[name]) for name in OPAQUE_FIELDS if name in state}
     return opaque or dict(state)
 
@@ -81,17 +82,17 @@ def only_state(extra: JsonObject, provider: str | None) -> dict[str, Any]:
 
 # The version of the bytes; another one is read as absent.
 VARIANTS_VERSION: Final = 1
-# The scopes of one anchor, the newest last. A conversation is rarely continued with more models.
+# The scopes of one lookup key, the newest last. A conversation is rarely continued with more models.
 MOST: Final = 8
 
 
 class Variant(msgspec.Struct, frozen=True, array_like=True):
     """The state that an answer had in a scope. `state` is its key; None: two answers had different ones, so that
-    neither is put back. `marks` recognise the state where a client carries it itself."""
+    neither is put back. `digests` recognise the state where a client carries it itself."""
 
     scope: bytes
     state: bytes | None
-    marks: tuple[bytes, ...] = ()
+    digests: tuple[bytes, ...] = ()
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -99,11 +100,12 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     version: int = VARIANTS_VERSION
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """What the anchors of one turn say. `variant` is the state to put back; `ambiguous`: there are two. `foreign` are
-    the marks of states of other scopes that are not known in this one; `elsewhere`: only those are known."""
+class LookupResult(msgspec.Struct, frozen=True):
+    """The states that the lookup keys of one turn lead to. `variant` is the state to put back; `ambiguous`: there are
+    two. `foreign` are the digests of states of other scopes that are not known in this one; `elsewhere`: only those are
+    known."""
 
-    anchors: tuple[bytes, ...] = ()
+    keys: tuple[bytes, ...] = ()
     variant: Variant | None = None
     ambiguous: bool = False
     foreign: frozenset[bytes] = frozenset()
@@ -111,7 +113,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def encode_variants(variants: Sequence[Variant]) -> bytes:
-    """Returns the bytes of the variants of one anchor."""
+    """Returns the bytes of the variants of one lookup key."""
     return msgspec.msgpack.encode(_Record(tuple(variants)))
 
 
@@ -125,11 +127,11 @@ def decode_variants(data: bytes) -> tuple[Variant, ...]:
 
 
 def with_variant(variants: Sequence[Variant], new: Variant) -> tuple[Variant, ...]:
-    """Returns the variants with one more. A second state in one scope makes the anchor ambiguous there."""
+    """Returns the variants with one more. A second state in one scope makes the lookup key ambiguous there."""
     others = [variant for variant in variants if variant.scope != new.scope]
     old = next((variant for variant in variants if variant.scope == new.scope), None)
     if old is not None and old.state != new.state:
-        new = Variant(new.scope, None, tuple({*old.marks, *new.marks}))
+        new = Variant(new.scope, None, tuple({*old.digests, *new.digests}))
     return (*others, new)[-MOST:]
 
 
@@ -138,16 +140,16 @@ def without_variant(variants: Sequence[Variant], dropped: Variant) -> tuple[Vari
     return tuple([variant for variant in variants if variant != dropped])
 
 
-def choose(found: Sequence[tuple[bytes, Sequence[Variant]]], valid: bytes) -> Choice:
-    """Returns what the anchors of a turn say for this scope: the first that knows one state decides."""
-    variants = [variant for _, of_anchor in found for variant in of_anchor]
+def lookup_result(found: Sequence[tuple[bytes, Sequence[Variant]]], valid: bytes) -> LookupResult:
+    """Returns the state of a turn in this scope by its lookup keys: the first that knows one state decides."""
+    variants = [variant for _, of_key in found for variant in of_key]
     own = [variant for variant in variants if variant.scope == valid]
     others = [variant for variant in variants if variant.scope != valid]
-    known = {mark for variant in own for mark in variant.marks}
-    return Choice(
-        tuple([anchor for anchor, _ in found]),
+    known = {digest for variant in own for digest in variant.digests}
+    return LookupResult(
+        tuple([key for key, _ in found]),
         next((variant for variant in own if variant.state is not None), None),
         bool(own) and all(variant.state is None for variant in own),
-        frozenset([mark for variant in others for mark in variant.marks if mark not in known]),
+        frozenset([digest for variant in others for digest in variant.digests if digest not in known]),
         bool(others) and not own,
     )

@@ -1,7 +1,7 @@
 """Finds the answer that a turn of the assistant was, by what clients send back of it unchanged.
 
 Ids alone do not say it, because `call_1` repeats, and neither does the whole history before it, because clients trim
-and rewrite that. A turn therefore has two anchors: its calls with their ids, and its text and calls behind the turn
+and rewrite that. A turn therefore has two lookup keys: its calls with their ids, and its text and calls behind the turn
 before it, for clients that change ids or have none.
 """
 
@@ -20,7 +20,7 @@ _KEY: Final = 64
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-class Anchors(msgspec.Struct, frozen=True):
+class LookupKeys(msgspec.Struct, frozen=True):
     """`calls`: None without calls, or where the dialect derived their ids; `content`: None for an empty turn."""
 
     calls: bytes | None = None
@@ -28,12 +28,12 @@ class Anchors(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> tuple[bytes, ...]:
-        """The anchors that there are, the more certain one first."""
-        return tuple([anchor for anchor in (self.calls, self.content) if anchor is not None])
+        """The keys that there are, the more certain one first."""
+        return tuple([key for key in (self.calls, self.content) if key is not None])
 
 
-def anchors(turn: Turn, before: Turn | None, secret: bytes) -> Anchors:
-    """Returns the anchors of a turn behind another one. `secret` keeps a reader of them from testing guesses."""
+def lookup_keys(turn: Turn, before: Turn | None, secret: bytes) -> LookupKeys:
+    """Returns the lookup keys of a turn behind another one. `secret` keeps a reader of them from testing guesses."""
     calls = turn.calls
     written = [(call.name, _canonical(call.arguments)) for call in calls]
     by_calls = None
@@ -41,11 +41,11 @@ def anchors(turn: Turn, before: Turn | None, secret: bytes) -> Anchors:
         by_calls = _digest("calls", _flat((call.id, *pair) for call, pair in zip(calls, written, strict=True)), secret)
     text = _squeezed(turn.text)
     if not (text or calls):
-        return Anchors()
-    return Anchors(by_calls, _digest("content", (text, *_flat(written), *_context(before)), secret))
+        return LookupKeys()
+    return LookupKeys(by_calls, _digest("content", (text, *_flat(written), *_context(before)), secret))
 
 
-def marks(values: Iterable[Json], secret: bytes) -> frozenset[bytes]:
+def state_digests(values: Iterable[Json], secret: bytes) -> frozenset[bytes]:
     """Returns digests by which the same state is recognised where a client carries it itself."""
     return frozenset([_digest("state", (_encode(value).decode(),), secret) for value in values])
 

@@ -11,8 +11,8 @@ from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import provider_state, without_state
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought, with_thoughts
-from gateway.memory.provider_state.cached_state import Choice, TurnState, carried_states
-from gateway.memory.provider_state.lookup_keys import marks
+from gateway.memory.provider_state.cached_state import LookupResult, TurnState, carried_states
+from gateway.memory.provider_state.lookup_keys import state_digests
 
 
 def turns_in_reach(turns: Sequence[Turn], rule: StateRule) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def _thoughts(turn: Turn) -> list[Reasoning]:
     return [block for block in turn.blocks if isinstance(block, Reasoning)]
 
 
-def restore(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
+def with_missing_state(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
     """Returns the turn with what it lacks of its state; the same turn where nothing of it fits, or the turn would lose
     more than it gets. `field` is the field of plain reasoning."""
     if turn.source is not None and turn.source.unread == UNREAD:
@@ -143,7 +143,7 @@ _REPORTS: Final[Mapping[Outcome, _Report]] = {
 }
 
 
-class Recaller(msgspec.Struct, frozen=True):
+class StateRestorer(msgspec.Struct, frozen=True):
     """The rule of a provider, the field of its plain reasoning, and the key of the digests."""
 
     rule: StateRule
@@ -154,28 +154,28 @@ class Recaller(msgspec.Struct, frozen=True):
         """Returns whether the turn lacks anything that may be kept."""
         return lacks_state(turn, self.rule, self.field)
 
-    def recall(
-        self, turn: Turn, choice: Choice, state: TurnState | None, *, required: bool
+    def restore(
+        self, turn: Turn, found: LookupResult, state: TurnState | None, *, required: bool
     ) -> tuple[Turn, Outcome | None]:
         """Returns the turn as it is sent, and what became of its state; None: it had none that is known. `state` is the
-        one of the choice, if it is still there."""
-        if self._is_foreign(turn, choice):
-            assert self.rule.provider is not None  # only its state has marks
+        one that was found, if it is still there."""
+        if self._is_foreign(turn, found):
+            assert self.rule.provider is not None  # only its state has digests
             return without_foreign(turn, self.rule.provider), "foreign"
         if not self.lacks(turn):
             return turn, "present"
-        if state is not None and (whole := restore(turn, state, self.rule, self.field)) is not turn:
+        if state is not None and (whole := with_missing_state(turn, state, self.rule, self.field)) is not turn:
             return whole, "restored"
         if not lacks_required(turn, self.rule, self.field):
             return turn, "present"
-        if choice.ambiguous:
+        if found.ambiguous:
             return turn, "ambiguous"
-        known = choice.variant is not None or choice.elsewhere
+        known = found.variant is not None or found.elsewhere
         return turn, "missing" if known or required else None
 
-    def _is_foreign(self, turn: Turn, choice: Choice) -> bool:
-        return bool(choice.foreign) and not choice.foreign.isdisjoint(
-            marks(carried_states(turn, self.rule), self.secret)
+    def _is_foreign(self, turn: Turn, found: LookupResult) -> bool:
+        return bool(found.foreign) and not found.foreign.isdisjoint(
+            state_digests(carried_states(turn, self.rule), self.secret)
         )
 
 

@@ -1,4 +1,4 @@
-"""Identifies a conversation without an id: a chain of keyed digests over its turns, read off between atomic groups.
+"""Identifies a conversation without an id: keyed digests of its turns so far, one behind each atomic group.
 
 A digest stands for exactly the turns before it. So whoever edits, forks or shortens these turns gets another digest,
 and what was derived from the former turns no longer applies.
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import File, Image, Role, Text, ToolCall, ToolResult, Turn
+from gateway.history.classify import system_prefix
 from gateway.history.groups import groups
 
 # Changes with the canonical form: a digest of another form matches nothing.
@@ -37,14 +38,14 @@ class Boundary(msgspec.Struct, frozen=True):
     compacted: bool = False
 
 
-def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, ...]:
+def history_digests(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, ...]:
     """Returns the boundaries of repaired turns, in order; the last one is the end of the conversation.
 
     The leading system turns are left out: dates, directories and lists of tools change in them, and they are always
     sent. So is everything that clients change from request to request: ids, reasoning, unknown fields. The digests of
     two tenants, and those under two secrets, have nothing in common.
     """
-    behind = turns[system_run(turns) :]
+    behind = turns[system_prefix(turns) :]
     key = hmac.digest(secret, b"\0".join((b"chain", FORM, tenant.encode("utf-8", "surrogatepass"))), "sha256")
     # The hash of all turns so far: a turn names its own lengths, so that no two histories have the same bytes.
     hashed = hashlib.sha256(key)
@@ -68,13 +69,8 @@ def root(boundaries: Sequence[Boundary]) -> Boundary | None:
     return next((boundary for boundary in boundaries if boundary.answered), None)
 
 
-def system_run(turns: Sequence[Turn]) -> int:
-    """Returns how many leading turns are system (or developer) turns."""
-    return next((n for n, turn in enumerate(turns) if turn.role not in ("system", "developer")), len(turns))
-
-
 def _canonical(turn: Turn, ordinals: dict[str, int]) -> bytes:
-    """Returns what a turn says, each part with its length. A result names the ordinal of its call, not the id."""
+    """Returns the content of a turn, each part with its length. A result names the ordinal of its call, not the id."""
     texts: list[str] = []
     others: list[str] = []
     for block in turn.blocks:

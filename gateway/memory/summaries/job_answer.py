@@ -20,7 +20,7 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.memory.summaries.answer_checks import is_other_script, shared_identifiers
 from gateway.memory.summaries.job_request import speaker
 from gateway.memory.summaries.known_facts import known_of
-from gateway.memory.summaries.plan import Cover
+from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import MAX_ITEM, Item, Kind, Known, SummaryContent, summary_text
 
 RejectionReason: TypeAlias = Literal[
@@ -57,16 +57,17 @@ class Summary(msgspec.Struct, frozen=True):
     text: str
 
 
-def read_summary(answer: JobAnswer, turns: Sequence[Turn], cover: Cover) -> Summary:
-    """Returns the summary in an answer to the request for this cover.
+def read_summary(answer: JobAnswer, turns: Sequence[Turn], summarised: SummaryRange) -> Summary:
+    """Returns the summary in an answer to the request for this range.
 
-    `turns` are the covered ones, behind the system run. Raises SummaryRejected for an answer that must not be stored.
+    `turns` are the covered ones, behind the system prefix. Raises SummaryRejected for an answer that must not be
+    stored.
     """
     content = _filed(_content(_complete(answer)), turns)
-    known = known_of(turns, cover.words_tokens, cover.max_calls)
+    known = known_of(turns, summarised.words_tokens, summarised.max_calls)
     text = summary_text(len(turns), content, known)
-    if estimate_text(text) > cover.summary_limit:
-        raise SummaryRejected("long", f"the summary is longer than the {cover.summary_limit} tokens worth storing")
+    if estimate_text(text) > summarised.summary_limit:
+        raise SummaryRejected("long", f"the summary is longer than the {summarised.summary_limit} tokens worth storing")
     prose = "\n".join([content.notes, *(item.text for item in content.items)])
     if is_other_script(prose, "\n".join(words.text for words in known.words if words.speaker == "user")):
         raise SummaryRejected("language", "the summary is not in the script of the user's words")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, get_args
 
 from gateway.core.conversation import Conversation, File, Image, Json, Sampling, Text, ToolResult, Turn
+from gateway.history.classify import system_prefix
 from gateway.history.transcript.styles import one_line
 from gateway.history.trim.truncate import shortened
-from gateway.memory.summaries.history_digest import system_run
-from gateway.memory.summaries.plan import Cover
+from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import MAX_ITEM, Item, Kind, SummaryContent
 
 # Grows with every change of the instructions: a summary under other instructions is another summary.
@@ -46,35 +46,37 @@ elided is unknown. Where a later turn supersedes an earlier one, tell only what 
 or tokens."""
 
 
-def summary_conversation(conversation: Conversation, cover: Cover, model: str, schema: bool = False) -> Conversation:
+def summary_conversation(
+    conversation: Conversation, summarised: SummaryRange, model: str, schema: bool = False
+) -> Conversation:
     """Returns the request for a summary of these turns of a repaired conversation, to be sent to `model`.
 
-    It is not streamed, offers no tools, and limits the answer to the cover's output tokens. `schema`: it asks for JSON
+    It is not streamed, offers no tools, and limits the answer to the range's output tokens. `schema`: it asks for JSON
     of the summary's schema.
     """
-    start = system_run(conversation.turns)
-    turns = conversation.turns[start : start + cover.boundary.turns]
-    text = "\n".join(map(one_line, _lines(turns, cover)))
-    params: dict[str, Json] = {"max_tokens": cover.output_tokens}
+    start = system_prefix(conversation.turns)
+    turns = conversation.turns[start : start + summarised.boundary.turns]
+    text = "\n".join(map(one_line, _lines(turns, summarised)))
+    params: dict[str, Json] = {"max_tokens": summarised.output_tokens}
     if schema:
-        form: Json = {"name": "summary", "schema": summary_schema(cover)}
+        form: Json = {"name": "summary", "schema": summary_schema(summarised)}
         params["response_format"] = {"type": "json_schema", "json_schema": form}
     return Conversation(
         (Turn("system", (Text(INSTRUCTIONS),)), Turn("user", (Text(text),))),
         model=model,
-        sampling=Sampling(max_tokens=cover.output_tokens),
+        sampling=Sampling(max_tokens=summarised.output_tokens),
         params=params,
     )
 
 
-def _lines(turns: Sequence[Turn], cover: Cover) -> Iterator[dict[str, Json]]:
-    if cover.previous is not None:
-        yield _previous(cover.start, cover.previous.content)
+def _lines(turns: Sequence[Turn], summarised: SummaryRange) -> Iterator[dict[str, Json]]:
+    if summarised.previous is not None:
+        yield _previous(summarised.start, summarised.previous.content)
     names: dict[str, str] = {}
     for number, turn in enumerate(turns, 1):
         names.update((call.id, call.name) for call in turn.calls)
-        if number > cover.start:
-            yield _line(number, turn, names, cover.result_limit)
+        if number > summarised.start:
+            yield _line(number, turn, names, summarised.result_limit)
 
 
 def _previous(turns: int, content: SummaryContent) -> dict[str, Json]:
@@ -102,7 +104,7 @@ def _line(number: int, turn: Turn, names: dict[str, str], result_limit: int | No
 
 
 def speaker(turn: Turn) -> str:
-    """Returns who speaks in a turn: user, assistant, tool or system."""
+    """Returns the speaker of a turn: user, assistant, tool or system."""
     if turn.role == "developer":
         return "system"
     return "tool" if turn.role == "user" and turn.synthesized else turn.role
@@ -137,10 +139,10 @@ _CHARACTERS_OF_A_TOKEN: Final = 2.5
 _LEAST_TEXT: Final = 60
 
 
-def summary_schema(cover: Cover) -> dict[str, Json]:
-    """Returns the schema for the summary of this cover: all of its items together have room in the cover's prose."""
+def summary_schema(summarised: SummaryRange) -> dict[str, Json]:
+    """Returns the schema for the summary of this range: all of its items together have room in the range's prose."""
     kinds = get_args(Kind)
-    room = cover.prose_tokens / len(kinds)
+    room = summarised.prose_tokens / len(kinds)
     longest = _ITEM_TOKENS + MAX_ITEM / _CHARACTERS_OF_A_TOKEN
     most = min(max(int(room / longest), 1), MAX_ITEMS)
     text = int((room / most - _ITEM_TOKENS) * _CHARACTERS_OF_A_TOKEN)
@@ -150,7 +152,7 @@ def summary_schema(cover: Cover) -> dict[str, Json]:
             "text": {"type": "string", "minLength": 1, "maxLength": min(max(text, _LEAST_TEXT), MAX_ITEM)},
             "from": {
                 "type": "array",
-                "items": {"type": "integer", "minimum": 1, "maximum": cover.boundary.turns},
+                "items": {"type": "integer", "minimum": 1, "maximum": summarised.boundary.turns},
                 "minItems": 1,
                 "maxItems": MAX_CITED,
             },

@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.core.conversation import ToolResult, Turn
+from gateway.core.conversation import ToolResult, Turn, is_system
 from gateway.core.tokens import estimate_text
-from gateway.history.classify import is_system
 from gateway.history.trim.truncate import shortened
 from gateway.memory.summaries.summary import CallEntry, ErrorLine, Known, Words
 
@@ -29,19 +28,24 @@ def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
     """Returns the words that have room in this many estimated tokens: those before the model's first turn, which hold
     the task, then the newest others. And the newest calls.
 
-    `turns` are the covered ones, behind the system run. Words without room are left out with all older ones.
+    `turns` are the covered ones, behind the system prefix. Words without room are left out with all older ones.
     """
     spoken = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
     words = [*_words(turns, MAX_WORDS)]
     opening = _opening(turns[:spoken], OPENING_SHARE * words_tokens)
     later = _newest([one for one in words if one.turn > spoken], words_tokens - _size(opening))
-    said = (*opening, *later)
     calls = [*_calls(turns)]
-    left_out = max(len(calls) - max_calls, 0)
+    calls_left_out = max(len(calls) - max_calls, 0)
     errors = [*_errors(turns)]
-    untold = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
-    unsaid = len(words) - len(said)
-    return Known(said, tuple(calls[left_out:]), unsaid, left_out, tuple(errors[untold:]), untold)
+    errors_left_out = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
+    return Known(
+        words=(*opening, *later),
+        calls=tuple(calls[calls_left_out:]),
+        words_left_out=len(words) - len(opening) - len(later),
+        calls_left_out=calls_left_out,
+        errors=tuple(errors[errors_left_out:]),
+        errors_left_out=errors_left_out,
+    )
 
 
 def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:

@@ -10,10 +10,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Turn, is_system
 from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_tools
-from gateway.history.classify import is_system
-from gateway.memory.summaries.history_digest import Boundary, system_run
+from gateway.history.classify import system_prefix
+from gateway.memory.summaries.history_digest import Boundary
 from gateway.memory.summaries.known_facts import CALLS_OF_AN_ERROR
 from gateway.memory.summaries.substitution import FULL_SHARE, shortenable
 from gateway.memory.summaries.summary import SummaryRecord
@@ -45,7 +45,7 @@ _INSTRUCTIONS: Final = 800
 _CALL_ENTRY: Final = 30
 _FRAME: Final = 100
 
-NoCoverReason: TypeAlias = Literal["below", "futile", "small", "input"]
+NoSummaryReason: TypeAlias = Literal["below", "futile", "small", "input"]
 
 
 class CompressLimits(msgspec.Struct, frozen=True):
@@ -66,15 +66,15 @@ class CompressLimits(msgspec.Struct, frozen=True):
     job_window: int | None = None
 
 
-class Cover(msgspec.Struct, frozen=True):
-    """What a job would summarise. Token counts are expected counts of the model at hand, but `words_tokens`
-    and `summary_limit`, which are estimates.
+class SummaryRange(msgspec.Struct, frozen=True):
+    """The turns that a job would summarise, and its limits. Token counts are expected counts of the model at hand, but
+    `words_tokens` and `summary_limit`, which are estimates.
 
-    The summary covers the turns before `boundary`. The job reads those from `start` on (counted behind the system run,
-    as the boundary's), and the summary of those before, `previous`. `result_limit`: the characters to which it sees
-    results shortened, `output_tokens` the limit of its answer, with what the model thinks before; `prose_tokens` is the
-    part of it for the summary itself. `summary_limit` is the largest estimate of a summary's text that is as short as
-    expected and still gains enough. `covered_tokens` is the size of all covered turns.
+    The summary covers the turns before `boundary`. The job reads those from `start` on (counted behind the system
+    prefix, as the boundary's), and the summary of those before, `previous`. `result_limit`: the characters to which it
+    sees results shortened, `output_tokens` the limit of its answer, with what the model thinks before; `prose_tokens`
+    is the part of it for the summary itself. `summary_limit` is the largest estimate of a summary's text that is as
+    short as expected and still gains enough. `covered_tokens` is the size of all covered turns.
     """
 
     boundary: Boundary
@@ -92,7 +92,7 @@ class Cover(msgspec.Struct, frozen=True):
     view_after: int
 
 
-class NoCover(msgspec.Struct, frozen=True):
+class NoSummary(msgspec.Struct, frozen=True):
     """Why no summary is wanted, and the size of the view in tokens.
 
     - `below`: the view is within the trigger.
@@ -101,40 +101,40 @@ class NoCover(msgspec.Struct, frozen=True):
     - `input`: not even the fewest turns that would be worth it fit into the job's window.
     """
 
-    reason: NoCoverReason
+    reason: NoSummaryReason
     view: int
     floor: int | None = None
 
 
-def plan_cover(
+def plan_range(
     conversation: Conversation,
     boundaries: Sequence[Boundary],
     sizes: Sequence[int],
     limits: CompressLimits,
     calibration: Calibration = UNCALIBRATED,
     applied: SummaryRecord | None = None,
-) -> Cover | NoCover:
+) -> SummaryRange | NoSummary:
     """Decides which turns of a repaired conversation the next summary covers, if any.
 
-    `boundaries` are those of its `chain`, `sizes` the estimates of all its turns (`estimate_turn`), `applied` the
-    summary that this request uses. Pure: the same history gives the same boundary.
+    `boundaries` are those of its `history_digests`, `sizes` the estimates of all its turns (`estimate_turn`), `applied`
+    the summary that this request uses. Pure: the same history gives the same boundary.
     """
     planner = _Planner(conversation, sizes, limits, calibration, applied)
     if planner.view <= planner.tokens(limits.trigger):
-        return NoCover("below", planner.model_tokens(planner.view))
+        return NoSummary("below", planner.model_tokens(planner.view))
     allowed = planner.allowed(boundaries)
     if planner.floor(allowed) > planner.tokens(limits.trigger):
         # A large round stands among the newest turns: what is sent fits the window, though less than the tail is left.
         allowed = planner.whole(boundaries)
     floor = planner.floor(allowed)
     if floor > planner.tokens(limits.trigger) and not planner.fits_then(floor):
-        return NoCover("futile", planner.model_tokens(planner.view), planner.model_tokens(floor))
+        return NoSummary("futile", planner.model_tokens(planner.view), planner.model_tokens(floor))
     worthwhile = [boundary for boundary in allowed if planner.gain(boundary) >= planner.least_gain]
     if not worthwhile:
-        return NoCover("small", planner.model_tokens(planner.view))
+        return NoSummary("small", planner.model_tokens(planner.view))
     wanted = planner.at_user_turn(planner.first_at_target(worthwhile), worthwhile)
     found = planner.fitted([boundary for boundary in worthwhile if boundary.turns <= wanted.turns])
-    return found or NoCover("input", planner.model_tokens(planner.view))
+    return found or NoSummary("input", planner.model_tokens(planner.view))
 
 
 class _Planner:
@@ -148,7 +148,7 @@ class _Planner:
         calibration: Calibration,
         applied: SummaryRecord | None,
     ) -> None:
-        start = system_run(conversation.turns)
+        start = system_prefix(conversation.turns)
         self._turns = conversation.turns[start:]
         self._sizes = sizes[start:]
         self._limits = limits
@@ -211,15 +211,15 @@ class _Planner:
         near = (one for one in allowed if one.turns >= wanted.turns and self._covered(one) <= farthest)
         return next((one for one in near if _is_asked(self._turns[one.turns])), wanted)
 
-    def fitted(self, worthwhile: Sequence[Boundary]) -> Cover | None:
-        """Returns the largest cover whose input fits into the job's window; rather shortens results than covers less.
+    def fitted(self, worthwhile: Sequence[Boundary]) -> SummaryRange | None:
+        """Returns the largest range whose input fits into the job's window; rather shortens results than covers less.
 
         Where the originals do not fit, the generation that begins with them continues the previous summary instead.
         """
         for boundary in reversed(worthwhile):
             for start, previous in self._sources():
                 for limit in self._input.fitting(start, boundary.turns, self._room(boundary, previous)):
-                    return self._cover(boundary, start, previous, limit)
+                    return self._range(boundary, start, previous, limit)
         return None
 
     def _sources(self) -> list[tuple[int, SummaryRecord | None]]:
@@ -233,13 +233,15 @@ class _Planner:
         return 1 if self._applied is None else self._applied.generation + 1
 
     def _room(self, boundary: Boundary, previous: SummaryRecord | None) -> float:
-        """Returns what the job's window leaves for turns, in estimates."""
+        """Returns the size that the job's window leaves for turns, in estimates."""
         window = self._limits.job_window or self._limits.window
         room = (window * (1 - SPARE_SHARE) - self._output(boundary)) / self._ratio - _INSTRUCTIONS
         return room if previous is None else room - estimate_text(previous.text)
 
-    def _cover(self, boundary: Boundary, start: int, previous: SummaryRecord | None, limit: ResultLimit) -> Cover:
-        return Cover(
+    def _range(
+        self, boundary: Boundary, start: int, previous: SummaryRecord | None, limit: ResultLimit
+    ) -> SummaryRange:
+        return SummaryRange(
             boundary=boundary,
             start=start,
             previous=previous,

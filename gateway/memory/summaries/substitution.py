@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
+from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn, index_of
 from gateway.core.notices import Notice
 from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_turn
+from gateway.history.classify import system_prefix
 from gateway.history.trim.truncate import shortened, with_text
-from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.summary import SummaryRecord
 from gateway.memory.summaries.view import repeated_turns, running_round, view_tokens
 
@@ -25,7 +25,7 @@ from gateway.memory.summaries.view import repeated_turns, running_round, view_to
 class AppliedSummary(msgspec.Struct, frozen=True):
     """A summary that applies to a request: the record, and the very turns behind the digest that matched.
 
-    `covered` are those of the repaired conversation, behind the system run.
+    `covered` are those of the repaired conversation, behind the system prefix.
     """
 
     record: SummaryRecord
@@ -34,14 +34,14 @@ class AppliedSummary(msgspec.Struct, frozen=True):
     def substitute(self, conversation: Conversation) -> tuple[Conversation, tuple[Notice, ...]]:
         """Returns the conversation with one user turn for the covered ones, and the notice of it.
 
-        The turn stands behind the system run. It is no system turn, because what a tool returned must not gain
+        The turn stands behind the system prefix. It is no system turn, because what a tool returned must not gain
         authority, and no assistant turn, because several providers want the user to begin. What the agent works on
         follows it once more where it is covered (`repeated_turns`).
 
         The conversation comes back unchanged, with a warning, where its turns are not those behind the digest.
         """
         turns = conversation.turns
-        start = system_run(turns)
+        start = system_prefix(turns)
         behind = start + len(self.covered)
         if turns[start:behind] != self.covered or behind >= len(turns):
             return conversation, (MISMATCH,)
@@ -62,11 +62,11 @@ class AppliedSummary(msgspec.Struct, frozen=True):
 
 
 def applied_to(conversation: Conversation, record: SummaryRecord) -> AppliedSummary:
-    """Returns the summary for a repaired conversation in whose chain the record's digest stands.
+    """Returns the summary for a repaired conversation that has the record's digest.
 
     Raises ValueError for a conversation that is shorter than the record.
     """
-    start = system_run(conversation.turns)
+    start = system_prefix(conversation.turns)
     covered = conversation.turns[start : start + record.turns]
     if len(covered) != record.turns:
         raise ValueError(f"the record covers {record.turns} turns, the conversation has {len(covered)}")
@@ -80,12 +80,6 @@ MISMATCH: Final = Notice(
     "a stored summary was not used: it covers other messages than this request has",
     level="warning",
 )
-
-
-def index_of(turns: tuple[Turn, ...], position: int) -> int:
-    """Returns the position by which the client knows the turn that stands at this one."""
-    index = turns[position].index
-    return position if index is None else index
 
 
 # The share of the window above which a request does not fit: the size is an estimate. And the share that it has once it
@@ -122,7 +116,7 @@ def fit(
     """Returns the estimates of the turns of a repaired conversation, with 0 for those that its summary covers, and the
     limits with which what is sent fits the window (None: it does without, or none suffice)."""
     turns = conversation.turns
-    start = system_run(turns)
+    start = system_prefix(turns)
     behind = start + (0 if applied is None else applied.turns)
     again = repeated_turns(turns, behind)
     sizes = [estimate_turn(turn) if n < start or n >= behind or n in again else 0 for n, turn in enumerate(turns)]

@@ -21,7 +21,8 @@ Kind: TypeAlias = Literal["goal", "constraints", "decisions", "facts", "files", 
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One statement. `turns` are the numbers of the turns that it is drawn from: 1 is the first behind the system run.
+    """One statement. `turns` are the numbers of the turns that it is drawn from: 1 is the first behind the system
+    prefix.
 
     `reported`: only tools said it, and no user asked for it or decided it.
     """
@@ -185,9 +186,9 @@ class Cost(msgspec.Struct, frozen=True):
 class SummaryRecord(msgspec.Struct, frozen=True):
     """The summary of the turns that `digest` stands for. Never changed under one tenant, digest and prompt version.
 
-    `turns` counts the covered turns behind the system run. `generation` is 1 for a summary of the turns themselves, and
-    grows by one with each that continues another, whose digest is `parent`. `created` is in seconds since 1970. `text`
-    is what the model reads instead of the turns.
+    `turns` counts the covered turns behind the system prefix. `generation` is 1 for a summary of the turns themselves,
+    and grows by one with each that continues another, whose digest is `parent`. `created` is in seconds since 1970.
+    `text` is what the model reads instead of the turns.
     """
 
     tenant: str

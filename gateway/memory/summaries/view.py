@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Final, TypeAlias
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Turn, is_system
 from gateway.core.tokens import estimate_text, estimate_tools
-from gateway.history.classify import is_system
+from gateway.history.classify import system_prefix
 from gateway.history.pinned import pinned_turns
 from gateway.history.trim.truncate import shortened
-from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.summary import SummaryRecord
 
 
@@ -21,7 +20,7 @@ def repeated_turns(turns: Sequence[Turn], behind: int) -> tuple[int, ...]:
     """Returns the positions of the turns before `behind` that follow their summary once more, in order: the pinned
     turns of the running loop. An agent may work for long on one question, and a client writes notes of its own in the
     user's role meanwhile."""
-    start = system_run(turns)
+    start = system_prefix(turns)
     return tuple([position for position in pinned_turns(turns).of_loop if start <= position < behind])
 
 
@@ -40,7 +39,7 @@ def view_tokens(conversation: Conversation, sizes: Sequence[int], applied: Summa
     """Returns the estimated size of what a request with this summary sends, before calibration. `sizes` are the
     estimates of the turns; those of turns that are not sent do not count."""
     turns = conversation.turns
-    start = system_run(turns)
+    start = system_prefix(turns)
     behind = start if applied is None else start + applied.turns
     total = estimate_tools(conversation.tools) + sum(sizes[:start]) + sum(sizes[behind:])
     if applied is None:
@@ -59,7 +58,7 @@ _JSON_SHARE: Final = 1.15
 
 
 class JobInput:
-    """The turns of one conversation behind the system run, as a job would read them. `sizes` are their estimates."""
+    """The turns of one conversation behind the system prefix, as a job would read them. `sizes` are their estimates."""
 
     def __init__(self, turns: Sequence[Turn], sizes: Sequence[int]) -> None:
         self._turns = turns

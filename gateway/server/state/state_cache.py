@@ -21,6 +21,18 @@ from gateway.memory.provider_state.cached_state import Choice, TurnState, Varian
 from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
 from gateway.memory.provider_state.restore import Outcome, Recaller, is_required, kind_of, report, turns_in_reach
 from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, OwnStateFilter, is_lost
+from gateway.memory.provider_state.answer_state import AnswerReader, has_state
+from gateway.memory.provider_state.cached_state import (
+    LookupResult,
+    TurnState,
+    Variant,
+    cached_states,
+    encode_state,
+    lookup_result,
+)
+from gateway.memory.provider_state.lookup_keys import content_key, lookup_keys, scope, state_digests
+from gateway.memory.provider_state.restore import Outcome, StateRestorer, is_required, kind_of, report, turns_in_reach
+from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, StoredStateFilter, is_lost
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.cached_states import RequestStates
 from gateway.server.state.store import StoreUnavailable
@@ -64,7 +76,7 @@ class StateCache:
             return None
         field = route.policy.profile.reasoning_field or DEFAULT_FIELD
         passes = conversation.dialect == capabilities.passthrough
-        shown = OwnStateFilter(conversation, passes=passes)
+        shown = StoredStateFilter(conversation, passes=passes)
         valid_for = (backend.name, backend.settings.base_url, *backend.account)
         if rule.scope == "model":
             valid_for = (*valid_for, conversation.model)
@@ -96,7 +108,7 @@ class StateCachePart:
         rule: StateRule,
         field: str,
         valid_for: tuple[str, ...],
-        shown: OwnStateFilter,
+        shown: StoredStateFilter,
         holds: HeldState,
     ) -> None:
         self._states = states
@@ -152,7 +164,7 @@ class StateCachePart:
         if len(data) > MOST_ENTRY:
             self._states.count("oversize")
             return lost
-        notices = () if all([keeps(self._rule, event) for event in self._lost]) else lost
+        notices = () if all([has_state(self._rule, event) for event in self._lost]) else lost
 
         async def write() -> None:
             await self._write(self._answer.turn, state, data)
@@ -177,10 +189,10 @@ class StateCachePart:
         self, conversation: Conversation, reach: Sequence[int], secret: bytes
     ) -> tuple[list[Turn], dict[int, Outcome]]:
         turns = list(conversation.turns)
-        recaller = Recaller(self._rule, self._field, secret)
+        restorer = StateRestorer(self._rule, self._field, secret)
         choices = await self._choices(turns, reach, secret)
         states = await self._states.cache.states(
-            key for at, choice in choices.items() if recaller.lacks(turns[at]) for key in _state_of(choice)
+            key for at, choice in choices.items() if restorer.lacks(turns[at]) for key in _state_of(choice)
         )
         outcomes: dict[int, Outcome] = {}
         left = MOST_CHAT
@@ -188,22 +200,24 @@ class StateCachePart:
             choice = choices[at]
             state = next((states[key] for key in _state_of(choice) if key in states), None)
             size = 0 if state is None else len(encode_state(state))
-            turn, outcome = recaller.recall(turns[at], choice, state if size <= left else None, required=self._required)
+            turn, outcome = restorer.restore(
+                turns[at], choice, state if size <= left else None, required=self._required
+            )
             if outcome == "restored" and choice.variant is not None:
                 left -= size
-                self._put.append(_Put(turn.index, choice.anchors, choice.variant))
+                self._put.append(_Put(turn.index, choice.keys, choice.variant))
             if outcome is not None:
                 turns[at], outcomes[at] = turn, outcome
         return turns, outcomes
 
-    async def _choices(self, turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, Choice]:
+    async def _choices(self, turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, LookupResult]:
         if len(reach) > MANY:
             found = await asyncio.to_thread(_lookup_keys, turns, reach, secret)
         else:
             found = _lookup_keys(turns, reach, secret)
         known = await self._states.cache.variants(key for of_turn in found.values() for key in of_turn)
         valid = scope(self._valid_for, secret)
-        return {at: choose([(key, known[key]) for key in of_turn], valid) for at, of_turn in found.items()}
+        return {at: lookup_result([(key, known[key]) for key in of_turn], valid) for at, of_turn in found.items()}
 
     def _count_outcomes(self) -> None:
         """Counts what became of the turns, once the backend has got them."""
@@ -213,9 +227,9 @@ class StateCachePart:
     async def _write(self, turn: Turn, state: TurnState, data: bytes) -> None:
         secret = await self._states.epoch()
         valid = scope(self._valid_for, secret)
-        known_by = marks(kept_states(state, self._rule), secret)
+        known_by = state_digests(cached_states(state, self._rule), secret)
         variant = Variant(valid, content_key(data, valid, secret), tuple(sorted(known_by)))
-        await self._states.cache.add(anchors(turn, self._before, secret).known, variant, data)
+        await self._states.cache.add(lookup_keys(turn, self._before, secret).known, variant, data)
         self._states.count("kept")
 
     def _delete(self, put: _Put) -> None:
@@ -229,9 +243,9 @@ def unconfirmed(rule: StateRule, failure: StoreUnavailable) -> Notice:
 
 
 def _lookup_keys(turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, tuple[bytes, ...]]:
-    return {at: anchors(turns[at], turns[at - 1] if at else None, secret).known for at in reach}
+    return {at: lookup_keys(turns[at], turns[at - 1] if at else None, secret).known for at in reach}
 
 
-def _state_of(choice: Choice) -> Iterator[bytes]:
+def _state_of(choice: LookupResult) -> Iterator[bytes]:
     if choice.variant is not None and choice.variant.state is not None:
         yield choice.variant.state

@@ -9,7 +9,7 @@ from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
-from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover
+from gateway.memory.summaries.plan import CompressLimits, NoSummary, SummaryRange
 from gateway.memory.summaries.substitution import FittedHistory, asks_for_compaction
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
@@ -63,7 +63,7 @@ def _explained(
     fitted, state = explain_summary(history, recalled.boundaries, limits, calibration, recalled.applied)
     sizes = [estimate_turn(turn) for turn in history.turns]
     following = next_summary(recalled, recalled.index, sizes, limits, calibration)
-    return fitted, state, None if isinstance(following, NoCover) else following
+    return fitted, state, None if isinstance(following, NoSummary) else following
 
 
 async def _with_next(
@@ -96,7 +96,7 @@ async def _refusal(
     model: RoutedModel,
     index: SummaryIndex,
     entry: IndexEntry,
-    cover: Cover,
+    cover: SummaryRange,
 ) -> WhyNot | None:
     """Returns why no job would start for an entry that enough requests have carried."""
     now = time.time()

@@ -10,10 +10,10 @@ from gateway.core.conversation import Conversation
 from gateway.core.events import Event, UsageReport
 from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
-from gateway.memory.summaries.history_digest import system_run
+from gateway.history.classify import system_prefix
 from gateway.memory.summaries.job_answer import JobAnswer, read_summary
 from gateway.memory.summaries.job_request import PROMPT_VERSION, summary_conversation
-from gateway.memory.summaries.plan import Cover
+from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import Cost, Producer, SummaryRecord
 from gateway.server.state.store import StateStore
 from gateway.server.summaries.recall import Recalled
@@ -43,7 +43,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     store: StateStore
     tenant: str
     recalled: Recalled
-    cover: Cover
+    cover: SummaryRange
     writer: RoutedModel
     request_id: str
     deadline_s: float
@@ -112,7 +112,7 @@ def _usage(events: Sequence[Event], prompt_estimate: int, answer: JobAnswer) -> 
 def record_of(task: SummaryTask, written: Written) -> SummaryRecord:
     """Returns the record of a checked summary. Raises SummaryRejected for an answer that must not be stored."""
     cover, writer = task.cover, task.writer
-    start = system_run(task.conversation.turns)
+    start = system_prefix(task.conversation.turns)
     summary = read_summary(written.answer, task.conversation.turns[start : start + cover.boundary.turns], cover)
     return SummaryRecord(
         tenant=task.tenant,

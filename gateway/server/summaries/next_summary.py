@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gateway.core.tokens import Calibration
-from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover, plan_cover
+from gateway.memory.summaries.plan import CompressLimits, NoSummary, SummaryRange, plan_range
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
 from gateway.server.summaries.recall import Recalled
 
@@ -18,9 +18,9 @@ class NextSummary(msgspec.Struct, frozen=True):
     no longer brings the request below the trigger, so that the boundary of `planned` counts from now on.
     """
 
-    planned: Cover
+    planned: SummaryRange
     known: IndexEntry | None = None
-    known_cover: Cover | None = None
+    known_cover: SummaryRange | None = None
     outgrown: bool = False
 
     def sighted(self, index: SummaryIndex, recalled: Recalled) -> SummaryIndex:
@@ -37,7 +37,7 @@ class NextSummary(msgspec.Struct, frozen=True):
             return index
         return index.with_entry(IndexEntry(boundary.turns, boundary.digest))
 
-    def options(self, index: SummaryIndex) -> Iterator[tuple[IndexEntry, Cover]]:
+    def options(self, index: SummaryIndex) -> Iterator[tuple[IndexEntry, SummaryRange]]:
         """Yields what the next job may be for, the best first: an entry of the index, and what it would cover.
 
         An outgrown boundary is better than none where the request exceeds its window.
@@ -57,25 +57,25 @@ def next_summary(
     sizes: Sequence[int],
     limits: CompressLimits,
     calibration: Calibration,
-) -> NextSummary | NoCover:
+) -> NextSummary | NoSummary:
     """Returns what the next job for a request's history may cover, if anything. `sizes` are the estimates of its
     turns."""
     applied = None if recalled.applied is None else recalled.applied.record
 
-    def plan(turns: int | None = None) -> Cover | NoCover:
+    def plan(turns: int | None = None) -> SummaryRange | NoSummary:
         """Plans a cover of at most so many turns."""
         allowed = [one for one in recalled.boundaries if turns is None or one.turns <= turns]
-        return plan_cover(recalled.conversation, allowed, sizes, limits, calibration, applied)
+        return plan_range(recalled.conversation, allowed, sizes, limits, calibration, applied)
 
     planned = plan()
-    if isinstance(planned, NoCover):
+    if isinstance(planned, NoSummary):
         return planned
     waiting = _waiting(index, recalled)
     if not waiting:
         return NextSummary(planned)
     known = waiting[-1]
     cover = planned if known.turns == planned.boundary.turns else plan(known.turns)
-    if isinstance(cover, NoCover):
+    if isinstance(cover, NoSummary):
         return NextSummary(planned, known, outgrown=True)
     outgrown = known.turns < planned.boundary.turns and cover.view_after > limits.trigger * limits.window
     return NextSummary(planned, known, cover, outgrown)

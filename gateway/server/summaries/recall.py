@@ -9,7 +9,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.history.prepare import repaired
-from gateway.memory.summaries.history_digest import Boundary, chain, root
+from gateway.memory.summaries.history_digest import Boundary, history_digests, root
 from gateway.memory.summaries.substitution import AppliedSummary, applied_to
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import SummaryIndex, newest
@@ -77,7 +77,7 @@ def _survey(
     except InvalidRequest:
         # The client gets this error when the request is prepared.
         return None
-    boundaries = chain(history.turns, secret, tenant)
+    boundaries = history_digests(history.turns, secret, tenant)
     first = root(boundaries)
     return None if first is None else (history, boundaries, first.digest)
 

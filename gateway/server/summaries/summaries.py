@@ -14,7 +14,7 @@ from typing import Final
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import compress_limits
-from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover
+from gateway.memory.summaries.plan import CompressLimits, NoSummary, SummaryRange
 from gateway.memory.summaries.substitution import asks_for_compaction
 from gateway.memory.summaries.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
@@ -144,7 +144,7 @@ class Summaries:
 
         index, _ = await read_index(request.store.store, request.store.tenant, recalled.root)
         following = await asyncio.to_thread(next_summary, recalled, index, sizes, limits, calibration)
-        if isinstance(following, NoCover):
+        if isinstance(following, NoSummary):
             if following.reason == "futile":
                 await self._report_futile(request, recalled, following, limits)
             return
@@ -172,7 +172,7 @@ class Summaries:
             self._reporter.report(notices.candidate(boundary.turns), request.request_id)
         return index
 
-    async def _start(self, request: RequestSummary, recalled: Recalled, cover: Cover, entry: IndexEntry) -> None:
+    async def _start(self, request: RequestSummary, recalled: Recalled, cover: SummaryRange, entry: IndexEntry) -> None:
         compress = request.model.route.compress
         task = SummaryTask(
             request.store.store,
@@ -194,7 +194,7 @@ class Summaries:
         return JobLimits(compress.sightings, self._settings.compress.max_running, own or compress.tokens_per_day)
 
     async def _report_futile(
-        self, request: RequestSummary, recalled: Recalled, planned: NoCover, limits: CompressLimits
+        self, request: RequestSummary, recalled: Recalled, planned: NoSummary, limits: CompressLimits
     ) -> None:
         """Reports once for a conversation that no summary would help."""
         reported: list[bool] = []

@@ -54,7 +54,7 @@ class CallReader(ABC):
         return False
 
     def more(self, texts: Sequence[str]) -> Sequence[str] | None:
-        """Returns what each piece adds to the arguments when all of them only continue a string in them.
+        """Returns the addition of each piece to the arguments when all of them only continue a string in them.
 
         None when they may hold anything else, and must be read.
         """

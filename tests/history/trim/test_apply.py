@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversation import Conversation, Image, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Conversation, Image, Text, ToolCall, ToolResult, Turn, is_system
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.history.classify import classify, is_system
+from gateway.history.classify import classify
 from gateway.history.groups import groups
 from gateway.history.pinned import pinned_turns
 from gateway.history.trim.apply import trim

@@ -2,11 +2,11 @@
 
 from gateway.memory.provider_state.cached_state import (
     MOST,
-    Choice,
+    LookupResult,
     Variant,
-    choose,
     decode_variants,
     encode_variants,
+    lookup_result,
     with_variant,
     without_variant,
 )
@@ -23,7 +23,7 @@ def test_the_same_state_again_changes_nothing() -> None:
 
 def test_two_states_in_one_scope_are_lost_for_good() -> None:
     (lost,) = with_variant((ONE,), TWO)
-    assert (lost.scope, lost.state, set(lost.marks)) == (HERE, None, {b"m1", b"m2"})
+    assert (lost.scope, lost.state, set(lost.digests)) == (HERE, None, {b"m1", b"m2"})
     assert with_variant((lost,), ONE)[0].state is None
 
 
@@ -43,18 +43,18 @@ def test_only_what_was_refused_is_dropped() -> None:
 
 def test_the_first_anchor_that_knows_one_state_decides() -> None:
     lost = Variant(HERE, None, (b"m1", b"m2"))
-    assert choose([(b"a", (ONE,)), (b"b", (TWO,))], HERE).variant == ONE
-    chosen = choose([(b"a", (lost,)), (b"b", (ONE,))], HERE)
-    assert (chosen.variant, chosen.anchors, chosen.ambiguous) == (ONE, (b"a", b"b"), False)
-    assert choose([(b"a", (lost,)), (b"b", ())], HERE).ambiguous
+    assert lookup_result([(b"a", (ONE,)), (b"b", (TWO,))], HERE).variant == ONE
+    chosen = lookup_result([(b"a", (lost,)), (b"b", (ONE,))], HERE)
+    assert (chosen.variant, chosen.keys, chosen.ambiguous) == (ONE, (b"a", b"b"), False)
+    assert lookup_result([(b"a", (lost,)), (b"b", ())], HERE).ambiguous
 
 
 def test_a_state_of_another_scope_is_foreign_unless_it_is_known_here_as_well() -> None:
-    found = choose([(b"a", (OTHER,))], HERE)
+    found = lookup_result([(b"a", (OTHER,))], HERE)
     assert (found.variant, found.foreign, found.elsewhere) == (None, frozenset({b"m3"}), True)
     both = Variant(THERE, b"1", (b"m1", b"m3"))
-    assert choose([(b"a", (ONE, both))], HERE).foreign == {b"m3"}
-    assert choose([], HERE) == Choice()
+    assert lookup_result([(b"a", (ONE, both))], HERE).foreign == {b"m3"}
+    assert lookup_result([], HERE) == LookupResult()
 
 
 def test_variants_survive_their_bytes_and_other_bytes_are_none() -> None:

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Image, Text, ToolCall, ToolResult, Turn
-from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
+from gateway.memory.provider_state.lookup_keys import content_key, lookup_keys, scope, state_digests
 
 SECRET = b"s" * 32
 CALL = ToolCall("call_1", "read", '{"path": "a", "lines": [1, 2]}')
 TURN = Turn("assistant", (Text("Let me see."), CALL))
 QUESTION = Turn("user", (Text("What is in a?"),))
-FOUND = anchors(TURN, QUESTION, SECRET)
+FOUND = lookup_keys(TURN, QUESTION, SECRET)
 
 
 @pytest.mark.parametrize(
@@ -18,21 +18,21 @@ FOUND = anchors(TURN, QUESTION, SECRET)
 )
 def test_arguments_that_a_client_has_read_and_written_again_are_the_same(arguments: str) -> None:
     again = TURN.changed(Text("Let me see."), msgspec.structs.replace(CALL, arguments=arguments))
-    assert anchors(again, QUESTION, SECRET) == FOUND
+    assert lookup_keys(again, QUESTION, SECRET) == FOUND
 
 
 def test_blanks_and_the_way_in_which_text_is_cut_do_not_count() -> None:
-    assert anchors(TURN.changed(Text("Let me "), Text("see. "), CALL), QUESTION, SECRET) == FOUND
+    assert lookup_keys(TURN.changed(Text("Let me "), Text("see. "), CALL), QUESTION, SECRET) == FOUND
 
 
 def test_calls_are_known_by_their_ids_whatever_else_has_changed() -> None:
-    edited = anchors(TURN.changed(CALL), Turn("user", (Text("other"),)), SECRET)
+    edited = lookup_keys(TURN.changed(CALL), Turn("user", (Text("other"),)), SECRET)
     assert edited.calls == FOUND.calls
     assert edited.content != FOUND.content
 
 
 def test_content_is_known_behind_the_same_turn_whatever_the_ids() -> None:
-    renamed = anchors(TURN.changed(Text("Let me see."), msgspec.structs.replace(CALL, id="x")), QUESTION, SECRET)
+    renamed = lookup_keys(TURN.changed(Text("Let me see."), msgspec.structs.replace(CALL, id="x")), QUESTION, SECRET)
     assert renamed.calls != FOUND.calls
     assert renamed.content == FOUND.content
 
@@ -52,36 +52,38 @@ def test_content_is_known_behind_the_same_turn_whatever_the_ids() -> None:
     ],
 )
 def test_other_content_has_another_anchor(turn: Turn, before: Turn | None) -> None:
-    assert anchors(turn, before, SECRET).content != FOUND.content
+    assert lookup_keys(turn, before, SECRET).content != FOUND.content
 
 
 def test_parts_are_not_confused_with_each_other() -> None:
     two = Turn("assistant", (ToolCall("a", "b", "{}"), ToolCall("c", "d", "{}")))
     joined = Turn("assistant", (ToolCall("ab", "{}", "c"), ToolCall("d", "{}", "")))
-    assert anchors(two, None, SECRET).calls != anchors(joined, None, SECRET).calls
+    assert lookup_keys(two, None, SECRET).calls != lookup_keys(joined, None, SECRET).calls
 
 
 def test_ids_that_the_dialect_derived_anchor_nothing() -> None:
     derived = TURN.changed(Text("Let me see."), msgspec.structs.replace(CALL, id_derived=True))
-    found = anchors(derived, QUESTION, SECRET)
+    found = lookup_keys(derived, QUESTION, SECRET)
     assert found.calls is None
     assert found.known == (FOUND.content,)
 
 
 def test_an_empty_turn_has_no_anchor() -> None:
-    assert anchors(Turn("assistant", ()), QUESTION, SECRET).known == ()
+    assert lookup_keys(Turn("assistant", ()), QUESTION, SECRET).known == ()
 
 
 def test_arguments_that_are_no_json_and_broken_text_are_anchored_as_they_are() -> None:
     odd = Turn("assistant", (ToolCall("c", "n", '{"a": \ud800'),))
-    assert anchors(odd, None, SECRET) == anchors(odd, None, SECRET)
-    assert anchors(odd, None, SECRET) != anchors(Turn("assistant", (ToolCall("c", "n", '{"b": '),)), None, SECRET)
+    assert lookup_keys(odd, None, SECRET) == lookup_keys(odd, None, SECRET)
+    assert lookup_keys(odd, None, SECRET) != lookup_keys(
+        Turn("assistant", (ToolCall("c", "n", '{"b": '),)), None, SECRET
+    )
 
 
 def test_no_digest_can_be_computed_without_the_secret() -> None:
     other = b"t" * 32
-    assert anchors(TURN, QUESTION, other).known != FOUND.known
+    assert lookup_keys(TURN, QUESTION, other).known != FOUND.known
     assert scope(["b", "m"], other) != scope(["b", "m"], SECRET)
     assert content_key(b"x", b"y", other) != content_key(b"x", b"y", SECRET)
-    assert marks(["x"], other) != marks(["x"], SECRET)
+    assert state_digests(["x"], other) != state_digests(["x"], SECRET)
     assert scope(["b", "m"], SECRET) != scope(["bm"], SECRET)

@@ -8,12 +8,12 @@ from gateway.core.conversation import UNREAD, Block, Reasoning, Source, Text, To
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought
-from gateway.memory.provider_state.cached_state import TurnState, carried_states, kept_states
+from gateway.memory.provider_state.cached_state import TurnState, cached_states, carried_states
 from gateway.memory.provider_state.restore import (
     lacks_required,
     lacks_state,
-    restore,
     turns_in_reach,
+    with_missing_state,
     without_foreign,
 )
 from gateway.providers.registry import PROFILES
@@ -58,7 +58,7 @@ def test_which_turns_are_in_reach(turns: Any, history: tuple[Turn, ...], reached
 
 
 def test_plain_reasoning_stands_before_all_else_in_the_providers_field() -> None:
-    restored = restore(CALLING, TurnState((Thought("hm"),)), PLAIN, "reasoning")
+    restored = with_missing_state(CALLING, TurnState((Thought("hm"),)), PLAIN, "reasoning")
     assert restored.blocks == (Reasoning("hm", "reasoning"), call(0))
     assert restored.source is None
     assert restored.index == 3
@@ -75,10 +75,10 @@ def test_signed_pieces_stand_at_their_places() -> None:
         )
     )
     one, two, three, four, last = [Reasoning(thought.text, FIELD, thought.extra) for thought in kept.thoughts]
-    restored = restore(said(Text("a"), call(0), call(1)), kept, SIGNED, FIELD)
+    restored = with_missing_state(said(Text("a"), call(0), call(1)), kept, SIGNED, FIELD)
     assert restored.blocks == (one, two, Text("a"), three, call(0), four, call(1), last)
     # A client that sends the text behind the calls, and one that sends none.
-    assert restore(said(call(0), call(1)), kept, SIGNED, FIELD).blocks == (
+    assert with_missing_state(said(call(0), call(1)), kept, SIGNED, FIELD).blocks == (
         one,
         two,
         three,
@@ -92,40 +92,40 @@ def test_signed_pieces_stand_at_their_places() -> None:
 def test_what_the_client_sends_itself_comes_first() -> None:
     kept = TurnState((Thought("kept", state("kept")),), (state("kept"),), {"phase": "kept"})
     own = Reasoning("own", extra=state("own"))
-    assert restore(said(own, call(0)), kept, SIGNED, FIELD).blocks == (own, call(0))
-    assert restore(said(call(0, state("own"))), kept, CALLS, FIELD).calls == (call(0, state("own")),)
+    assert with_missing_state(said(own, call(0)), kept, SIGNED, FIELD).blocks == (own, call(0))
+    assert with_missing_state(said(call(0, state("own"))), kept, CALLS, FIELD).calls == (call(0, state("own")),)
     phased = Turn("assistant", (own,), extra={"phase": "own"})
-    assert restore(phased, kept, SIGNED, FIELD) is phased
+    assert with_missing_state(phased, kept, SIGNED, FIELD) is phased
     beside = Turn("assistant", (Text("a"),), extra=state("own"))
     assert not lacks_required(beside, SIGNED, FIELD)
 
 
 def test_a_signature_returns_to_reasoning_that_the_client_has_kept_and_never_to_changed_text() -> None:
     kept = TurnState((Thought("one ", state("1")), Thought("two", state("2"), 0, True)))
-    whole = restore(said(Reasoning("one two"), Text("a"), call(0)), kept, SIGNED, FIELD)
+    whole = with_missing_state(said(Reasoning("one two"), Text("a"), call(0)), kept, SIGNED, FIELD)
     assert [block.extra for block in whole.blocks if isinstance(block, Reasoning)] == [state("1"), state("2")]
     edited = said(Reasoning("one, two"), Text("a"), call(0))
-    assert restore(edited, kept, SIGNED, FIELD) is edited
+    assert with_missing_state(edited, kept, SIGNED, FIELD) is edited
 
 
 def test_a_turn_that_a_change_would_rob_of_its_unread_parts_stays_as_it_is() -> None:
     turn = Turn("assistant", (call(0),), source=Source("d", {}, unread=UNREAD))
-    assert restore(turn, TurnState((Thought("hm"),)), PLAIN, FIELD) is turn
+    assert with_missing_state(turn, TurnState((Thought("hm"),)), PLAIN, FIELD) is turn
 
 
 def test_each_call_gets_its_own_state_back() -> None:
     kept = TurnState(calls=(state("s"), {}))
-    restored = restore(said(Text("a"), call(0, {"type": "x"}), call(1)), kept, CALLS, FIELD)
+    restored = with_missing_state(said(Text("a"), call(0, {"type": "x"}), call(1)), kept, CALLS, FIELD)
     assert restored.calls == (call(0, {"type": "x", **state("s")}), call(1))
     other = said(call(0))
-    assert restore(other, kept, CALLS, FIELD) is other
+    assert with_missing_state(other, kept, CALLS, FIELD) is other
 
 
 def test_fields_go_back_beside_those_of_the_client() -> None:
     rule = StateRule(fields=("details",), turns="all")
     turn = Turn("assistant", (Text("a"),), extra={"x": 1})
     assert lacks_required(turn, rule, FIELD)
-    assert restore(turn, TurnState(fields={"details": [1]}), rule, FIELD).extra == {"x": 1, "details": [1]}
+    assert with_missing_state(turn, TurnState(fields={"details": [1]}), rule, FIELD).extra == {"x": 1, "details": [1]}
 
 
 def test_a_turn_that_lacks_only_what_not_every_answer_has_lacks_nothing_required() -> None:
@@ -165,7 +165,7 @@ def test_a_client_carries_what_was_kept_whatever_fields_its_dialect_leaves_out()
     extra = dict(with_provider_state("p", {"id": "rs", "encrypted_content": "e", "status": "done"}))
     carried = said(Reasoning("", extra=dict(with_provider_state("p", {"encrypted_content": "e"}))))
     kept = TurnState((Thought("", extra),))
-    assert [*carried_states(carried, SIGNED)] == [*kept_states(kept, SIGNED)] == [{"encrypted_content": "e"}]
+    assert [*carried_states(carried, SIGNED)] == [*cached_states(kept, SIGNED)] == [{"encrypted_content": "e"}]
 
 
 def test_state_of_calls_needs_the_name_of_its_provider() -> None:

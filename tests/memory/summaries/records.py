@@ -3,8 +3,9 @@
 from collections.abc import Container, Sequence
 
 from gateway.core.conversation import Conversation, Turn
-from gateway.memory.summaries.history_digest import Boundary, chain, system_run
-from gateway.memory.summaries.plan import Cover
+from gateway.history.classify import system_prefix
+from gateway.memory.summaries.history_digest import Boundary, history_digests
+from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.substitution import AppliedSummary, applied_to
 from gateway.memory.summaries.summary import Cost, Item, Known, Producer, SummaryContent, SummaryRecord, summary_text
 from tests.history.strategies import assistant, calling, numbered, result, system, user
@@ -15,7 +16,7 @@ CONTENT = SummaryContent((Item("goal", "Port the parser.", (1,)),))
 
 
 def boundaries(turns: tuple[Turn, ...]) -> tuple[Boundary, ...]:
-    return chain(turns, SECRET, TENANT)
+    return history_digests(turns, SECRET, TENANT)
 
 
 def newest_match(boundaries: Sequence[Boundary], digests: Container[bytes]) -> Boundary | None:
@@ -51,9 +52,9 @@ def record_of(
     )
 
 
-def cover(turns: tuple[Turn, ...], covered: int) -> Cover:
+def cover(turns: tuple[Turn, ...], covered: int) -> SummaryRange:
     """A cover of the first turns behind the system run."""
-    return Cover(
+    return SummaryRange(
         boundary=next(boundary for boundary in boundaries(turns) if boundary.turns == covered),
         start=0,
         previous=None,
@@ -92,5 +93,5 @@ def chat_history(rounds: int, size: int = 3_000) -> tuple[Turn, ...]:
 
 def system_and(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
     """The leading system turns, and those behind them."""
-    start = system_run(turns)
+    start = system_prefix(turns)
     return turns[:start], turns[start:]

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, NamedTool, Text, ToolSpec, Turn
 from gateway.core.policy import Policy
+from gateway.history.classify import system_prefix
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from gateway.memory.summaries.history_digest import chain, system_run
+from gateway.memory.summaries.history_digest import history_digests
 from gateway.memory.summaries.known_facts import known_of
 from gateway.memory.summaries.substitution import applied_to
 from gateway.memory.summaries.summary import SummaryContent, SummaryRecord
@@ -36,7 +37,7 @@ def found(
 ) -> int | None:
     """The number of turns of the stored summary that a request with these turns uses; None: it uses none."""
     conversation = repair(Conversation(numbered(*turns)), Policy())[0]
-    match = newest_match(chain(conversation.turns, secret, tenant), {record.digest for record in stored})
+    match = newest_match(history_digests(conversation.turns, secret, tenant), {record.digest for record in stored})
     if match is None:
         return None
     record = next(one for one in stored if one.digest == match.digest)
@@ -125,17 +126,17 @@ def test_law_nothing_is_lost_but_in_a_notice(turns: tuple[Turn, ...], data: st.D
     if not places:
         return
     covered = data.draw(st.sampled_from(places))
-    start = system_run(history.turns)
+    start = system_prefix(history.turns)
     room = data.draw(st.sampled_from([3, 10_000]))
     known = known_of(history.turns[start : start + covered], room, 40)
     record = record_of(history.turns, covered, content=SummaryContent(notes="Work was done."), known=known)
     later = repair(Conversation(change(history.turns)), Policy())[0]
     match = newest_match(boundaries(later.turns), {record.digest})
-    if match is None or match.turns == len(later.turns) - system_run(later.turns):
+    if match is None or match.turns == len(later.turns) - system_prefix(later.turns):
         return
     prepared = prepare(later, UNLIMITED, applied_to(later, record))
     sent = markers(prepared.conversation.turns)
-    first = system_run(later.turns)
+    first = system_prefix(later.turns)
     kept = (*later.turns[:first], *later.turns[first + covered :])
     assert set(markers(kept)) <= set(sent)
     words = [turn for turn in later.turns[first : first + covered] if turn.role == "user" and not turn.synthesized]

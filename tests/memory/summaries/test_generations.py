@@ -9,12 +9,12 @@ import pytest
 from gateway.core.conversation import Conversation, Text, ToolCall, Turn
 from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_text, estimate_turn
+from gateway.history.classify import system_prefix
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
-from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.job_answer import JobAnswer, SummaryRejected, read_summary
 from gateway.memory.summaries.job_request import summary_conversation
-from gateway.memory.summaries.plan import CompressLimits, Cover, plan_cover
+from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_range
 from gateway.memory.summaries.substitution import applied_to
 from gateway.memory.summaries.summary import Cost, SummaryRecord
 from gateway.memory.summaries.view import view_tokens
@@ -45,7 +45,7 @@ class Memory:
 
     def __init__(self, limits: CompressLimits = LIMITS) -> None:
         self.records: dict[bytes, SummaryRecord] = {}
-        self.jobs: list[Cover] = []
+        self.jobs: list[SummaryRange] = []
         self.read: list[int] = []
         self.limits = limits
 
@@ -59,16 +59,16 @@ class Memory:
         sent = prepare(conversation, UNLIMITED, summary).conversation
         sizes = [estimate_turn(turn) for turn in turns]
         assert abs(view_tokens(conversation, sizes, record) - sum(map(estimate_turn, sent.turns))) <= 4
-        cover = plan_cover(conversation, found, sizes, self.limits, applied=record)
-        if isinstance(cover, Cover):
+        cover = plan_range(conversation, found, sizes, self.limits, applied=record)
+        if isinstance(cover, SummaryRange):
             self._summarise(conversation, cover, answer)
         return sent
 
-    def _summarise(self, conversation: Conversation, cover: Cover, answer: str | None) -> None:
+    def _summarise(self, conversation: Conversation, cover: SummaryRange, answer: str | None) -> None:
         self.jobs.append(cover)
         request = summary_conversation(conversation, cover, "small")
         self.read.append(sum(map(estimate_turn, request.turns)))
-        start = system_run(conversation.turns)
+        start = system_prefix(conversation.turns)
         covered = conversation.turns[start : start + cover.boundary.turns]
         try:
             summary = read_summary(JobAnswer(summarise(request) if answer is None else answer, "stop"), covered, cover)

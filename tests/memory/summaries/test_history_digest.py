@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.history.classify import system_prefix
 from gateway.history.groups import groups
-from gateway.memory.summaries.history_digest import Boundary, chain, root, system_run
+from gateway.memory.summaries.history_digest import Boundary, history_digests, root
 from tests.history.strategies import assistant, calling, numbered, result, system, user, valid_turns
 
 SECRET = b"secret of the state"
 
 
 def digests(*turns: Turn, secret: bytes = SECRET, tenant: str = "team") -> list[bytes]:
-    return [boundary.digest for boundary in chain(turns, secret, tenant)]
+    return [boundary.digest for boundary in history_digests(turns, secret, tenant)]
 
 
 HISTORY = (user("one"), assistant("two"), user("three"), calling("a", "b"), result("a", "x"), result("b", "y"))
@@ -22,29 +23,29 @@ HISTORY = (user("one"), assistant("two"), user("three"), calling("a", "b"), resu
 
 def test_boundaries_are_the_ends_of_groups_behind_the_system_run() -> None:
     turns = (system(), system("More."), *HISTORY, assistant("done"), user("next"))
-    found = chain(turns, SECRET, "team")
+    found = history_digests(turns, SECRET, "team")
     assert [boundary.turns for boundary in found] == [1, 2, 3, 7, 8]
     assert [boundary.answered for boundary in found] == [False, True, True, True, True]
     assert {len(boundary.digest) for boundary in found} == {16}
     assert root(found) == found[1]
-    assert system_run(turns) == 2
+    assert system_prefix(turns) == 2
 
 
 def test_the_root_of_an_agent_loop_stands_behind_the_first_round() -> None:
-    found = chain((user(), calling("a"), result("a"), calling("b"), result("b")), SECRET, "team")
+    found = history_digests((user(), calling("a"), result("a"), calling("b"), result("b")), SECRET, "team")
     assert root(found) == found[1]
     assert found[1].turns == 3
 
 
 def test_boundaries_behind_a_compaction_of_a_provider_are_marked() -> None:
     compaction = msgspec.structs.replace(user("opaque"), compaction=True)
-    found = chain((user(), assistant(), compaction, user(), assistant()), SECRET, "team")
+    found = history_digests((user(), assistant(), compaction, user(), assistant()), SECRET, "team")
     assert [boundary.compacted for boundary in found] == [False, False, True, True, True]
 
 
 def test_a_conversation_without_an_answer_has_no_root() -> None:
-    assert root(chain((system(), user()), SECRET, "team")) is None
-    assert chain((system(),), SECRET, "team") == ()
+    assert root(history_digests((system(), user()), SECRET, "team")) is None
+    assert history_digests((system(),), SECRET, "team") == ()
 
 
 def thinking(turn: Turn) -> Turn:
@@ -132,20 +133,22 @@ def test_law_a_shorter_history_has_the_boundaries_of_its_whole_groups(
     turns: tuple[Turn, ...], data: st.DataObject
 ) -> None:
     end = data.draw(st.sampled_from([0, *(group.stop for group in groups(turns))]))
-    whole = chain(turns, SECRET, "team")
-    assert chain(turns[:end], SECRET, "team") == tuple(one for one in whole if one.turns <= end - system_run(turns))
+    whole = history_digests(turns, SECRET, "team")
+    assert history_digests(turns[:end], SECRET, "team") == tuple(
+        one for one in whole if one.turns <= end - system_prefix(turns)
+    )
 
 
 @given(valid_turns(), valid_turns())
 def test_law_equal_digests_mean_equal_turns(one: tuple[Turn, ...], other: tuple[Turn, ...]) -> None:
     shared = set(digests(*one)) & set(digests(*other))
-    for boundary in [found for found in chain(one, SECRET, "team") if found.digest in shared]:
-        twin = next(found for found in chain(other, SECRET, "team") if found.digest == boundary.digest)
+    for boundary in [found for found in history_digests(one, SECRET, "team") if found.digest in shared]:
+        twin = next(found for found in history_digests(other, SECRET, "team") if found.digest == boundary.digest)
         assert said(one, boundary) == said(other, twin)
 
 
 def said(turns: tuple[Turn, ...], boundary: Boundary) -> list[tuple[str, str, list[str]]]:
-    start = system_run(turns)
+    start = system_prefix(turns)
     return [
         (turn.role, turn.text, [call.arguments for call in turn.calls] + [answer.text for answer in turn.results])
         for turn in turns[start : start + boundary.turns]

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
+from gateway.history.classify import system_prefix
 from gateway.history.prepare import prepare
 from gateway.history.validate import validate
-from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.job_request import INSTRUCTIONS, PROMPT_VERSION, summary_conversation, summary_schema
-from gateway.memory.summaries.plan import Cover
+from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import Item, Kind, SummaryContent, SummaryRecord
 from gateway.testing.strategies import conversations
 from tests.history.strategies import assistant, calling, numbered, result, system, user
 from tests.memory.summaries.records import agent_history, boundaries, cover, record_of
 
 
-def lines(turns: tuple[Turn, ...], asked: Cover) -> list[dict[str, Any]]:
+def lines(turns: tuple[Turn, ...], asked: SummaryRange) -> list[dict[str, Any]]:
     """The lines of the request's user message; each is one JSON object."""
     request = summary_conversation(Conversation(turns), asked, "small")
     return [json.loads(line) for line in request.turns[1].text.splitlines()]
@@ -107,7 +107,7 @@ def test_the_summary_of_earlier_turns_comes_first() -> None:
 def test_law_no_text_ends_a_line_or_leaves_it(given_: Conversation) -> None:
     covered = [one.turns for one in boundaries(given_.turns)][-1]
     asked = cover(given_.turns, covered)
-    start = system_run(given_.turns)
+    start = system_prefix(given_.turns)
     read = lines(given_.turns, asked)
     assert [line["n"] for line in read] == [*range(1, covered + 1)]
     for line, turn in zip(read, given_.turns[start : start + covered], strict=True):

@@ -10,7 +10,7 @@ from gateway.history.prepare import prepare
 from gateway.history.transcript.styles import one_line
 from gateway.memory.summaries.job_answer import JobAnswer, RejectionReason, read_summary
 from gateway.memory.summaries.job_request import summary_conversation
-from gateway.memory.summaries.plan import NoCoverReason
+from gateway.memory.summaries.plan import NoSummaryReason
 from gateway.memory.summaries.substitution import applied_to
 from gateway.memory.summaries.summary import Kind
 from tests.history.strategies import assistant, numbered, result, system, user
@@ -73,4 +73,4 @@ def test_the_page_lists_each_member_of_an_answer_and_each_reason() -> None:
     # The fields of an explanation stand in a section of their own.
     listed = re.sub(r"^## What explain shows\n.*?(?=^## )", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     rows = set(re.findall(r"^\| `([a-z]+)` \|", listed, re.MULTILINE))
-    assert rows == {*get_args(Kind), *get_args(RejectionReason), *get_args(NoCoverReason)}
+    assert rows == {*get_args(Kind), *get_args(RejectionReason), *get_args(NoSummaryReason)}

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.core.tokens import Calibration, estimate_text, estimate_turn
+from gateway.history.classify import system_prefix
 from gateway.history.groups import groups
 from gateway.memory.summaries import plan as plan_module
-from gateway.memory.summaries.history_digest import system_run
-from gateway.memory.summaries.plan import CompressLimits, Cover, NoCover, plan_cover
+from gateway.memory.summaries.plan import CompressLimits, NoSummary, SummaryRange, plan_range
 from gateway.memory.summaries.summary import SummaryRecord
 from gateway.memory.summaries.view import view_tokens
 from tests.history.strategies import assistant, calling, numbered, result, system, user
@@ -25,20 +25,20 @@ def plan(
     calibration: Calibration = Calibration(),  # noqa: B008
     applied: SummaryRecord | None = None,
     tools: tuple[ToolSpec, ...] = (),
-) -> Cover | NoCover:
+) -> SummaryRange | NoSummary:
     sizes = [estimate_turn(turn) for turn in turns]
-    return plan_cover(Conversation(turns, tools), boundaries(turns), sizes, limits, calibration, applied)
+    return plan_range(Conversation(turns, tools), boundaries(turns), sizes, limits, calibration, applied)
 
 
-def cover_of(turns: tuple[Turn, ...], limits: CompressLimits = LIMITS, **others: object) -> Cover:
+def cover_of(turns: tuple[Turn, ...], limits: CompressLimits = LIMITS, **others: object) -> SummaryRange:
     cover = plan(turns, limits, **others)  # type: ignore[arg-type]
-    assert isinstance(cover, Cover), cover
+    assert isinstance(cover, SummaryRange), cover
     return cover
 
 
 def reason_of(turns: tuple[Turn, ...], limits: CompressLimits = LIMITS, **others: object) -> str:
     found = plan(turns, limits, **others)  # type: ignore[arg-type]
-    assert isinstance(found, NoCover), found
+    assert isinstance(found, NoSummary), found
     return found.reason
 
 
@@ -48,7 +48,7 @@ def size(turns: tuple[Turn, ...]) -> int:
 
 def test_a_view_within_the_trigger_needs_nothing() -> None:
     turns = chat_history(20)
-    assert plan(turns) == NoCover("below", size(turns))
+    assert plan(turns) == NoSummary("below", size(turns))
 
 
 def test_the_first_crossing_of_the_trigger_covers_whole_groups_down_to_the_target() -> None:
@@ -120,7 +120,7 @@ def test_tools_and_system_text_count() -> None:
 
 def test_what_no_summary_can_replace_is_told_with_its_size() -> None:
     found = plan(numbered(system("word " * 25_000), *chat_history(3)[1:]))
-    assert isinstance(found, NoCover)
+    assert isinstance(found, NoSummary)
     assert found.reason == "futile"
     assert found.floor is not None
     assert found.floor > 24_000
@@ -175,7 +175,7 @@ def test_a_summary_that_saves_little_is_not_worth_it() -> None:
 def test_the_ratio_of_the_model_moves_every_limit() -> None:
     turns = chat_history(20)
     assert reason_of(turns) == "below"
-    assert isinstance(plan(turns, calibration=Calibration(2.0, 5)), Cover)
+    assert isinstance(plan(turns, calibration=Calibration(2.0, 5)), SummaryRange)
     assert reason_of(chat_history(40), calibration=Calibration(0.5, 5)) == "below"
 
 
@@ -278,9 +278,9 @@ def test_law_a_cover_is_legal_worthwhile_and_the_same_each_time(
     calibration = Calibration(ratio, 3)
     cover = plan(turns, limits, calibration)
     assert plan(turns, limits, calibration) == cover
-    if isinstance(cover, NoCover):
+    if isinstance(cover, NoSummary):
         return
-    start = system_run(turns)
+    start = system_prefix(turns)
     ends = {group.stop - start for group in groups(turns)}
     assert cover.boundary.turns in ends
     assert cover.boundary.turns <= groups(turns)[-1].start - start, "the newest group stays"

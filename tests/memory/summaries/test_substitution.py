@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.policy import FlattenOptions, Policy, StyleName
 from gateway.history.apply_profile import apply_profile
-from gateway.history.classify import classify
+from gateway.history.classify import classify, system_prefix
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
@@ -16,7 +16,6 @@ from gateway.history.transcript.render import flatten
 from gateway.history.transcript.sections import sections_of
 from gateway.history.transcript.styles import STYLES
 from gateway.history.validate import validate
-from gateway.memory.summaries.history_digest import system_run
 from gateway.memory.summaries.substitution import MISMATCH, applied_to
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
@@ -211,7 +210,7 @@ def test_law_the_covered_turns_are_those_behind_the_digest_or_nothing_is_put_in(
         return
     prepared = prepare(Conversation(numbered(*fork)), UNLIMITED, summary)
     kept = any(turn.summary for turn in prepared.conversation.turns)
-    start = system_run(prepared.repaired.turns)
+    start = system_prefix(prepared.repaired.turns)
     same = prepared.repaired.turns[start : start + covered] == summary.covered
     longer = len(prepared.repaired.turns) > start + covered
     assert kept == (same and longer)

@@ -14,8 +14,8 @@ from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_turn
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
-from gateway.memory.summaries.history_digest import chain, root
-from gateway.memory.summaries.plan import CompressLimits, Cover, plan_cover
+from gateway.memory.summaries.history_digest import history_digests, root
+from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_range
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
@@ -74,11 +74,11 @@ class Workers:
     def _task(self, store: StateStore) -> SummaryTask:
         document = Document({"model": "m", "messages": agent_history(40)})
         conversation = load_dialect().decode(document, RequestHead("")).conversation
-        boundaries = chain(conversation.turns, SECRET, "-")
+        boundaries = history_digests(conversation.turns, SECRET, "-")
         first = root(boundaries)
         sizes = [estimate_turn(turn) for turn in conversation.turns]
-        cover = plan_cover(conversation, boundaries, sizes, CompressLimits(WINDOW))
-        assert isinstance(cover, Cover) and first is not None
+        cover = plan_range(conversation, boundaries, sizes, CompressLimits(WINDOW))
+        assert isinstance(cover, SummaryRange) and first is not None
         backend = Backend("b", BackendSettings("openai_chat", self.model.base_url), 1 << 20)
         route = ModelSettings("b", None, Policy(), context_length=WINDOW)
         recalled = Recalled(conversation, boundaries, first.digest, SummaryIndex(), None)

@@ -4,7 +4,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.core.events import Event
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, Reported
 
 
 class Output:
@@ -12,7 +12,7 @@ class Output:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._noted: set[tuple[str, str]] = set()
+        self._reported = Reported()
 
     def drain(self) -> list[Event]:
         """Return and clear the collected events."""
@@ -33,8 +33,7 @@ class Output:
 
     def note_once(self, action: Action, rule: str, detail: str, *, level: Level = "warning") -> None:
         """Add a notice, unless the same sentence was already reported in this response."""
-        if (rule, detail) not in self._noted:
-            self._noted.add((rule, detail))
+        if self._reported.is_new((rule, detail)):
             self.note(action, rule, detail, level=level)
 
     def note_unknown(self, message: Message) -> None:

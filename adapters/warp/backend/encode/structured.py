@@ -5,7 +5,6 @@ The turns up to the model's last turn are the log; the turns after it (results, 
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.encode.indexed_turn import IndexedTurn, index_turns
@@ -13,10 +12,8 @@ from adapters.warp.backend.encode.request import attach_system, write_images, wr
 from adapters.warp.backend.encode.results import write_result
 from adapters.warp.backend.encode.task_log import write_log
 from adapters.warp.backend.provider_state import ProviderState, read_provider_state
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import Conversation, is_system
 from gateway.core.notices import Notice
-
-SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
 def write_structured(request: pb.Request, conversation: Conversation) -> list[Notice]:
@@ -41,7 +38,7 @@ def history_task(conversation: Conversation) -> str | None:
 
 def _parted(turns: Sequence[IndexedTurn]) -> tuple[list[IndexedTurn], list[IndexedTurn]]:
     """Split the dialogue into the turns up to the model's last turn and the turns after it."""
-    dialogue = [indexed for indexed in turns if indexed.turn.role not in SYSTEM_ROLES]
+    dialogue = [indexed for indexed in turns if not is_system(indexed.turn)]
     answered = 1 + max((n for n, indexed in enumerate(dialogue) if indexed.turn.role == "assistant"), default=-1)
     return dialogue[:answered], dialogue[answered:]
 
@@ -95,7 +92,7 @@ def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice
 
 def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> None:
     """Attach the system text to the newest question on every request, including one that carries only results."""
-    system = [indexed.turn.text for indexed in turns if indexed.turn.role in SYSTEM_ROLES]
+    system = [indexed.turn.text for indexed in turns if is_system(indexed.turn)]
     if text := "\n\n".join(filter(None, system)):
         attach_system(request, text)
 

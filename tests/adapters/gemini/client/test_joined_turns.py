@@ -13,7 +13,7 @@ from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.exchange import Exchange
 from gateway.framing.json_text import decode_json
-from gateway.history.own_state import keep_own_state
+from gateway.history.own_state import with_own_state
 
 CALL: Final[Json] = {"functionCall": {"id": "a", "name": "f", "args": {}}}
 OTHER: Final[Json] = {"functionCall": {"id": "b", "name": "f", "args": {}}}
@@ -66,7 +66,7 @@ def test_a_backend_of_the_same_api_gets_every_content() -> None:
 def test_state_of_another_backend_is_left_out_of_each_content() -> None:
     foreign = {"thoughtSignature": "Dragoman0123456789abcdefc2ln"}
     chunks: list[list[Json]] = [[{"text": "a", **foreign}], [{"text": "", **foreign}], [{"text": "b", **SIGNED}]]
-    kept, (notice,) = keep_own_state(conversation(*chunks), "Dragoman00000000000000ff", passes=True)
+    kept, (notice,) = with_own_state(conversation(*chunks), "Dragoman00000000000000ff", passes=True)
     sent = decode_json(Exchange(GeminiAdapter(GeminiOptions(), 1 << 20), kept, Policy()).request.body)
     assert isinstance(sent, dict) and notice.rule == "STATE_FOREIGN"
     answers = [{"role": "model", "parts": [part]} for part in ({"text": "a"}, {"text": "b", **SIGNED})]
