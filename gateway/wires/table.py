@@ -13,11 +13,12 @@ How to read a table of a wire (`adapters/<wire>/table.py`):
   `APART`: a function of the wire reads or writes it.
 - `reported` and `refused` make rows without a canonical name. A row that only one direction has says `NEVER` for the
   other; a field that the request's type lacks stands in `beside`, by its path.
-- `Words` maps words: reasons for an end, choices, tiers, roles. Counts of tokens are a pair of functions (`usage.py`).
+- `Words` maps words: reasons for an end, choices, tiers, roles, types of errors. Counts of tokens are a pair of
+  functions (`usage.py`).
 - Derived at import from all rows: `paths`, `supported`, `names`, `docs_rows`. Nothing else lists a field.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import UnionType
 from typing import (
     Annotated,
@@ -39,11 +40,11 @@ from gateway.core.conversation import Conversation, Json, JsonObject
 
 # What docs call it. `emulated`: the gateway does it where the backend cannot; `stored`: it does so itself.
 Handling: TypeAlias = Literal["honoured", "emulated", "stored", "reported", "refused"]
-Value = TypeVar("Value", bound=str)
+Value = TypeVar("Value", bound=Hashable)
 
 # The parts of a conversation that have canonical names, and that no adapter declares as parameters.
 _PARTS: Final = frozenset({"messages", "tools"})
-_REFUSED_WHERE_IT_ASKS: Final[Callable[[Any], bool]] = bool
+_FIRST: Final = ("model", "messages")
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ class Parameter(msgspec.Struct, frozen=True):
     write: Way | Callable[[Any], Json] = SAME
     also: tuple[str, ...] = ()
     handling: Handling = "honoured"
-    asks: Callable[[Any], bool] = _REFUSED_WHERE_IT_ASKS
+    asks: Callable[[Any], bool] = bool
 
 
 def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parameter:
@@ -84,7 +85,7 @@ def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parame
     return Parameter(name, how, NEVER, write, handling="reported")
 
 
-def refused(how: str = "", asks: Callable[[Any], bool] = _REFUSED_WHERE_IT_ASKS) -> Parameter:
+def refused(how: str = "", asks: Callable[[Any], bool] = bool) -> Parameter:
     """Returns the row of a field that only a backend of the same API has, and without which the answer would lack what
     it asks for."""
     return Parameter("", how, NEVER, NEVER, handling="refused", asks=asks)
@@ -188,8 +189,10 @@ class RequestTable:
         self.holders: Final = frozenset(path.rpartition(".")[2] for path in held if path)
 
     def docs_rows(self) -> tuple[str, ...]:
-        """Returns the rows of the table of fields in docs."""
-        return tuple([_docs_row(row.path, row.parameter) for row in self.rows if row.parameter.how is not None])
+        """Returns the rows of the table of fields in docs, which begins with the model and the messages."""
+        told = [row for row in self.rows if row.parameter.how is not None]
+        told.sort(key=lambda row: row.parameter.name not in _FIRST)
+        return tuple([_docs_row(row.path, row.parameter) for row in told])
 
 
 def _docs_row(path: str, parameter: Parameter) -> str:
