@@ -67,7 +67,8 @@ class Parameter(msgspec.Struct, frozen=True):
 
     `name`: the canonical name; empty: the field has none of its own. `also`: further canonical names of which the wire
     makes the same field. `how`: what docs say of it; None: the row of its object says it. `read` and `write`: what
-    becomes of the value in each direction. `asks`: of a refused field, whether a value asks for anything.
+    becomes of the value in each direction. `asks`: of a refused field, whether a value asks for anything; `reason`:
+    what its client hears.
     """
 
     name: str = ""
@@ -77,6 +78,7 @@ class Parameter(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     handling: Handling = "honoured"
     asks: Callable[[Any], bool] = bool
+    reason: str = ""
 
 
 def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parameter:
@@ -85,10 +87,10 @@ def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parame
     return Parameter(name, how, NEVER, write, handling="reported")
 
 
-def refused(how: str = "", asks: Callable[[Any], bool] = bool) -> Parameter:
-    """Returns the row of a field that only a backend of the same API has, and without which the answer would lack what
-    it asks for."""
-    return Parameter("", how, NEVER, NEVER, handling="refused", asks=asks)
+def refused(how: str = "", asks: Callable[[Any], bool] = bool, reason: str = "") -> Parameter:
+    """Returns the row of a field that at most a backend of the same API has, and without which the answer would lack
+    what it asks for."""
+    return Parameter("", how, NEVER, NEVER, handling="refused", asks=asks, reason=reason)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -103,13 +105,13 @@ class Row(msgspec.Struct, frozen=True):
 
 class Section:
     """The rows of one object of a request. `reported` are the names of the fields that only a backend of the same API
-    has, `refused` those without which there is no answer for any other."""
+    has, `reasons` the reasons of those that are refused."""
 
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self.reported: Final = tuple(row.field for row in rows if row.parameter.handling == "reported")
-        self.refused: Final = tuple(
-            (row.field, row.parameter.asks) for row in rows if row.parameter.handling == "refused"
-        )
+        refused = [row for row in rows if row.parameter.handling == "refused"]
+        self.reasons: Final = {row.field: row.parameter.reason for row in refused}
+        self._refused: Final = tuple((row.field, row.parameter.asks) for row in refused)
         self._taken: Final = frozenset(row.field for row in rows) - frozenset(self.reported)
         named = [row for row in rows if row.parameter.name]
         self._same: Final = tuple((row.attribute, row.parameter.name) for row in named if row.parameter.read is SAME)
@@ -148,7 +150,7 @@ class Section:
 
     def asked(self, fields: JsonObject) -> Iterator[str]:
         """Yields the names of the refused fields that ask for something."""
-        for name, asks in self.refused:
+        for name, asks in self._refused:
             if asks(fields.get(name)):
                 yield name
 

@@ -11,12 +11,12 @@ from typing import Final, Literal, TypeAlias, assert_never
 import msgspec
 
 from adapters.ollama.client.calls import AnswerCalls
+from adapters.ollama.table import DONE_REASONS
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import (
     Event,
     Finish,
     PassthroughFields,
-    Reason,
     ReasoningDelta,
     ReasoningEnd,
     ResponseStart,
@@ -35,13 +35,6 @@ AnswerField: TypeAlias = Literal["message", "response"]
 CHAT: Final = "message"
 GENERATE: Final = "response"
 
-# Ollama has no word of its own for calls and for filtered text.
-DONE_REASONS: Final[Mapping[Reason, str]] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "stop",
-    "content_filter": "stop",
-}
 _TEXT: Final[Mapping[Json, bytes]] = {CHAT: b'"message":{"role":"assistant","content":', GENERATE: b'"response":'}
 _END: Final[Mapping[Json, bytes]] = {CHAT: b"}", GENERATE: b""}
 
@@ -94,7 +87,7 @@ class AnswerEnd:
     def add(self, event: Finish | UsageReport | Notice) -> None:
         """Takes the facts of an event."""
         if type(event) is Finish:
-            self._reason = DONE_REASONS[event.reason]
+            self._reason = DONE_REASONS.words[event.reason]
         elif type(event) is UsageReport:
             self._usage = merge_usage(self._usage, event)
         elif type(event) is Notice:
