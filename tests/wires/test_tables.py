@@ -1,9 +1,11 @@
 """The tables of the wires: what is written is read back, each field has one row, and the pages have the rows."""
 
+import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -28,7 +30,7 @@ from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.registry import load_adapters, load_dialect
 from gateway.settings import parse_settings
-from gateway.wires.table import Parameter, RequestTable, Words, reported
+from gateway.wires.table import APART, Parameter, RequestTable, Words, reported
 from tests.paths import ROOT
 
 HEADER: Final = "| field | handling | how |\n| --- | --- | --- |\n"
@@ -83,6 +85,28 @@ def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: 
     table = page.partition("| field | sent as |\n")[2].partition("\n\n")[0]
     fields = {field for row in table.splitlines()[1:] for field in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert fields - {"tools", "model"} == TABLES[name].supported - {"model"}
+
+
+# Rules of providers about single fields, signs of a client's API, the published answers.
+ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py"})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_other_module_of_a_wire_names_a_field_that_a_loop_reads_and_writes(name: str) -> None:
+    rows = [row for table in PAGES[name] for row in table.rows]
+    fields = {
+        row.field for row in rows if row.parameter.name and APART not in (row.parameter.read, row.parameter.write)
+    }
+    assert {"temperature", "seed", "top_p"} & fields
+    modules = [path for path in (ROOT / "adapters" / name).rglob("*.py") if path.name not in ELSEWHERE | {"table.py"}]
+    sides = [path for path in modules if "demo" not in path.parts]
+    assert [(path.name, found) for path in sides if (found := fields & set(_texts(path)))] == []
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 @tables
