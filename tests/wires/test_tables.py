@@ -49,6 +49,7 @@ PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
 BACKEND_PAGES: Final = {"anthropic_messages": "messages-backends.md", "gemini": "gemini-backends.md"}
 # The wires that are spoken on both sides.
 BOTH: Final = ("anthropic_messages", "gemini")
+EFFORT: Final = "reasoning_effort"
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "gemini.modes": (gemini.MODES, frozenset(get_args(ChoiceWord))),
@@ -241,6 +242,23 @@ def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
     elif field in Sampling.__struct_fields__ and not told:
         sampled = getattr(back.sampling, field)
         assert (list(sampled) if field == "stop" else sampled) == value
+
+
+# What each of the other efforts becomes is the nearest that the wire has, and so a notice tells of it.
+KEPT: Final = [
+    ("anthropic_messages", "model", {"none", "low", "medium", "high", "xhigh", "max"}),
+    ("gemini", "gemini-2.5-flash", {"none", "low", "medium", "high"}),
+    ("gemini", "gemini-2.5-pro", {"low", "medium", "high"}),
+    ("gemini", "gemini-3-pro-preview", {"low", "medium", "high"}),
+    ("gemini", "gemini-3-flash", {"minimal", "low", "medium", "high"}),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "kept"), KEPT)
+def test_the_efforts_that_a_wire_has_come_back(name: str, model: str, kept: set[str]) -> None:
+    back = {effort: read_back(round_trip(name, model, {EFFORT: effort})[0], EFFORT) for effort in EFFORTS}
+    assert {effort for effort in EFFORTS if back[effort] == effort} == kept
+    assert all(back.values())
 
 
 def read_back(back: Conversation, field: str) -> Any:
