@@ -53,8 +53,8 @@ ERRORS: Final[Words[int]] = Words(
     {503: "overloaded_error"},
 )
 
-# A field whose object's row in docs tells of it.
-_TOLD: Final = Parameter(how=None)
+# A field that the row of its object describes in docs.
+_UNLISTED: Final = Parameter(how=None)
 
 
 class MessagesTool(msgspec.Struct, frozen=True):
@@ -71,8 +71,8 @@ class MessagesToolChoice(msgspec.Struct, frozen=True):
     """`tool_choice`: of the type `auto`, `any`, `tool`, to which `name` belongs, or `none`. Any other type is for a
     backend of the same API."""
 
-    type: Annotated[str, _TOLD]
-    name: Annotated[str | None, _TOLD] = None
+    type: Annotated[str, _UNLISTED]
+    name: Annotated[str | None, _UNLISTED] = None
     disable_parallel_tool_use: Annotated[
         bool | None, Parameter("parallel_tool_calls", None, read=APART, write=APART)
     ] = None
@@ -81,17 +81,17 @@ class MessagesToolChoice(msgspec.Struct, frozen=True):
 class Thinking(msgspec.Struct, frozen=True):
     """`thinking`. `display` of `omitted` asks for thinking blocks without their text."""
 
-    type: Annotated[str, _TOLD]
-    budget_tokens: Annotated[Whole | None, _TOLD] = None
-    display: Annotated[str | None, _TOLD] = None
+    type: Annotated[str, _UNLISTED]
+    budget_tokens: Annotated[Whole | None, _UNLISTED] = None
+    display: Annotated[str | None, _UNLISTED] = None
 
 
 class OutputFormat(msgspec.Struct, frozen=True):
     """A JSON schema that the answer must match, of the type `json_schema`. Any other type is for a backend of the same
     API."""
 
-    type: Annotated[str, _TOLD]
-    schema: Annotated[FreeObject | None, _TOLD] = None
+    type: Annotated[str, _UNLISTED]
+    schema: Annotated[FreeObject | None, _UNLISTED] = None
 
 
 class OutputConfig(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class RequestMetadata(msgspec.Struct, frozen=True):
 class MessageThread(msgspec.Struct, frozen=True):
     """`thread`: a conversation that the server keeps."""
 
-    type: Annotated[str, _TOLD]
+    type: Annotated[str, _UNLISTED]
 
 
 class MessagesFields(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ How to read a table of a wire (`adapters/<wire>/table.py`):
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from enum import Enum
 from types import UnionType
 from typing import (
     Annotated,
@@ -47,19 +48,21 @@ _PARTS: Final = frozenset({"messages", "tools"})
 _FIRST: Final = ("model", "messages")
 
 
-class Way(msgspec.Struct, frozen=True):
-    """What becomes of a value in one direction."""
+class Way(Enum):
+    """What becomes of a value in one direction: it is sent as it is; a function of the wire, which knows more than the
+    value, makes something of it; nothing; or the value that `Conversation.sampling` holds, which the gateway may have
+    changed, is sent."""
 
-    name: str
+    SAME = "same"
+    APART = "apart"
+    NEVER = "never"
+    SAMPLED = "sampled"
 
 
-# The value as it is.
-SAME: Final = Way("same")
-# A function of the wire, which knows more than the value.
-APART: Final = Way("apart")
-NEVER: Final = Way("never")
-# The value that `Conversation.sampling` holds, which the gateway may have changed.
-SAMPLED: Final = Way("sampled")
+SAME: Final = Way.SAME
+APART: Final = Way.APART
+NEVER: Final = Way.NEVER
+SAMPLED: Final = Way.SAMPLED
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -114,10 +117,11 @@ class Section:
         self._refused: Final = tuple((row.field, row.parameter.asks) for row in refused)
         self._taken: Final = frozenset(row.field for row in rows) - frozenset(self.reported)
         named = [row for row in rows if row.parameter.name]
-        self._same: Final = tuple((row.attribute, row.parameter.name) for row in named if row.parameter.read is SAME)
+        typed = [row for row in named if row.attribute]
+        self._same: Final = tuple((row.attribute, row.parameter.name) for row in typed if row.parameter.read is SAME)
         self._read: Final = tuple(
             (row.attribute, row.parameter.name, row.parameter.read)
-            for row in named
+            for row in typed
             if not isinstance(row.parameter.read, Way)
         )
         self._sent: Final = tuple(
@@ -170,7 +174,7 @@ def _function(parameter: Parameter) -> Callable[[Any], Json] | None:
 
 class RequestTable:
     """The rows of a request's type and of the types inside it; `beside` are rows of fields that the type lacks, by
-    their paths.
+    their paths, which are written and not read.
 
     `sections` has the rows of each object by its path, "" for the request itself. `paths` are the places of canonical
     names, `supported` the canonical names that reach a backend, `names` all names of fields, and `holders` those whose
@@ -192,9 +196,9 @@ class RequestTable:
 
     def docs_rows(self) -> tuple[str, ...]:
         """Returns the rows of the table of fields in docs, which begins with the model and the messages."""
-        told = [row for row in self.rows if row.parameter.how is not None]
-        told.sort(key=lambda row: row.parameter.name not in _FIRST)
-        return tuple([_docs_row(row.path, row.parameter) for row in told])
+        listed = [row for row in self.rows if row.parameter.how is not None]
+        listed.sort(key=lambda row: row.parameter.name not in _FIRST)
+        return tuple([_docs_row(row.path, row.parameter) for row in listed])
 
 
 def _docs_row(path: str, parameter: Parameter) -> str:

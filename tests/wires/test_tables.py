@@ -134,6 +134,7 @@ def test_a_field_without_a_row_is_no_table() -> None:
 def test_a_row_beside_the_type_is_written_and_reported() -> None:
     kind = msgspec.defstruct("Lacking", [("model", Annotated[str | None, Parameter("model")], None)])
     table = RequestTable(kind, {"tier": Parameter("service_tier"), "edits": reported(None)})
+    assert table.sections[""].read(table.kind()) == {}
     assert table.sections[""].write(Conversation((), params={"service_tier": "flex"})) == {"tier": "flex"}
     assert [*table.sections[""].unsent({"model": "m", "tier": 1, "edits": 2, "news": 3})] == ["edits", "news"]
     assert table.docs_rows() == ("| `model` | honoured | |", "| `tier` | honoured | |")
@@ -234,12 +235,12 @@ def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
     except Unsupported as error:
         assert error.param == field
         return
-    told = [notice.detail for notice in notices if notice.action in ("changed", "dropped")]
+    details = [notice.detail for notice in notices if notice.action in ("changed", "dropped")]
     found = read_back(back, field)
     if found != value:
-        assert told
-        assert any(str(one) in detail for detail in told for one in (field, value, found))
-    elif field in Sampling.__struct_fields__ and not told:
+        assert details
+        assert any(str(one) in detail for detail in details for one in (field, value, found))
+    elif field in Sampling.__struct_fields__ and not details:
         sampled = getattr(back.sampling, field)
         assert (list(sampled) if field == "stop" else sampled) == value
 

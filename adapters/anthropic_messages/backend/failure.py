@@ -33,6 +33,6 @@ def reported_failure(event: Json) -> BackendError:
 
 
 def _code_of(error: Mapping[str, Json]) -> str | None:
-    """Return the code. Only other servers of this API send one."""
+    """Returns the code. Only other servers of this API send one."""
     code = error.get("code")
     return code if isinstance(code, str) and code else None

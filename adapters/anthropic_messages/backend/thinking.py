@@ -41,7 +41,7 @@ def thinking_fields(
     limit: int,
     notices: list[Notice],
 ) -> ThinkingFields:
-    """Return the fields; none where the client did not set an effort. `limit` is that of the tokens of the response."""
+    """Returns the fields; none where the client set no effort. `limit` is that of the tokens of the response."""
     effort = conversation.params.get("reasoning_effort")
     if effort is None:
         return ThinkingFields()
@@ -71,7 +71,7 @@ def _raised(conversation: Conversation, sent: str) -> Notice:
 
 
 def _obstacle(conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, limit: int) -> str:
-    """Return why the request does not allow thinking; empty where it does."""
+    """Returns why the request does not allow thinking; empty where it does."""
     if conversation.tools and conversation.tool_choice not in ("auto", "none"):
         return "a forced tool call allows no thinking"
     if options.thinking == "effort":
