@@ -6,6 +6,7 @@ from typing import Final, assert_never
 import msgspec
 
 from adapters.anthropic_messages import DIALECT, PROVIDER
+from adapters.anthropic_messages.table import ROLES
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
     Block,
@@ -14,7 +15,6 @@ from gateway.core.conversation import (
     Json,
     JsonObject,
     Reasoning,
-    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -23,13 +23,6 @@ from gateway.core.conversation import (
 from gateway.core.data_url import held_data
 from gateway.core.provider_state import provider_state
 
-_ROLES: Final[dict[Role, str]] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "user",
-}
 # The fields beside its content that a block may have; those of another dialect's parts mean nothing here.
 _BLOCK_FIELDS: Final = ("cache_control", "citations")
 _WITHOUT_FIELDS: Final = frozenset({"thinking", "redacted_thinking"})
@@ -44,7 +37,7 @@ def encode_message(turn: Turn) -> JsonObject:
     """Returns the message of a turn. Results are the message of a user; of a developer it is that of the system."""
     if turn.source is not None and (message := turn.source.in_dialect(DIALECT)) is not None:
         return message
-    return {"role": _ROLES[turn.role], "content": _content(turn)}
+    return {"role": ROLES.words[turn.role], "content": _content(turn)}
 
 
 class MessageMerger(msgspec.Struct):

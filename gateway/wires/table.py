@@ -13,11 +13,13 @@ How to read a table of a wire (`adapters/<wire>/table.py`):
   `APART`: a function of the wire reads or writes it.
 - `reported` and `refused` make rows without a canonical name. A row that only one direction has says `NEVER` for the
   other; a field that the request's type lacks stands in `beside`, by its path.
-- `Words` maps words: reasons for an end, choices, tiers, roles. Counts of tokens are a pair of functions (`usage.py`).
+- `Words` maps words: reasons for an end, choices, tiers, roles, types of errors. Counts of tokens are a pair of
+  functions (`usage.py`).
 - Derived at import from all rows: `paths`, `supported`, `names`, `docs_rows`. Nothing else lists a field.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from enum import Enum
 from types import UnionType
 from typing import (
     Annotated,
@@ -39,26 +41,28 @@ from gateway.core.conversation import Conversation, Json, JsonObject
 
 # What docs call it. `emulated`: the gateway does it where the backend cannot; `stored`: it does so itself.
 Handling: TypeAlias = Literal["honoured", "emulated", "stored", "reported", "refused"]
-Value = TypeVar("Value", bound=str)
+Value = TypeVar("Value", bound=Hashable)
 
 # The parts of a conversation that have canonical names, and that no adapter declares as parameters.
 _PARTS: Final = frozenset({"messages", "tools"})
-_REFUSED_WHERE_IT_ASKS: Final[Callable[[Any], bool]] = bool
+_FIRST: Final = ("model", "messages")
 
 
-class Way(msgspec.Struct, frozen=True):
-    """What becomes of a value in one direction."""
+class Way(Enum):
+    """What becomes of a value in one direction: it is sent as it is; a function of the wire, which knows more than the
+    value, makes something of it; nothing; or the value that `Conversation.sampling` holds, which the gateway may have
+    changed, is sent."""
 
-    name: str
+    SAME = "same"
+    APART = "apart"
+    NEVER = "never"
+    SAMPLED = "sampled"
 
 
-# The value as it is.
-SAME: Final = Way("same")
-# A function of the wire, which knows more than the value.
-APART: Final = Way("apart")
-NEVER: Final = Way("never")
-# The value that `Conversation.sampling` holds, which the gateway may have changed.
-SAMPLED: Final = Way("sampled")
+SAME: Final = Way.SAME
+APART: Final = Way.APART
+NEVER: Final = Way.NEVER
+SAMPLED: Final = Way.SAMPLED
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -66,7 +70,8 @@ class Parameter(msgspec.Struct, frozen=True):
 
     `name`: the canonical name; empty: the field has none of its own. `also`: further canonical names of which the wire
     makes the same field. `how`: what docs say of it; None: the row of its object says it. `read` and `write`: what
-    becomes of the value in each direction. `asks`: of a refused field, whether a value asks for anything.
+    becomes of the value in each direction. `asks`: of a refused field, whether a value asks for anything; `reason`:
+    what its client hears.
     """
 
     name: str = ""
@@ -75,7 +80,8 @@ class Parameter(msgspec.Struct, frozen=True):
     write: Way | Callable[[Any], Json] = SAME
     also: tuple[str, ...] = ()
     handling: Handling = "honoured"
-    asks: Callable[[Any], bool] = _REFUSED_WHERE_IT_ASKS
+    asks: Callable[[Any], bool] = bool
+    reason: str = ""
 
 
 def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parameter:
@@ -84,10 +90,10 @@ def reported(how: str | None = "", name: str = "", write: Way = NEVER) -> Parame
     return Parameter(name, how, NEVER, write, handling="reported")
 
 
-def refused(how: str = "", asks: Callable[[Any], bool] = _REFUSED_WHERE_IT_ASKS) -> Parameter:
-    """Returns the row of a field that only a backend of the same API has, and without which the answer would lack what
-    it asks for."""
-    return Parameter("", how, NEVER, NEVER, handling="refused", asks=asks)
+def refused(how: str = "", asks: Callable[[Any], bool] = bool, reason: str = "") -> Parameter:
+    """Returns the row of a field that at most a backend of the same API has, and without which the answer would lack
+    what it asks for."""
+    return Parameter("", how, NEVER, NEVER, handling="refused", asks=asks, reason=reason)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -102,19 +108,20 @@ class Row(msgspec.Struct, frozen=True):
 
 class Section:
     """The rows of one object of a request. `reported` are the names of the fields that only a backend of the same API
-    has, `refused` those without which there is no answer for any other."""
+    has, `reasons` the reasons of those that are refused."""
 
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self.reported: Final = tuple(row.field for row in rows if row.parameter.handling == "reported")
-        self.refused: Final = tuple(
-            (row.field, row.parameter.asks) for row in rows if row.parameter.handling == "refused"
-        )
+        refused = [row for row in rows if row.parameter.handling == "refused"]
+        self.reasons: Final = {row.field: row.parameter.reason for row in refused}
+        self._refused: Final = tuple((row.field, row.parameter.asks) for row in refused)
         self._taken: Final = frozenset(row.field for row in rows) - frozenset(self.reported)
         named = [row for row in rows if row.parameter.name]
-        self._same: Final = tuple((row.attribute, row.parameter.name) for row in named if row.parameter.read is SAME)
+        typed = [row for row in named if row.attribute]
+        self._same: Final = tuple((row.attribute, row.parameter.name) for row in typed if row.parameter.read is SAME)
         self._read: Final = tuple(
             (row.attribute, row.parameter.name, row.parameter.read)
-            for row in named
+            for row in typed
             if not isinstance(row.parameter.read, Way)
         )
         self._sent: Final = tuple(
@@ -147,7 +154,7 @@ class Section:
 
     def asked(self, fields: JsonObject) -> Iterator[str]:
         """Yields the names of the refused fields that ask for something."""
-        for name, asks in self.refused:
+        for name, asks in self._refused:
             if asks(fields.get(name)):
                 yield name
 
@@ -167,7 +174,7 @@ def _function(parameter: Parameter) -> Callable[[Any], Json] | None:
 
 class RequestTable:
     """The rows of a request's type and of the types inside it; `beside` are rows of fields that the type lacks, by
-    their paths.
+    their paths, which are written and not read.
 
     `sections` has the rows of each object by its path, "" for the request itself. `paths` are the places of canonical
     names, `supported` the canonical names that reach a backend, `names` all names of fields, and `holders` those whose
@@ -188,8 +195,10 @@ class RequestTable:
         self.holders: Final = frozenset(path.rpartition(".")[2] for path in held if path)
 
     def docs_rows(self) -> tuple[str, ...]:
-        """Returns the rows of the table of fields in docs."""
-        return tuple([_docs_row(row.path, row.parameter) for row in self.rows if row.parameter.how is not None])
+        """Returns the rows of the table of fields in docs, which begins with the model and the messages."""
+        listed = [row for row in self.rows if row.parameter.how is not None]
+        listed.sort(key=lambda row: row.parameter.name not in _FIRST)
+        return tuple([_docs_row(row.path, row.parameter) for row in listed])
 
 
 def _docs_row(path: str, parameter: Parameter) -> str:

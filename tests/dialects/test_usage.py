@@ -2,8 +2,8 @@ import functools
 
 import pytest
 
+from adapters.anthropic_messages import usage as messages
 from adapters.anthropic_messages.backend.decoder import MessagesDecoder
-from adapters.anthropic_messages.client import usage as messages
 from adapters.gemini import usage as gemini
 from adapters.openai.usage import usage_object
 from adapters.openai_responses.client import usage as responses

@@ -1,8 +1,11 @@
 """The tables of the wires: what is written is read back, each field has one row, and the pages have the rows."""
 
+import ast
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -10,11 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.anthropic_messages import finish as messages_finish
+from adapters.anthropic_messages import table as messages
+from adapters.anthropic_messages import usage as messages_usage
 from adapters.gemini import finish as gemini_finish
 from adapters.gemini import table as gemini
 from adapters.gemini import usage as gemini_usage
+from adapters.ollama import table as ollama
 from gateway.adapter import Adapter
 from gateway.core.conversation import ChoiceWord, Conversation, Json, NamedTool, Role, Sampling, Text, ToolSpec, Turn
+from gateway.core.errors import Unsupported
 from gateway.core.events import Finish, Reason, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -22,34 +30,84 @@ from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
 from gateway.registry import load_adapters, load_dialect
 from gateway.settings import parse_settings
-from gateway.wires.table import Parameter, RequestTable, Words, reported
+from gateway.wires.table import APART, Parameter, RequestTable, Words, reported
 from tests.paths import ROOT
 
-PAGES: Final = ROOT / "docs" / "dialects"
 HEADER: Final = "| field | handling | how |\n| --- | --- | --- |\n"
-TABLES: Final[Mapping[str, RequestTable]] = {"gemini": gemini.TABLE}
+TABLES: Final[Mapping[str, RequestTable]] = {
+    "anthropic_messages": messages.TABLE,
+    "gemini": gemini.TABLE,
+    "ollama": ollama.CHAT,
+    "ollama_generate": ollama.GENERATE,
+}
+# The tables whose rows the page of a dialect has.
+PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
+    "anthropic_messages": (messages.TABLE,),
+    "gemini": (gemini.TABLE,),
+    "ollama": (ollama.CHAT, ollama.GENERATE),
+}
+BACKEND_PAGES: Final = {"anthropic_messages": "messages-backends.md", "gemini": "gemini-backends.md"}
 # The wires that are spoken on both sides.
-BOTH: Final = tuple(name for name in TABLES if name not in ("ollama", "openai_completions"))
-WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[str]]]] = {
+BOTH: Final = ("anthropic_messages", "gemini")
+EFFORT: Final = "reasoning_effort"
+EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "gemini.modes": (gemini.MODES, frozenset(get_args(ChoiceWord))),
     "gemini.roles": (gemini.ROLES, frozenset(get_args(Role)) - {"system", "developer"}),
     "gemini.reasons": (gemini_finish.REASONS, frozenset(get_args(Reason))),
     "gemini.tiers": (gemini.TIERS, frozenset({"default", "flex", "priority"})),
+    "ollama.reasons": (ollama.DONE_REASONS, frozenset(get_args(Reason))),
+    "anthropic_messages.choices": (messages.CHOICES, frozenset(get_args(ChoiceWord))),
+    "anthropic_messages.efforts": (messages.EFFORTS, EFFORTS - {"none"}),
+    "anthropic_messages.errors": (messages.ERRORS, frozenset({*messages.ERRORS.values.values(), 503})),
+    "anthropic_messages.reasons": (messages_finish.STOP_REASONS, frozenset(get_args(Reason))),
+    "anthropic_messages.roles": (messages.ROLES, frozenset(get_args(Role))),
+    "anthropic_messages.tiers": (messages.TIERS, frozenset({"auto", "default", "priority", "standard_only"})),
 }
 
 tables = pytest.mark.parametrize("name", TABLES)
 
 
-@tables
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_has_the_rows_of_the_table(name: str, rewrite_golden: bool) -> None:
-    page = PAGES / f"{name}.md"
+    page = ROOT / "docs" / "dialects" / f"{name}.md"
     before, header, rest = page.read_text(encoding="utf-8").partition(HEADER)
     written, behind = rest.partition("\n\n")[::2]
-    rows = "\n".join(TABLES[name].docs_rows())
+    rows = "\n".join(dict.fromkeys(row for table in PAGES[name] for row in table.docs_rows()))
     if rewrite_golden:
         page.write_text(f"{before}{header}{rows}\n\n{behind}", encoding="utf-8", newline="\n")
     else:
         assert written == rows
+
+
+@pytest.mark.parametrize("name", BACKEND_PAGES)
+def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: str) -> None:
+    page = (ROOT / "docs" / BACKEND_PAGES[name]).read_text(encoding="utf-8")
+    table = page.partition("| field | sent as |\n")[2].partition("\n\n")[0]
+    fields = {field for row in table.splitlines()[1:] for field in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert fields - {"tools", "model"} == TABLES[name].supported - {"model"}
+
+
+# Rules of providers about single fields, signs of a client's API, the published answers.
+ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py"})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_other_module_of_a_wire_names_a_field_that_a_loop_reads_and_writes(name: str) -> None:
+    rows = [row for table in PAGES[name] for row in table.rows]
+    fields = {
+        row.field for row in rows if row.parameter.name and APART not in (row.parameter.read, row.parameter.write)
+    }
+    assert {"temperature", "seed", "top_p"} & fields
+    modules = [path for path in (ROOT / "adapters" / name).rglob("*.py") if path.name not in ELSEWHERE | {"table.py"}]
+    sides = [path for path in modules if "demo" not in path.parts]
+    assert [(path.name, found) for path in sides if (found := fields & set(_texts(path)))] == []
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 @tables
@@ -76,6 +134,7 @@ def test_a_field_without_a_row_is_no_table() -> None:
 def test_a_row_beside_the_type_is_written_and_reported() -> None:
     kind = msgspec.defstruct("Lacking", [("model", Annotated[str | None, Parameter("model")], None)])
     table = RequestTable(kind, {"tier": Parameter("service_tier"), "edits": reported(None)})
+    assert table.sections[""].read(table.kind()) == {}
     assert table.sections[""].write(Conversation((), params={"service_tier": "flex"})) == {"tier": "flex"}
     assert [*table.sections[""].unsent({"model": "m", "tier": 1, "edits": 2, "news": 3})] == ["edits", "news"]
     assert table.docs_rows() == ("| `model` | honoured | |", "| `tier` | honoured | |")
@@ -99,8 +158,9 @@ SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {"a": {"type":
 ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "frequency_penalty": SHARE,
     "max_tokens": LIMITS,
+    "parallel_tool_calls": st.booleans(),
     "presence_penalty": SHARE,
-    "reasoning_effort": st.sampled_from(("none", "minimal", "low", "medium", "high", "xhigh", "max", "novel")),
+    "reasoning_effort": st.sampled_from((*sorted(EFFORTS), "novel")),
     "response_format": st.sampled_from(
         (
             {"type": "json_object"},
@@ -114,6 +174,7 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "tool_choice": st.sampled_from((*get_args(ChoiceWord), NamedTool("look"))),
     "top_k": st.integers(1, 100),
     "top_p": SHARE,
+    "user": st.text("abc", min_size=1, max_size=80),
 }
 # Further names of a field that has one, and what stands in no body.
 OTHERS: Final = frozenset({"max_completion_tokens", "model", "thinking"})
@@ -134,6 +195,7 @@ def round_trip(name: str, model: str, asked: Mapping[str, Any]) -> tuple[Convers
         (Turn("user", (Text("Hello"),), index=0),),
         (FUNCTION,),
         asked.get("tool_choice", "auto"),
+        asked.get("parallel_tool_calls", True),
         model=model,
         sampling=Sampling(**limits, stop=tuple(asked.get("stop", ()))),
         params=params,
@@ -168,41 +230,94 @@ def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
     name: str, model: str, field: str, data: st.DataObject
 ) -> None:
     value = data.draw(ASKED[field])
-    back, notices = round_trip(name, model, {field: value})
-    told = [notice for notice in notices if notice.action in ("changed", "dropped")]
-    if field == "tool_choice":
-        assert back.tool_choice == value
-    elif back.params.get(field) != value:
-        assert told
-        assert any(field in notice.detail or str(value) in notice.detail for notice in told)
-    if field in Sampling.__struct_fields__ and not told:
-        found = getattr(back.sampling, field)
-        assert (list(found) if field == "stop" else found) == value
+    try:
+        back, notices = round_trip(name, model, {field: value})
+    except Unsupported as error:
+        assert error.param == field
+        return
+    details = [notice.detail for notice in notices if notice.action in ("changed", "dropped")]
+    found = read_back(back, field)
+    if found != value:
+        assert details
+        assert any(str(one) in detail for detail in details for one in (field, value, found))
+    elif field in Sampling.__struct_fields__ and not details:
+        sampled = getattr(back.sampling, field)
+        assert (list(sampled) if field == "stop" else sampled) == value
+
+
+# What each of the other efforts becomes is the nearest that the wire has, and so a notice tells of it.
+KEPT: Final = [
+    ("anthropic_messages", "model", {"none", "low", "medium", "high", "xhigh", "max"}),
+    ("gemini", "gemini-2.5-flash", {"none", "low", "medium", "high"}),
+    ("gemini", "gemini-2.5-pro", {"low", "medium", "high"}),
+    ("gemini", "gemini-3-pro-preview", {"low", "medium", "high"}),
+    ("gemini", "gemini-3-flash", {"minimal", "low", "medium", "high"}),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "kept"), KEPT)
+def test_the_efforts_that_a_wire_has_come_back(name: str, model: str, kept: set[str]) -> None:
+    back = {effort: read_back(round_trip(name, model, {EFFORT: effort})[0], EFFORT) for effort in EFFORTS}
+    assert {effort for effort in EFFORTS if back[effort] == effort} == kept
+    assert all(back.values())
+
+
+def read_back(back: Conversation, field: str) -> Any:
+    """What a decoded request asks for by this name."""
+    value = back.params.get(field)
+    match field, value:
+        case "tool_choice" | "parallel_tool_calls", _:
+            return getattr(back, field)
+        case "reasoning_effort", None:
+            # The words of this API for no effort.
+            return "none" if back.params.get("thinking") == {"type": "disabled"} else None
+        case "response_format", {"json_schema": dict(said), **others}:
+            # These APIs hold every schema strictly.
+            return {**others, "json_schema": {one: said[one] for one in said if one != "strict"}}
+        case _:
+            return value
 
 
 COUNTS: Final = st.integers(0, 2**40)
 
 
-@given(uncached=COUNTS, cached=COUNTS, said=COUNTS, thought=COUNTS)
-def test_counts_of_gemini_come_back(uncached: int, cached: int, said: int, thought: int) -> None:
-    prompt, completion = uncached + cached, said + thought
-    report = UsageReport(
-        prompt,
-        completion,
-        prompt + completion,
-        extra={
-            "prompt_tokens_details": {"cached_tokens": cached},
-            "completion_tokens_details": {"reasoning_tokens": thought},
-        },
+def report(uncached: int, said: int, total: int | None, **parts: int) -> UsageReport:
+    """Counts that include their parts."""
+    prompt: dict[str, Json] = {name: parts[name] for name in ("cached_tokens", "cache_write_tokens") if name in parts}
+    extra: dict[str, Json] = {
+        "prompt_tokens_details": prompt,
+        "completion_tokens_details": {"reasoning_tokens": parts["reasoning_tokens"]},
+    }
+    return UsageReport(
+        uncached + parts["cached_tokens"] + parts.get("cache_write_tokens", 0),
+        said + parts["reasoning_tokens"],
+        total,
+        extra=extra,
     )
-    assert gemini_usage.decode_usage(gemini_usage.usage_object(report)) == report
+
+
+@given(uncached=COUNTS, said=COUNTS, total=COUNTS, cached=COUNTS, thought=COUNTS)
+def test_counts_of_gemini_come_back(uncached: int, said: int, total: int, cached: int, thought: int) -> None:
+    usage = report(uncached, said, total, cached_tokens=cached, reasoning_tokens=thought)
+    assert gemini_usage.decode_usage(gemini_usage.usage_object(usage)) == usage
+
+
+@given(uncached=COUNTS, said=COUNTS, cached=COUNTS, written=COUNTS, thought=COUNTS)
+def test_counts_of_messages_come_back(uncached: int, said: int, cached: int, written: int, thought: int) -> None:
+    parts = {"cached_tokens": cached + 1, "cache_write_tokens": written + 1, "reasoning_tokens": thought + 1}
+    usage = report(uncached, said, None, **parts)
+    counts = messages_usage.TokenCounts()
+    counts.add(messages_usage.usage_object(usage))
+    assert counts.report(ended=True) == usage
 
 
 @pytest.mark.parametrize("reason", get_args(Reason))
-def test_a_finish_reason_of_gemini_comes_back(reason: Reason) -> None:
+def test_a_finish_reason_comes_back(reason: Reason) -> None:
     word = gemini_finish.finish_word(Finish(reason))
     found, notice = gemini_finish.decode_finish(word, called=reason == "tool_calls", passes=False)
     assert (found, notice) == (Finish(reason, word), None)
+    fields = messages_finish.final_fields(Finish(reason))
+    assert messages_finish.decode_finish(str(fields["stop_reason"]), fields["stop_sequence"])[0].reason == reason
 
 
 @pytest.mark.parametrize("word", gemini_finish.REASONS.values)
@@ -210,3 +325,15 @@ def test_a_finish_word_of_gemini_comes_back(word: str) -> None:
     found, notice = gemini_finish.decode_finish(word, called=False, passes=False)
     assert notice is None
     assert gemini_finish.finish_word(found) == word
+
+
+@pytest.mark.parametrize("word", messages_finish.STOP_REASONS.values)
+def test_a_finish_word_of_messages_comes_back_between_the_same_api(word: str) -> None:
+    found, _ = messages_finish.decode_finish(word, "END" if word == "stop_sequence" else None)
+    own = {"stop_reason": word, "stop_sequence": found.stop_sequence}
+    assert messages_finish.final_fields(found, own) == own
+
+
+def test_a_stop_sequence_of_messages_comes_back() -> None:
+    found, _ = messages_finish.decode_finish("stop_sequence", "END")
+    assert messages_finish.final_fields(found) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}

@@ -6,13 +6,13 @@ from typing import ClassVar, Final
 import msgspec
 
 from adapters.anthropic_messages import DIALECT, PROVIDER
-from adapters.anthropic_messages.backend.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.anthropic_messages.backend.canonical import CARRIED
 from adapters.anthropic_messages.backend.decoder import MessagesDecoder
 from adapters.anthropic_messages.backend.encode import encode_request
-from adapters.anthropic_messages.backend.event_fields import EVENT_FIELDS
 from adapters.anthropic_messages.backend.failure import decode_failure
 from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.token_counter import count_request, decode_count
+from adapters.anthropic_messages.table import EVENT_FIELDS, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
@@ -44,7 +44,7 @@ class AnthropicMessagesAdapter:
         self.capabilities = Capabilities(
             event_fields=EVENT_FIELDS,
             passthrough=DIALECT,
-            supported_params=SUPPORTED_PARAMS,
+            supported_params=TABLE.supported,
             prompts=frozenset(options.prompted),
             carries=CARRIED,
             tools=True,

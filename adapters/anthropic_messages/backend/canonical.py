@@ -11,6 +11,7 @@ from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.request_fields import without_sampling
 from adapters.anthropic_messages.backend.thinking import thinking_fields
 from adapters.anthropic_messages.backend.turns import EncodedTurns
+from adapters.anthropic_messages.table import CHOICES, FIELDS, METADATA, SCHEMA, TIERS
 from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
@@ -18,52 +19,26 @@ from gateway.core.provider_state import STATE_FIELD
 from gateway.wires.response_schema import described_schema
 from gateway.wires.service_tier import service_tier
 
-SUPPORTED_PARAMS: Final = frozenset(
-    {
-        "max_completion_tokens",
-        "max_tokens",
-        "model",
-        "parallel_tool_calls",
-        "reasoning_effort",
-        "response_format",
-        "service_tier",
-        "stop",
-        "temperature",
-        "tool_choice",
-        "top_k",
-        "top_p",
-        "user",
-    }
-)
 CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIELD}.{PROVIDER}"})
-
-# Anthropic, "Service tiers": `auto` is priority capacity where the organisation has it.
-_TIERS: Final = {"auto": "auto", "priority": "auto", "default": "standard_only", "standard_only": "standard_only"}
-_CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def canonical_fields(
     conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, notices: list[Notice]
 ) -> dict[str, Json]:
-    """Return the fields beside the model, the system prompt and the messages, and add the notices. Raises Unsupported
+    """Returns the fields beside the model, the system prompt and the messages, and add the notices. Raises Unsupported
     for a response format without a schema."""
-    sampling, params = conversation.sampling, conversation.params
-    limit = sampling.max_tokens
+    limit = conversation.sampling.max_tokens
     if limit is None:
         limit = options.max_tokens
         detail = f"the backend requires a limit; {limit} tokens are sent"
         notices.append(Notice("encode", "added", "MAX_TOKENS_ADDED", detail, level="debug"))
     thinking = thinking_fields(conversation, options, turns, limit, notices)
     shape = None if "response_format" in options.prompted else _format(conversation, notices)
-    user = params.get("user")
     fields: dict[str, Json] = {
         "max_tokens": limit,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": params.get("top_k"),
-        "stop_sequences": list(sampling.stop) or None,
-        "service_tier": service_tier(conversation, _TIERS, notices),
-        "metadata": None if user is None else {"user_id": user},
+        **FIELDS.write(conversation),
+        "service_tier": service_tier(conversation, TIERS.words, notices),
+        "metadata": METADATA.write(conversation) or None,
         "tools": [_tool(tool) for tool in conversation.tools] or None,
         "tool_choice": _choice(conversation) if conversation.tools else None,
         "stream": conversation.stream or None,
@@ -76,7 +51,7 @@ def canonical_fields(
 
 
 def _tool_field(tool: ToolSpec, name: str) -> Json:
-    """Return an unknown field of a tool, or of its function, where some clients of chat completions write it."""
+    """Returns an unknown field of a tool, or of its function, where some clients of chat completions write it."""
     function = tool.extra.get("function")
     return tool.extra.get(name, function.get(name) if isinstance(function, Mapping) else None)
 
@@ -95,10 +70,10 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _format(conversation: Conversation, notices: list[Notice]) -> Json:
-    """Return the format of the response; None where the client did not ask for one."""
+    """Returns the format of the response; None where the client did not ask for one."""
     schema = described_schema(conversation, notices)
     if schema is not None:
-        return {"type": "json_schema", "schema": schema}
+        return {"type": SCHEMA, "schema": schema}
     match conversation.params.get("response_format"):
         case None | {"type": None | "text"}:
             return None
@@ -108,10 +83,10 @@ def _format(conversation: Conversation, notices: list[Notice]) -> Json:
 
 
 def _choice(conversation: Conversation) -> Json:
-    """Return the choice; None for the default."""
+    """Returns the choice; None for the default."""
     choice = conversation.tool_choice
     fields: dict[str, Json] = (
-        {"type": "tool", "name": choice.name} if isinstance(choice, NamedTool) else {"type": _CHOICES[choice]}
+        {"type": "tool", "name": choice.name} if isinstance(choice, NamedTool) else {"type": CHOICES.words[choice]}
     )
     if not conversation.parallel_tool_calls and choice != "none":
         fields["disable_parallel_tool_use"] = True

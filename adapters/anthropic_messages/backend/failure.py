@@ -4,27 +4,13 @@ Source: Anthropic, API reference, errors.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
+from adapters.anthropic_messages.table import ERRORS
 from adapters.openai.backend_errors import error_of, message_of
 from gateway.core.backend_status import reported_error, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 from gateway.framing.json_text import NotJson, decode_json
-
-# The status that each type of error stands for, also inside a 200.
-_STATUSES: Final[Mapping[str, int]] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -42,11 +28,11 @@ def reported_failure(event: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that its type stands for, else 502."""
     error = error_of(event)
     kind = error.get("type")
-    status = _STATUSES.get(kind) if isinstance(kind, str) else None
+    status = ERRORS.values.get(kind) if isinstance(kind, str) else None
     return reported_error(status, message=message_of(error), code=_code_of(error), fields=error)
 
 
 def _code_of(error: Mapping[str, Json]) -> str | None:
-    """Return the code. Only other servers of this API send one."""
+    """Returns the code. Only other servers of this API send one."""
     code = error.get("code")
     return code if isinstance(code, str) and code else None

@@ -24,9 +24,9 @@ from adapters.anthropic_messages.backend.blocks import (
 )
 from adapters.anthropic_messages.backend.delta_fast_path import PieceEvent, TextPiece, ThinkingPiece
 from adapters.anthropic_messages.backend.failure import reported_failure
-from adapters.anthropic_messages.backend.finish import decode_finish
-from adapters.anthropic_messages.backend.usage import TokenCounts
 from adapters.anthropic_messages.blocks import PIECES
+from adapters.anthropic_messages.finish import decode_finish
+from adapters.anthropic_messages.usage import TokenCounts
 from adapters.openai.backend_errors import minimax_failure
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError, BackendTruncated

@@ -10,18 +10,19 @@ import msgspec
 
 from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.turns import EncodedTurns
+from adapters.anthropic_messages.table import EFFORTS
 from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 
 _OFF: Final = "none"
-# The API's own word for each effort, of which `low` is the least, and the share of the token limit that a budget gets.
-_EFFORTS: Final[Mapping[str, tuple[str, float]]] = {
-    "minimal": ("low", 0.1),
-    "low": ("low", 0.2),
-    "medium": ("medium", 0.5),
-    "high": ("high", 0.8),
-    "xhigh": ("xhigh", 0.9),
-    "max": ("max", 0.95),
+# The share of the token limit that the budget of each effort gets.
+_SHARES: Final[Mapping[str, float]] = {
+    "minimal": 0.1,
+    "low": 0.2,
+    "medium": 0.5,
+    "high": 0.8,
+    "xhigh": 0.9,
+    "max": 0.95,
 }
 _LEAST_BUDGET: Final = 1024
 
@@ -40,24 +41,23 @@ def thinking_fields(
     limit: int,
     notices: list[Notice],
 ) -> ThinkingFields:
-    """Return the fields; none where the client did not set an effort. `limit` is that of the tokens of the response."""
+    """Returns the fields; none where the client set no effort. `limit` is that of the tokens of the response."""
     effort = conversation.params.get("reasoning_effort")
     if effort is None:
         return ThinkingFields()
     if effort == _OFF:
         return ThinkingFields({"type": "disabled"})
-    known = _EFFORTS.get(effort) if isinstance(effort, str) else None
-    reason = "its value is unknown" if known is None else _obstacle(conversation, options, turns, limit)
-    if known is None or reason:
+    word = EFFORTS.words.get(effort) if isinstance(effort, str) else None
+    reason = "its value is unknown" if word is None else _obstacle(conversation, options, turns, limit)
+    if word is None or reason:
         detail = f"the backend gets no {conversation.paths.param('reasoning_effort')}: {reason}"
         notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))
         return ThinkingFields()
-    word, share = known
     if options.thinking == "effort":
         if word != effort:
             notices.append(_raised(conversation, f"output_config.effort {word}"))
         return ThinkingFields({"type": "adaptive"}, {"effort": word})
-    budget = int(limit * share)
+    budget = int(limit * _SHARES[str(effort)])
     if budget < _LEAST_BUDGET:
         budget = _LEAST_BUDGET
         notices.append(_raised(conversation, f"thinking.budget_tokens {budget}"))
@@ -71,7 +71,7 @@ def _raised(conversation: Conversation, sent: str) -> Notice:
 
 
 def _obstacle(conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, limit: int) -> str:
-    """Return why the request does not allow thinking; empty where it does."""
+    """Returns why the request does not allow thinking; empty where it does."""
     if conversation.tools and conversation.tool_choice not in ("auto", "none"):
         return "a forced tool call allows no thinking"
     if options.thinking == "effort":

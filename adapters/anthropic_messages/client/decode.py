@@ -10,9 +10,9 @@ from adapters.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
 from adapters.anthropic_messages.client.changes import Changes
 from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
 from adapters.anthropic_messages.client.paths import PATHS
-from adapters.anthropic_messages.client.request_models import MessagesFields
 from adapters.anthropic_messages.client.tools import read_tool_choice, read_tools
 from adapters.anthropic_messages.client.turns import read_system, read_turns
+from adapters.anthropic_messages.table import MessagesFields
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
@@ -73,7 +73,7 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         changes.all(),
         Source(DIALECT, _with_betas(fields, head)),
         object_arguments=True,
-        own_fields=own_fields(request),
+        own_fields=own_fields(request, fields),
         holds=_HELD,
     )
     return ClientRequest(conversation, {"thinking": fields.get("thinking")})

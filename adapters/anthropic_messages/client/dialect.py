@@ -13,10 +13,10 @@ from adapters.anthropic_messages.client.message import encode_answer
 from adapters.anthropic_messages.client.models import encode_model, encode_models
 from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.request_models import ExplainMessagesRequest
-from adapters.anthropic_messages.client.response_models import MessagesErrorBody
 from adapters.anthropic_messages.client.routes import ROUTES
 from adapters.anthropic_messages.client.stream import MessageStreamEncoder
 from adapters.anthropic_messages.messages import encode_turn
+from adapters.anthropic_messages.response_models import MessagesErrorBody
 from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError

@@ -3,27 +3,13 @@
 Source: Anthropic, API reference, errors: the type belongs to the status.
 """
 
-from collections.abc import Mapping
-from typing import Final
-
 import msgspec
 
+from adapters.anthropic_messages.table import ERRORS
 from gateway.core.context_length import OutputLimit, Overflow
 from gateway.core.conversation import Json
 from gateway.core.errors import IMAGE_REFUSED, BackendError, GatewayError
 from gateway.dialect import ErrorAnswer
-
-_TYPES: Final[Mapping[int, str]] = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 
 def encode_error(error: GatewayError, request_id: str) -> ErrorAnswer:
@@ -40,7 +26,7 @@ def _error_object(error: GatewayError, request_id: str, *, in_stream: bool = Fal
     """Returns `{"type": "error", "error": {"type", "message", "param", "code", ...}, "request_id"}`."""
     message, code, param = error.text(in_stream=in_stream)
     message = _known_words(error, message)
-    kind = _TYPES.get(error.status) or ("api_error" if error.status >= 500 else "invalid_request_error")
+    kind = ERRORS.words.get(error.status) or ("api_error" if error.status >= 500 else "invalid_request_error")
     body: dict[str, Json] = {"type": kind, "message": message, "param": param, "code": code, **error.extra}
     return {"type": "error", "error": body, "request_id": request_id or None}
 

@@ -6,8 +6,8 @@ from typing import Final, assert_never
 import msgspec
 
 from adapters.anthropic_messages.blocks import block_event, opened_block, with_pieces
-from adapters.anthropic_messages.client.usage import UNCOUNTED, usage_object
 from adapters.anthropic_messages.finish import final_fields
+from adapters.anthropic_messages.usage import UNCOUNTED, usage_object
 from gateway.core.answer import Answer, AnswerCall, AnswerPart, AnswerReasoning, AnswerText
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import EMPTY, Json, JsonObject

@@ -4,18 +4,21 @@ import hashlib
 from typing import Final
 
 from adapters.anthropic_messages.client.changes import Changes
-from adapters.anthropic_messages.client.request_models import MessagesFields, OutputFormat, Thinking
-from adapters.anthropic_messages.client.tools import WORDS
+from adapters.anthropic_messages.table import (
+    CHOICES,
+    EFFORTS,
+    FIELDS,
+    METADATA,
+    OUTPUT_CONFIG,
+    SCHEMA,
+    MessagesFields,
+    OutputFormat,
+    Thinking,
+)
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.field_types import missing_field
 
-# Every field that is read here or elsewhere in the dialect; any other is reported.
-READ: Final = frozenset({*MessagesFields.__struct_fields__, "messages"})
-_OUTPUT_FIELDS: Final = frozenset({"effort", "format"})
-_METADATA_FIELDS: Final = frozenset({"user_id"})
-_SCHEMA: Final = "json_schema"
-_EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
 # A budget of fewer tokens than this is of the effort beside it.
 _BUDGETS: Final = ((4096, "low"), (16384, "medium"))
 # What OpenAI accepts; Claude Code sends JSON that is longer.
@@ -30,13 +33,9 @@ def read_params(request: MessagesFields, fields: JsonObject, changes: Changes) -
     Raises InvalidRequest for a field that refers to what only Anthropic's servers hold.
     """
     _refuse(request)
-    _report(request, fields, changes)
+    _report(fields, changes)
     params: dict[str, Json] = {
-        "max_tokens": request.max_tokens,
-        "stop": list(request.stop_sequences or ()) or None,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "top_k": request.top_k,
+        **FIELDS.read(request),
         "response_format": _response_format(request),
         "reasoning_effort": _effort(request, changes),
         "thinking": None if _budget(request.thinking) else fields.get("thinking"),
@@ -46,19 +45,18 @@ def read_params(request: MessagesFields, fields: JsonObject, changes: Changes) -
     return {name: value for name, value in params.items() if value is not None}
 
 
-def own_fields(request: MessagesFields) -> tuple[str, ...]:
-    """Returns the fields that only a backend of the same API gives an effect: those by which Anthropic's servers would
-    run tools, and those with a word that is in none of the published types."""
+def own_fields(request: MessagesFields, fields: JsonObject) -> tuple[str, ...]:
+    """Returns those of the fields that only a backend of the same API gives an effect: those by which Anthropic's
+    servers would run tools, and words that are in none of the published types. `fields` are as the client wrote
+    them."""
     choice, wanted = request.tool_choice, _format(request)
     effort = None if request.output_config is None else request.output_config.effort
-    fields = {
-        "mcp_servers": request.mcp_servers,
-        "container": request.container,
-        "tool_choice.type": choice is not None and choice.type not in {*WORDS, "tool"},
-        "output_config.effort": effort is not None and effort not in _EFFORTS,
-        "output_config.format.type": wanted is not None and wanted.type != _SCHEMA,
+    words = {
+        "tool_choice.type": choice is not None and choice.type not in (*CHOICES.known, "tool"),
+        "output_config.effort": effort is not None and effort not in EFFORTS.known,
+        "output_config.format.type": wanted is not None and wanted.type != SCHEMA,
     }
-    return tuple([name for name, value in fields.items() if value])
+    return (*FIELDS.asked(fields), *[name for name, is_new in words.items() if is_new])
 
 
 def forbids_parallel_calls(request: MessagesFields) -> bool:
@@ -76,15 +74,13 @@ def _refuse(request: MessagesFields) -> None:
         )
 
 
-def _report(request: MessagesFields, fields: JsonObject, changes: Changes) -> None:
+def _report(fields: JsonObject, changes: Changes) -> None:
     """Adds a notice for each field that has no canonical name."""
-    unknown = [name for name in fields if name not in READ]
-    for holder, known in (("output_config", _OUTPUT_FIELDS), ("metadata", _METADATA_FIELDS)):
+    unsent = [*FIELDS.unsent(fields)]
+    for holder, section in (("output_config", OUTPUT_CONFIG), ("metadata", METADATA)):
         inner = fields.get(holder)
-        unknown += [f"{holder}.{name}" for name in inner if name not in known] if isinstance(inner, dict) else ()
-    if request.thread is not None:
-        unknown.append("thread")
-    for name in unknown:
+        unsent += [f"{holder}.{name}" for name in section.unsent(inner)] if isinstance(inner, dict) else ()
+    for name in unsent:
         if fields.get(name, name) is not None:
             changes.drop_field(name)
 
@@ -96,7 +92,7 @@ def _format(request: MessagesFields) -> OutputFormat | None:
 
 def _response_format(request: MessagesFields) -> Json:
     wanted = _format(request)
-    if wanted is None or wanted.type != _SCHEMA:
+    if wanted is None or wanted.type != SCHEMA:
         return None
     if wanted.schema is None:
         raise missing_field("output_config.format.schema")
@@ -110,7 +106,7 @@ def _effort(request: MessagesFields, changes: Changes) -> str | None:
         if budget:
             name = "thinking.budget_tokens"
             changes.drop_field(name, f"{name} is not sent beside output_config.effort")
-        return asked if asked in _EFFORTS else None
+        return EFFORTS.values.get(asked)
     if not budget:
         return None
     effort = next((effort for limit, effort in _BUDGETS if budget < limit), "high")

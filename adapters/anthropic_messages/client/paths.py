@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adapters.anthropic_messages.table import TABLE
 from gateway.core.field_paths import FieldPaths
 
 PATHS: Final = FieldPaths(
@@ -15,13 +16,7 @@ PATHS: Final = FieldPaths(
     result_name="messages[{turn}].content[{item}]",
     result_part="messages[{turn}].content[{item}].content[{part}]",
     tool_schema="tools[{tool}].input_schema",
-    params={
-        "stop": "stop_sequences",
-        "response_format": "output_config.format",
-        "reasoning_effort": "output_config.effort",
-        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
-        "user": "metadata.user_id",
-    },
+    params=TABLE.paths,
     calls_term="tool_use blocks",
     result_term="tool_result block",
     call_id_term="tool_use_id",

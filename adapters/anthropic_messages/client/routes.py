@@ -4,7 +4,7 @@ from typing import Final
 
 from adapters.anthropic_messages.client.decode import COUNT_PATH
 from adapters.anthropic_messages.client.request_models import CountTokensRequest, MessagesRequest
-from adapters.anthropic_messages.client.response_models import (
+from adapters.anthropic_messages.response_models import (
     Message,
     MessageEvent,
     MessagesErrorBody,

@@ -14,8 +14,8 @@ from adapters.anthropic_messages.client.errors import encode_error_event
 from adapters.anthropic_messages.client.input_pieces import InputPieces
 from adapters.anthropic_messages.client.message import OwnMessage, message_object
 from adapters.anthropic_messages.client.stream_state import STREAM_TRANSITIONS, StreamState
-from adapters.anthropic_messages.client.usage import UNCOUNTED, usage_object
 from adapters.anthropic_messages.finish import final_fields
+from adapters.anthropic_messages.usage import UNCOUNTED, usage_object
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError

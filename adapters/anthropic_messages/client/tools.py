@@ -1,11 +1,11 @@
 """Reads the tools that a request offers and its tool choice as ToolSpecs and a ToolChoice."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from adapters.anthropic_messages.client.client_tools import ClientTool, client_tool
-from adapters.anthropic_messages.client.request_models import MessagesTool, MessagesToolChoice
+from adapters.anthropic_messages.table import CHOICES, MessagesTool, MessagesToolChoice
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
@@ -15,7 +15,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 # Claude Code sends it only so that Anthropic's servers keep to loading tools later; no model may call it. (Claude Code
 # 2.1.330: its description says so, and `defer_loading` is true.)
 PLACEHOLDER: Final = "DeferredToolPlaceholder"
-WORDS: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read_tools(
@@ -52,7 +51,7 @@ def read_tool_choice(choice: MessagesToolChoice | None) -> ToolChoice:
     if choice is None:
         return "auto"
     if choice.type != "tool":
-        return WORDS.get(choice.type, "auto")
+        return CHOICES.values.get(choice.type, "auto")
     if not choice.name:
         raise missing_field("tool_choice.name")
     return NamedTool(choice.name)

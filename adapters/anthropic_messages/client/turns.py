@@ -9,6 +9,7 @@ import msgspec
 from adapters.anthropic_messages import DIALECT
 from adapters.anthropic_messages.client.changes import Changes
 from adapters.anthropic_messages.client.content import IN_ASSISTANT, IN_SYSTEM, IN_USER, ContentReader
+from adapters.anthropic_messages.table import ROLES
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -24,7 +25,6 @@ from gateway.core.conversation import (
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 
-_ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
 _BLOCKS: Final[dict[Role, frozenset[str]]] = {"user": IN_USER, "assistant": IN_ASSISTANT, "system": IN_SYSTEM}
 _READ: Final = frozenset({"role", "content"})
 # Claude Code begins its system prompt with a line of this name, which changes with every request: it would keep a
@@ -57,7 +57,7 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
         # Many messages are nothing but a role and a text.
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")
-            if isinstance(text, str) and isinstance(role, str) and (known := _ROLES.get(role)) is not None:
+            if isinstance(text, str) and isinstance(role, str) and (known := ROLES.values.get(role)) is not None:
                 turns.append(Turn(known, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
                 continue
         if isinstance(message, dict):
@@ -163,7 +163,7 @@ def _role(message: JsonObject, index: int, faults: Faults) -> Role:
     """Returns the role of the turn; a message without a known one is the user's. Faults: ROLE_TYPE, ROLE_UNKNOWN."""
     role = message.get("role")
     if isinstance(role, str):
-        if (known := _ROLES.get(role)) is not None:
+        if (known := ROLES.values.get(role)) is not None:
             return known
         faults.add("ROLE_UNKNOWN", index, ".role", f"the role {role[:40]!r} is unknown; read as user")
     else:

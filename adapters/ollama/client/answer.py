@@ -11,9 +11,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from adapters.ollama.client.calls import call_object
+from adapters.ollama.table import DONE_REASONS
 from gateway.core.answer import Answer
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.events import Reason
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.usage import token_counts
@@ -22,13 +22,6 @@ AnswerField: TypeAlias = Literal["message", "response"]
 CHAT: Final = "message"
 GENERATE: Final = "response"
 
-# Ollama has no word of its own for calls and for filtered text.
-DONE_REASONS: Final[Mapping[Reason, str]] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "stop",
-    "content_filter": "stop",
-}
 _TEXT: Final[Mapping[Json, bytes]] = {CHAT: b'"message":{"role":"assistant","content":', GENERATE: b'"response":'}
 _END: Final[Mapping[Json, bytes]] = {CHAT: b"}", GENERATE: b""}
 
@@ -74,7 +67,7 @@ def end_fields(answer: Answer, echo: JsonObject, head: AnswerHead) -> JsonObject
     """
     times = head.times()
     fields: dict[str, Json] = {
-        "done_reason": echo.get("done_reason") if answer.finish is None else DONE_REASONS[answer.finish.reason],
+        "done_reason": echo.get("done_reason") if answer.finish is None else DONE_REASONS.words[answer.finish.reason],
         "total_duration": times.prepare + times.wait + times.answer,
         "load_duration": times.prepare,
         "prompt_eval_duration": times.wait,

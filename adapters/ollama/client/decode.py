@@ -11,9 +11,9 @@ from adapters.ollama.client.answer import CHAT, GENERATE, answer_echo
 from adapters.ollama.client.fields import canonical_params, read_request, readable, sampling, unsent_fields
 from adapters.ollama.client.images import read_images
 from adapters.ollama.client.paths import CHAT_PATHS, GENERATE_PATHS
-from adapters.ollama.client.request_models import ChatFields, GenerateFields, OllamaOptions, RequestFields
 from adapters.ollama.client.tools import read_other_tools, read_tools
 from adapters.ollama.client.turns import read_turns
+from adapters.ollama.table import ChatFields, GenerateFields, OllamaOptions, RequestFields
 from gateway.core.conversation import Conversation, Json, JsonObject, OtherTool, Text, ToolSpec, Turn, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import FieldPaths

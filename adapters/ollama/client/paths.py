@@ -1,32 +1,11 @@
 """Defines how clients of Ollama know the places of a request: those of a chat, and those of a generate request."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from adapters.ollama.table import CHAT, GENERATE
 from gateway.core.field_paths import FieldPaths
-
-# The places of the fields whose canonical name differs.
-_PARAMS: Final[Mapping[str, str]] = {
-    "response_format": "format",
-    "reasoning_effort": "think",
-    "max_tokens": "options.num_predict",
-    "repetition_penalty": "options.repeat_penalty",
-    **{
-        name: f"options.{name}"
-        for name in (
-            "frequency_penalty",
-            "min_p",
-            "presence_penalty",
-            "seed",
-            "stop",
-            "temperature",
-            "top_k",
-            "top_p",
-        )
-    },
-}
 
 CHAT_PATHS: Final = FieldPaths(
     turn="messages[{turn}]",
@@ -39,7 +18,7 @@ CHAT_PATHS: Final = FieldPaths(
     result_name="messages[{turn}].tool_name",
     result_part="messages[{turn}].images[{part}]",
     tool_schema="tools[{tool}].function.parameters",
-    params=_PARAMS,
+    params=CHAT.paths,
     calls_term="tool_calls",
     result_term="tool message",
     call_id_term="tool_call_id",
@@ -48,5 +27,5 @@ CHAT_PATHS: Final = FieldPaths(
 
 # Its turns are one prompt, and the system text before it.
 GENERATE_PATHS: Final = msgspec.structs.replace(
-    CHAT_PATHS, turn="prompt", role="prompt", part="images[{item}]", params={**_PARAMS, "messages": "prompt"}
+    CHAT_PATHS, turn="prompt", role="prompt", part="images[{item}]", params=GENERATE.paths
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.ollama.client.request_models import ChatFields, OllamaFunction
+from adapters.ollama.table import ChatFields, OllamaFunction
 from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field

@@ -16,12 +16,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
-from gateway.memory.provider_state.answer_state import StateReader, keeps
-from gateway.memory.provider_state.cached_state import Choice, TurnState, Variant, choose, encode_state, kept_states
-from gateway.memory.provider_state.lookup_keys import anchors, content_key, marks, scope
-from gateway.memory.provider_state.restore import Outcome, Recaller, is_required, kind_of, report, turns_in_reach
-from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, OwnStateFilter, is_lost
-from gateway.memory.provider_state.answer_state import AnswerReader, has_state
+from gateway.memory.provider_state.answer_state import StateReader, has_state
 from gateway.memory.provider_state.cached_state import (
     LookupResult,
     TurnState,
@@ -31,7 +26,14 @@ from gateway.memory.provider_state.cached_state import (
     lookup_result,
 )
 from gateway.memory.provider_state.lookup_keys import content_key, lookup_keys, scope, state_digests
-from gateway.memory.provider_state.restore import Outcome, StateRestorer, is_required, kind_of, report, turns_in_reach
+from gateway.memory.provider_state.restore import (
+    Outcome,
+    StateRestorer,
+    is_required,
+    kind_of,
+    report,
+    turns_in_reach,
+)
 from gateway.response.provider_state import STATE_NOT_SHOWN, STATEFUL, StoredStateFilter, is_lost
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.cached_states import RequestStates
