@@ -143,3 +143,17 @@ def test_a_provider_has_one_file() -> None:
         if (found := {text for text in texts(source) if text in names or any(host in text for host in hosts)})
     }
     assert again == {}
+
+
+def test_a_stream_is_read_up_to_its_end_by_one_loop() -> None:
+    """Whose frames are messages of protobuf has an end of its own grammar."""
+    binary = {"adapters/warp/backend/decode/decoder.py", "adapters/proto/backend/frames.py"}
+    assert places(r"\.tail\(\)") == {"gateway/wires/event_stream.py"} | binary
+    assert places(r"_OPENS_JSON\b|EVENTS_PER_RESPONSE: Final") == {"gateway/wires/event_stream.py"}
+
+
+def test_what_comes_behind_the_end_of_a_response_has_one_text() -> None:
+    counted = {"gateway/server/telemetry/request_metrics.py"}
+    assert places(r"\"LATE_FAULT\"") - counted == {"gateway/core/malformed_event.py"}
+    assert places(r"an incomplete event after the end") == {"gateway/core/malformed_event.py"}
+    assert places(r"The backend's response is empty") == {"gateway/wires/event_stream.py"}

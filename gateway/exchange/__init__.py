@@ -17,6 +17,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.malformed_event import LATE_FAULT
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.tokens import PromptSample, prompt_sample
@@ -263,8 +264,7 @@ class Exchange:
             raise fault
         # A complete response stays complete.
         self._over = True
-        detail = "an error or a malformed event after the end of the response"
-        return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
+        return [*events, *fault.notices, LATE_FAULT]
 
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
