@@ -157,3 +157,8 @@ def test_what_comes_behind_the_end_of_a_response_has_one_text() -> None:
     assert places(r"\"LATE_FAULT\"") - counted == {"gateway/core/malformed_event.py"}
     assert places(r"an incomplete event after the end") == {"gateway/core/malformed_event.py"}
     assert places(r"The backend's response is empty") == {"gateway/wires/event_stream.py"}
+
+
+def test_the_states_of_a_client_s_stream_have_one_table() -> None:
+    assert places(r"\bSTREAM_TRANSITIONS: ") == {"gateway/dialects/stream_state.py"}
+    assert places(r"class StreamState\b") == {"gateway/dialects/stream_state.py"}
