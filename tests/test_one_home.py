@@ -162,3 +162,12 @@ def test_what_comes_behind_the_end_of_a_response_has_one_text() -> None:
 def test_the_states_of_a_client_s_stream_have_one_table() -> None:
     assert places(r"\bSTREAM_TRANSITIONS: ") == {"gateway/dialects/stream_state.py"}
     assert places(r"class StreamState\b") == {"gateway/dialects/stream_state.py"}
+
+
+def test_what_a_decoder_or_a_dialect_has_beside_its_contract_is_read_once() -> None:
+    """No other module looks for it by a name, and none casts to it."""
+    optional = "Holding|HeadDecoder|TrailerDecoder|StatefulDialect|StoringEncoder|CountingDialect|ListingAdapter"
+    assert places(rf"\bcast\(\"?(?:{optional})\b") == set()
+    assert places(r"hasattr\(\S+, \"(?:progress|head|trailers|encode_count|missing_entries)\"") == set()
+    assert places(r"isinstance\(\w+, (?:Holding|HeadDecoder|TrailerDecoder)\)") == {"gateway/adapter.py"}
+    assert places(r"isinstance\(\w+, (?:StatefulDialect|CountingDialect)\)") == {"gateway/dialects/route_table.py"}

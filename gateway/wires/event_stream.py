@@ -11,6 +11,7 @@ Measured by `python -m bench.chunk`, rows "native", "messages", "responses", "ge
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
+from gateway.adapter import NO_EXTENSIONS, DecoderExtensions
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
@@ -74,6 +75,7 @@ class EventStream:
     """
 
     done = False
+    extensions: DecoderExtensions = NO_EXTENSIONS
     mark: bytes | None = None
     behind: ClassVar[frozenset[bytes]] = frozenset()
     max_event: int

@@ -56,6 +56,11 @@ class ChunkReader:
         self._usage: dict[str, Json] | PlainUsage | None = None
         self._noted: set[str] = set()
 
+    @property
+    def progress(self) -> int:
+        """The pieces of calls so far, of which only the whole call is reported."""
+        return self.calls.pieces
+
     def event(self, chunk: Json) -> list[Event]:
         """Returns the events of one chunk. Raises BackendError, which keeps the events before the fault."""
         if not isinstance(chunk, dict):

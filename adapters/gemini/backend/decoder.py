@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from adapters.gemini.backend.chunk import ChunkReader
 from adapters.gemini.backend.chunk_fast_path import read_own, read_plain
+from gateway.adapter import DecoderExtensions
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.wires.event_stream import EventStream, FastPath
@@ -16,11 +17,7 @@ class GeminiDecoder(EventStream):
     def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
         self.max_event = max_event
         self._chunks = ChunkReader(seed, passes=passes)
-
-    @property
-    def progress(self) -> int:
-        """The pieces of calls so far, of which only the whole call is reported."""
-        return self._chunks.calls.pieces
+        self.extensions = DecoderExtensions(holding=self._chunks)
 
     def begin(self) -> tuple[ChunkReader, FastPath]:
         """Returns the reader of the chunks, up to the finish reason with the counts, or to the end of the bytes."""

@@ -13,6 +13,7 @@ from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.rpc_status import grpc_error
 from adapters.proto.backend.unknown_values import unknown_values
 from adapters.protobuf_values.utf8_repair import Unsearchable, repair_texts, with_utf8
+from gateway.adapter import DecoderExtensions
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import TAIL_BROKEN, malformed_event
@@ -54,9 +55,9 @@ class ProtoDecoder:
         self._strange = self._known = False
 
     @property
-    def progress(self) -> int:
-        """Return how much has been found, including text that is held back."""
-        return self._writer.progress
+    def extensions(self) -> DecoderExtensions:
+        """Returns what holds text back, and that a status may stand in the head and in the trailers."""
+        return DecoderExtensions(self._writer, self, self)
 
     def head(self, headers: Mapping[str, str]) -> None:
         """Take a status in the head of the response. Raises BackendError unless it is OK."""

@@ -6,6 +6,7 @@ from adapters.text.backend.call_filter import CallFilter
 from adapters.text.backend.event_reader import FAILURES, Piece, Reader
 from adapters.text.backend.failure import reported_failure
 from adapters.text.backend.frames import FRAMES, utf8
+from gateway.adapter import DecoderExtensions
 from gateway.core.conversation import Json
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
@@ -18,25 +19,17 @@ from gateway.wires.json_body import EventJson
 
 
 class TextDecoder(EventStream):
-    """Decodes one response.
-
-    `own_stops` are the client's stop sequences, which mark no turn. `progress` counts the pieces of text, including
-    those that are held back.
-    """
+    """Decodes one response. `own_stops` are the client's stop sequences, which mark no turn."""
 
     def __init__(
         self, reader: Reader, call_filter: CallFilter, max_event: int, own_stops: tuple[str, ...] = ()
     ) -> None:
         wire = reader.wire
         self._answer = AnswerReader(reader, call_filter, own_stops)
+        self.extensions = DecoderExtensions(holding=self._answer)
         self.mark = self._answer.mark
         self.max_event = max_event
         self.start(None if wire.framing == "json" else FRAMES[wire.framing](max_event))
-
-    @property
-    def progress(self) -> int:
-        """The pieces of text so far."""
-        return self._answer.progress
 
     def begin(self) -> tuple["AnswerReader", FastPath]:
         """Returns the reader of the events."""
@@ -70,7 +63,7 @@ class TextDecoder(EventStream):
 
 class AnswerReader:
     """Reads one response. `done`: nothing more is read: the mark of the end has come, or none will, or the response was
-    cut off on purpose."""
+    cut off on purpose. `progress` counts the pieces of text, including those that are held back."""
 
     def __init__(self, reader: Reader, call_filter: CallFilter, own_stops: tuple[str, ...]) -> None:
         self.wire = wire = reader.wire

@@ -21,6 +21,7 @@ from adapters.warp.backend.encode.structured import history_task
 from adapters.warp.backend.options import WarpOptions
 from adapters.warp.backend.provider_state import read_provider_state
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
+from gateway.adapter import DecoderExtensions
 from gateway.core.conversation import Conversation
 from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ResponseStart
@@ -60,6 +61,11 @@ class WarpDecoder:
             "commit_transaction": self._commit,
             "rollback_transaction": self._rollback,
         }
+
+    @property
+    def extensions(self) -> DecoderExtensions:
+        """Returns what a transaction holds back."""
+        return DecoderExtensions(holding=self)
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events of the next bytes. Raises BackendError."""
