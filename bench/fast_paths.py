@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from unittest.mock import patch
 
-from adapters.anthropic_messages.backend import decoder as messages_decoder
+from adapters.anthropic_messages.backend import delta_fast_path as messages_delta_fast_path
 from adapters.gemini.backend import decoder as gemini_decoder
 from adapters.openai_chat.backend import decoder
 from adapters.openai_chat.backend.decoder import ChatDecoder
@@ -33,7 +33,9 @@ def _nothing(*_: object) -> None:
 
 
 PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
-    "adapters/anthropic_messages/backend/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
+    "adapters/anthropic_messages/backend/delta_fast_path.py": (
+        (messages_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
+    ),
     "adapters/gemini/backend/chunk_fast_path.py": (
         (gemini_decoder, "read_plain", _nothing),
         (gemini_decoder, "read_own", _nothing),
@@ -46,7 +48,7 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
     "adapters/openai_responses/backend/delta_fast_path.py": (
         (responses_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
     ),
-    "adapters/text/backend/event_fast_path.py": ((EventFastPath, "read", lambda *_: []),),
+    "adapters/text/backend/event_fast_path.py": ((EventFastPath, "read", lambda _, chunks: ([], next(chunks, None))),),
     "adapters/warp/backend/decode/delta_fast_path.py": (
         (warp_delta_fast_path.DeltaFastPath, "read", _nothing),
         (warp_delta_fast_path.DeltaFastPath, "learn", _nothing),

@@ -4,7 +4,7 @@ An adapter is sans-IO: it never opens a socket, reads a clock, an environment va
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -122,7 +122,8 @@ class BackendRequest(msgspec.Struct, frozen=True):
 class Decoder(Protocol):
     """Decodes the bytes of one response into events, in the order that `gateway.core.grammar` allows.
 
-    `done` turns true when nothing more can follow, so that a backend which keeps its socket open delays no client.
+    `done` turns true when nothing more can follow, so that a backend which keeps its socket open delays no client. A
+    decoder may have a further attribute, `extensions` (`extensions_of`).
     """
 
     done: bool
@@ -141,15 +142,18 @@ class Decoder(Protocol):
         ...
 
 
+@runtime_checkable
 class Holding(Protocol):
-    """Extends a Decoder that holds parts of a response back until they are certain.
+    """What holds parts of a response back until they are certain.
 
     `progress` grows with each of them, so that a busy backend is distinguished from one that has stopped.
     """
 
-    progress: int
+    @property
+    def progress(self) -> int: ...
 
 
+@runtime_checkable
 class HeadDecoder(Protocol):
     """Extends a Decoder whose wire may report its status in the head of a response (gRPC-Web, "trailers-only")."""
 
@@ -158,6 +162,7 @@ class HeadDecoder(Protocol):
         ...
 
 
+@runtime_checkable
 class TrailerDecoder(Protocol):
     """Extends a Decoder whose wire reports its status in the trailers of a response (gRPC). They never come through
     `feed`, so that no body can forge them."""
@@ -165,6 +170,30 @@ class TrailerDecoder(Protocol):
     def trailers(self, headers: Mapping[str, str]) -> list[Event]:
         """Takes the trailers, in lower case, after the body and before `close`. Raises BackendError like `feed`."""
         ...
+
+
+class DecoderExtensions(msgspec.Struct, frozen=True):
+    """What a decoder does beside the contract of all: its attribute `extensions`. None: nothing of the kind."""
+
+    holding: Holding | None = None
+    head: HeadDecoder | None = None
+    trailers: TrailerDecoder | None = None
+
+
+NO_EXTENSIONS: Final = DecoderExtensions()
+
+
+def extensions_of(decoder: Decoder) -> DecoderExtensions:
+    """Returns the extensions of the decoder of one response. Those of a decoder without the attribute are found by
+    their names, which takes longer."""
+    found: DecoderExtensions | None = getattr(decoder, "extensions", None)
+    if found is not None:
+        return found
+    return DecoderExtensions(
+        decoder if isinstance(decoder, Holding) else None,
+        decoder if isinstance(decoder, HeadDecoder) else None,
+        decoder if isinstance(decoder, TrailerDecoder) else None,
+    )
 
 
 class Adapter(Protocol):
@@ -238,6 +267,7 @@ class CountingAdapter(Protocol):
         ...
 
 
+@runtime_checkable
 class ListingAdapter(Protocol):
     """Extends an Adapter whose backend lists its models.
 

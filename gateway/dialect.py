@@ -13,7 +13,7 @@ clock, draws a random number or logs, and it knows no backend. The life of one r
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -282,6 +282,7 @@ class Dialect(Protocol):
         ...
 
 
+@runtime_checkable
 class CountingDialect(Dialect, Protocol):
     """Extends a Dialect whose clients ask for the tokens of a request that they may send."""
 

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 import pytest
 
-from adapters.openai_chat.client.stream_state import STREAM_TRANSITIONS, StreamInput
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput
 from gateway.server.http.client_connection_state import CLIENT_TRANSITIONS, ClientInput
 from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendInput
 from gateway.server.upstream.http2.connection_state import HTTP2_TRANSITIONS, Http2Input

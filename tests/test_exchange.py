@@ -13,7 +13,7 @@ from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from adapters.text.backend import TextAdapter
 from adapters.text.backend.options import TextOptions
-from gateway.adapter import Adapter, Capabilities, Decoder
+from gateway.adapter import NO_EXTENSIONS, Adapter, Capabilities, Decoder, DecoderExtensions, extensions_of
 from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import (
     BackendError,
@@ -530,3 +530,60 @@ def test_a_call_that_the_loop_guard_forbids_is_not_missed(forced_tools: Any) -> 
     script: list[list[Event]] = [[START], [TextDelta("No."), Finish("stop")]]
     exchange = Exchange(ScriptedAdapter(*script, capabilities=forced), asked, policy)
     assert [event for event in exchange.feed(b"..") if isinstance(event, Notice)] == []
+
+
+class NamedParts(ScriptedDecoder):
+    """A decoder of an adapter that was written before there were extensions: what it has is found by its name."""
+
+    def __init__(self) -> None:
+        super().__init__([[ResponseStart()], [TextDelta("a"), Finish("stop")]])
+        self.progress = 7
+        self.heads: list[Mapping[str, str]] = []
+
+    def head(self, headers: Mapping[str, str]) -> None:
+        self.heads.append(headers)
+
+    def trailers(self, headers: Mapping[str, str]) -> list[Event]:
+        return self.feed(b"1") if headers == {"status": "0"} else []
+
+
+class DeclaredParts(NamedParts):
+    """The same decoder, which declares one part alone."""
+
+    @property
+    def extensions(self) -> DecoderExtensions:
+        return DecoderExtensions(head=self)
+
+
+class PartsAdapter(ScriptedAdapter):
+    def __init__(self, made: NamedParts) -> None:
+        super().__init__()
+        self.made = made
+
+    def decoder(self, conversation: Conversation) -> Decoder:
+        return self.made
+
+
+def test_a_decoder_without_extensions_is_known_by_the_names_of_its_methods() -> None:
+    decoder = NamedParts()
+    exchange = Exchange(PartsAdapter(decoder), conversation(user("a")), Policy())
+    headers = {"content-type": "text/plain"}
+    exchange.on_response_head(200, headers)
+    assert decoder.heads == [headers]
+    assert exchange.feed(b"1") == [ResponseStart()]
+    assert exchange.progress == 1 + 7
+    assert exchange.close({"status": "0"})[0] == TextDelta("a")
+
+
+def test_extensions_say_which_parts_a_decoder_has() -> None:
+    decoder = DeclaredParts()
+    exchange = Exchange(PartsAdapter(decoder), conversation(user("a")), Policy())
+    exchange.on_response_head(200, {"content-type": "text/plain"})
+    exchange.feed(b"1")
+    assert len(decoder.heads) == 1 and exchange.progress == 1
+    with pytest.raises(BackendTruncated):
+        exchange.close({"status": "0"})
+
+
+def test_a_decoder_without_any_part_has_no_extensions() -> None:
+    assert extensions_of(ScriptedDecoder([])) == NO_EXTENSIONS

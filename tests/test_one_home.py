@@ -273,7 +273,35 @@ def _asks_and_adds(node: ast.If) -> bool:
     return any(first.startswith((f"{one}.add(", f"{one} |= ")) for one in sets)
 
 
-def test_a_copy_is_seen(tmp_path: Path) -> None:
+def test_a_copy_is_seen() -> None:
     copy = ast.parse('def _text(said):\n    "Any."\n    return said if isinstance(said, str) and said else None')
     home = ast.parse((ROOT / HOMES["text_in"]).read_text(encoding="utf-8"))
     assert [work(one) for one in functions(copy)] == [work(one) for one in functions(home) if one.name == "text_in"]
+
+
+def test_a_stream_is_read_up_to_its_end_by_one_loop() -> None:
+    """Whose frames are messages of protobuf has an end of its own grammar."""
+    binary = {"adapters/warp/backend/decode/decoder.py", "adapters/proto/backend/frames.py"}
+    assert places(r"\.tail\(\)") == {"gateway/wires/event_stream.py"} | binary
+    assert places(r"_OPENS_JSON\b|EVENTS_PER_RESPONSE: Final") == {"gateway/wires/event_stream.py"}
+
+
+def test_what_comes_behind_the_end_of_a_response_has_one_text() -> None:
+    counted = {"gateway/server/telemetry/request_metrics.py"}
+    assert places(r"\"LATE_FAULT\"") - counted == {"gateway/core/malformed_event.py"}
+    assert places(r"an incomplete event after the end") == {"gateway/core/malformed_event.py"}
+    assert places(r"The backend's response is empty") == {"gateway/wires/event_stream.py"}
+
+
+def test_the_states_of_a_client_s_stream_have_one_table() -> None:
+    assert places(r"\bSTREAM_TRANSITIONS: ") == {"gateway/dialects/stream_state.py"}
+    assert places(r"class StreamState\b") == {"gateway/dialects/stream_state.py"}
+
+
+def test_what_a_decoder_or_a_dialect_has_beside_its_contract_is_read_once() -> None:
+    """No other module looks for it by a name, and none casts to it."""
+    optional = "Holding|HeadDecoder|TrailerDecoder|StatefulDialect|StoringEncoder|CountingDialect|ListingAdapter"
+    assert places(rf"\bcast\(\"?(?:{optional})\b") == set()
+    assert places(r"hasattr\(\S+, \"(?:progress|head|trailers|encode_count|missing_entries)\"") == set()
+    assert places(r"isinstance\(\w+, (?:Holding|HeadDecoder|TrailerDecoder)\)") == {"gateway/adapter.py"}
+    assert places(r"isinstance\(\w+, (?:StatefulDialect|CountingDialect)\)") == {"gateway/dialects/route_table.py"}

@@ -1,11 +1,18 @@
-"""Makes what an adapter reports of an event that it cannot read: an error, and a notice for the operator.
-
-Both quote no content."""
+"""Makes what is reported of an event that cannot be read: an error, and a notice for the operator; behind the end of a
+response, which nothing can fail any more, a notice alone. None quotes content."""
 
 import hashlib
+from typing import Final
 
 from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
+
+LATE_FAULT: Final = Notice(
+    "backend", "ignored", "LATE_FAULT", "an error or a malformed event after the end of the response", level="warning"
+)
+TAIL_BROKEN: Final = Notice(
+    "backend", "dropped", "TAIL_BROKEN", "an incomplete event after the end of the response", level="warning"
+)
 
 
 def invalid_event(reason: str) -> BackendProtocolError:

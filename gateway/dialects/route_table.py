@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.core.errors import SettingsError
-from gateway.dialect import Dialect, RequestHead, Route, RouteKind
+from gateway.dialect import CountingDialect, Dialect, RequestHead, Route, RouteKind
+from gateway.dialects.stateful import StatefulDialect
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
@@ -33,15 +34,25 @@ class Served:
         return self
 
 
+class DialectExtensions(NamedTuple):
+    """A dialect by what it does beside the contract of all: counts tokens, stores answers. None: it does not."""
+
+    counting: CountingDialect | None
+    stored: StatefulDialect | None
+
+
 class RouteTable:
     """The routes of some dialects, the first of which answers where no route determines the client's dialect.
+    `extensions` are those of the dialects, by their names.
 
-    Raises SettingsError for two dialects with the same route and no mark that tells them apart.
+    Raises SettingsError for two dialects with the same route and no mark that tells them apart, and for a dialect with
+    a route of a kind that it does not answer.
     """
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self.dialects = tuple(dialects)
         self.default = self.dialects[0]
+        self.extensions = {dialect.name: _extensions(dialect) for dialect in self.dialects}
         self._unknown = Served(self.default)
         # By path, then by method.
         self._exact: dict[str, dict[str, Served]] = {}
@@ -65,6 +76,22 @@ class RouteTable:
             if pattern_method == method and pattern.fullmatch(path):
                 return found
         return self._paths.get(path, self._unknown)
+
+
+def _extensions(dialect: Dialect) -> DialectExtensions:
+    """Raises SettingsError for a route without the methods that answer it."""
+    found = DialectExtensions(
+        dialect if isinstance(dialect, CountingDialect) else None,
+        dialect if isinstance(dialect, StatefulDialect) else None,
+    )
+    kinds = {route.kind for route in dialect.routes}
+    if "count" in kinds and found.counting is None:
+        raise SettingsError(f"the dialect {dialect.name!r} has a route of the kind count, and no encode_count")
+    if "stored" in kinds and found.stored is None:
+        raise SettingsError(
+            f"the dialect {dialect.name!r} has a route of the kind stored, and no missing_entries or no stored_query"
+        )
+    return found
 
 
 def _served(dialects: Sequence[Dialect]) -> dict[tuple[str, str], Served]:

@@ -10,7 +10,7 @@ client at a time, so that nobody else finds them under the same names. The life 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead, ClientRequest, Dialect, RequestHead, Route, StreamEncoder
@@ -64,6 +64,7 @@ class StoredQuery(Protocol):
         ...
 
 
+@runtime_checkable
 class StatefulDialect(Dialect, Protocol):
     """Extends a Dialect whose answers may be stored."""
 

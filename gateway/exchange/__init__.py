@@ -1,9 +1,9 @@
 """Processes one request and its response, sans-IO: prepares, encodes, then decodes, unwraps and finishes."""
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
-from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
+from gateway.adapter import Adapter, TrailerDecoder, extensions_of
 from gateway.capabilities.context_window import with_counts
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, InvalidToolCall
@@ -17,6 +17,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.malformed_event import LATE_FAULT
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.tokens import PromptSample, prompt_sample
@@ -86,8 +87,8 @@ class Exchange:
         self.notices = plan.notices
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
-        # A check of a Protocol with isinstance would take as long as this whole constructor.
-        self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
+        self._extensions = extensions_of(self._decoder)
+        self._holding = self._extensions.holding
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
         self._policy = policy
         self._label = label
@@ -135,9 +136,9 @@ class Exchange:
             error = status_error(self._adapter, self.request, self.conversation.model, status, headers, body)
             raise self._explained(error)
         check_media_type(self.request, headers)
-        if hasattr(self._decoder, "head"):
+        if self._extensions.head is not None:
             try:
-                cast(HeadDecoder, self._decoder).head(headers)
+                self._extensions.head.head(headers)
             except BackendError as error:
                 raise self._explained(error) from error.__cause__
 
@@ -177,8 +178,8 @@ class Exchange:
         if self.done:
             return []
         try:
-            if trailers and hasattr(self._decoder, "trailers"):
-                events = self._decoded_trailers(trailers)
+            if trailers and self._extensions.trailers is not None:
+                events = self._decoded_trailers(self._extensions.trailers, trailers)
             else:
                 events = self._decoder.close()
         except BackendError as error:
@@ -193,8 +194,8 @@ class Exchange:
         if not self.finished:
             raise truncated(events)
 
-    def _decoded_trailers(self, trailers: Mapping[str, str]) -> list[Event]:
-        events = cast(TrailerDecoder, self._decoder).trailers(trailers)
+    def _decoded_trailers(self, decoder: TrailerDecoder, trailers: Mapping[str, str]) -> list[Event]:
+        events = decoder.trailers(trailers)
         try:
             return events + self._decoder.close()
         except BackendError as error:
@@ -263,8 +264,7 @@ class Exchange:
             raise fault
         # A complete response stays complete.
         self._over = True
-        detail = "an error or a malformed event after the end of the response"
-        return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
+        return [*events, *fault.notices, LATE_FAULT]
 
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import msgspec
 
-from gateway.adapter import Adapter, Decoder, TrailerDecoder
+from gateway.adapter import Adapter, Decoder, extensions_of
 from gateway.core.conversation import EMPTY, Conversation, JsonObject, Text, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
@@ -99,7 +99,10 @@ class _WithTrailers:
         return events
 
     def close(self) -> list[Event]:
-        events = cast(TrailerDecoder, self._decoder).trailers(self._trailers)
+        taking = extensions_of(self._decoder).trailers
+        if taking is None:
+            raise TypeError("the decoder of a case with trailers takes none")
+        events = taking.trailers(self._trailers)
         try:
             events += self._decoder.close()
         except BackendError as error:

@@ -121,7 +121,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.dialects", DIALECT),
     ImportRule(
         "gateway.exchange",
-        _ours(f"{_VALUES} core.backend_status core.tokens adapter capabilities history response tool_calls"),
+        _ours(
+            f"{_VALUES} core.backend_status core.malformed_event core.tokens adapter capabilities history response"
+            " tool_calls"
+        ),
     ),
     ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),
     ImportRule(

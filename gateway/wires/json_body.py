@@ -5,7 +5,6 @@ one begins with the other (RFC 8259, section 7: a character outside the first pl
 """
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from gateway.core.conversation import Json
@@ -14,7 +13,6 @@ from gateway.core.events import Event
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json, repair_surrogates, repair_utf8
-from gateway.wires.whole_response import EVENTS_PER_RESPONSE, response_too_large
 
 _MENDED: Final = Notice(
     "backend", "changed", "TEXT_MENDED", "half a character of a text became U+FFFD, or was left out", level="warning"
@@ -93,29 +91,6 @@ def decode_mended(data: bytes) -> tuple[Json, bool]:
         if mended == data:
             raise
         return decode_json(mended), True
-
-
-class JsonDocument:
-    """The form of a response that is one JSON document (`Form`), which `read` turns into events when its bytes have
-    ended. `max_event` is the maximum number of bytes of one event of a stream."""
-
-    def __init__(self, read: Callable[[Json], list[Event]], max_event: int) -> None:
-        self.done = False
-        self._read = read
-        self._limit = EVENTS_PER_RESPONSE * max_event
-        self._bytes = bytearray()
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Adds bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
-        self._bytes += data
-        if len(self._bytes) > self._limit:
-            raise response_too_large(self._limit)
-        return []
-
-    def close(self) -> list[Event]:
-        """Returns the events of the whole document. Raises what `decode_body` and `read` raise."""
-        document, notices = decode_body(bytes(self._bytes))
-        return [*notices, *self._read(document)]
 
 
 def decode_body(body: bytes) -> tuple[Json, list[Event]]:

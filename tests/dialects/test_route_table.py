@@ -1,12 +1,15 @@
 """Which dialect answers which method and path."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
 
 from adapters.openai_chat.client.dialect import OpenAIChatDialect
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.core.errors import SettingsError
 from gateway.dialect import RequestHead, RequestMark, Route, RouteKind
+from gateway.dialects.document import Document
 from gateway.dialects.route_table import RouteTable
 
 
@@ -80,3 +83,35 @@ def test_a_mark_tells_two_dialects_on_one_path_apart(
     dialects: list[OpenAIChatDialect], head: RequestHead, name: str
 ) -> None:
     assert RouteTable(dialects).find("GET", head.path).select(head).dialect.name == name
+
+
+class Counted(OpenAIChatDialect):
+    name: ClassVar[str] = "counted"
+    routes: ClassVar[tuple[Route, ...]] = (Route("POST", "/count", "count"),)
+
+
+class Kept(OpenAIChatDialect):
+    name: ClassVar[str] = "kept"
+    routes: ClassVar[tuple[Route, ...]] = (Route("GET", "/kept/{id}", "stored"),)
+
+    def missing_entries(self, document: Document) -> Sequence[str]:
+        return ()
+
+
+class Counting(Counted):
+    def encode_count(self, tokens: int) -> bytes:
+        return b"%d" % tokens
+
+
+def test_what_a_dialect_has_beside_the_contract_is_read_once() -> None:
+    table = RouteTable([OpenAIChatDialect(), Counting(), OpenAIResponsesDialect()])
+    chat, counting, responses = (table.extensions[dialect.name] for dialect in table.dialects)
+    assert chat == (None, None)
+    assert counting.counting is not None and counting.counting.encode_count(3) == b"3" and counting.stored is None
+    assert responses == (table.dialects[2], table.dialects[2])
+
+
+@pytest.mark.parametrize(("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query")])
+def test_a_route_that_a_dialect_cannot_answer_is_refused(dialect: type[OpenAIChatDialect], lacks: str) -> None:
+    with pytest.raises(SettingsError, match=rf"the dialect '{dialect.name}' has a route .*{lacks}"):
+        RouteTable([dialect()])

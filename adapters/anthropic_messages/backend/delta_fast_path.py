@@ -8,9 +8,12 @@ Nearly every event of a stream is one of them. The types list the fields that it
 is read in full.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Annotated, TypeAlias
 
 import msgspec
+
+from gateway.core.events import Event
 
 _Piece: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -37,10 +40,23 @@ class PieceEvent(msgspec.Struct, tag_field="type", tag="content_block_delta", fo
 _decode = msgspec.json.Decoder(PieceEvent).decode
 
 
-def read_piece(data: bytes) -> PieceEvent | None:
-    """Return the event. None: the bytes are another event or are not valid, and must be read in full."""
-    try:
-        return _decode(data)
-    # A value before the type is passed over to find it, however deep it is.
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+class DeltaFastPath:
+    """Reads the pieces that their open block takes as they are: `take` returns the event of one, or None."""
+
+    def __init__(self, take: Callable[[PieceEvent], Event | None]) -> None:
+        self._take = take
+
+    def read(self, frames: Iterator[bytes], events: list[Event]) -> bytes | None:
+        """Adds the events of the next pieces. Returns the first event that is none or is not valid, and must be read
+        in full; None behind the last one."""
+        for frame in frames:
+            try:
+                piece = _decode(frame)
+            # A value before the type is passed over to find it, however deep it is.
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return frame
+            event = self._take(piece)
+            if event is None:
+                return frame
+            events.append(event)
         return None

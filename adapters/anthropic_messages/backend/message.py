@@ -43,6 +43,7 @@ from gateway.core.events import (
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice, Reported
 from gateway.wires.call_ids import CallIds
+from gateway.wires.event_stream import StreamEnd
 
 # The fields of the events of a block of which the core's events say everything.
 _START_FIELDS: Final = frozenset({"type", "index", "content_block"})
@@ -54,7 +55,8 @@ _WHOLE_END: Final[JsonObject] = {"type": "content_block_stop"}
 
 
 class MessageReader:
-    """Reads one response. `empty` is true until the message has started, `finished` is true once it has stopped.
+    """Reads one response. `empty` is true until the message has started, `finished` and `done` are true once it has
+    stopped.
 
     A client of the same API (`own_client`) receives each event as it was written, but for the pieces of content that
     the events of the core hold; for any other client a Notice reports what these do not express. `seed` as in
@@ -64,6 +66,7 @@ class MessageReader:
     def __init__(self, own_client: bool, *, seed: int = 0) -> None:
         self.empty = True
         self.finished = False
+        self.done = False
         self._own_client = own_client
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
@@ -142,8 +145,15 @@ class MessageReader:
         self._ended(message)
         return [*events, *self._stop({})]
 
+    def end(self, where: StreamEnd) -> list[Event]:
+        """Raises BackendTruncated: `message_stop` alone completes a message. `upstream_invalid_response` when no part
+        of one arrived."""
+        if self.empty and where == "bytes":
+            raise BackendTruncated("The backend's response contains no message.", code="upstream_invalid_response")
+        raise BackendTruncated("The backend's stream ended before the message was complete.")
+
     def late(self) -> list[Event]:
-        """Report data that follows the end of the message."""
+        """Returns the report of data that follows the end of the message."""
         return self._note("ignored", "LATE_EVENT", "the backend sent more data after it had ended its message")
 
     def _start(self, event: JsonObject) -> list[Event]:
@@ -214,7 +224,7 @@ class MessageReader:
         mended = self._mended()
         finish, notice = decode_finish(self._reason, self._sequence)
         usage = self._counts.report(ended=True)
-        self.finished = True
+        self.finished = self.done = True
         return [
             *mended,
             *([] if notice is None else [notice]),

@@ -1,6 +1,11 @@
 """Encodes events as the server-sent events of a message: its blocks follow one another.
 
 The bytes around a delta are the same for all deltas of a block, and are made when the block opens.
+
+The states (`gateway.dialects.stream_state`): `write` is `message_start`, which comes before all others; at `finish` the
+last block is closed, and only the usage may follow, which is in `message_delta` with the reason; the end is
+`message_stop`, or the one event of an error. Which block is open, and which events must wait for it, is the matter of
+`gateway.dialects.sequential_blocks`.
 """
 
 import re
@@ -13,7 +18,6 @@ from adapters.anthropic_messages.blocks import PIECES, block_event, opened_block
 from adapters.anthropic_messages.client.errors import encode_error_event
 from adapters.anthropic_messages.client.input_pieces import InputPieces
 from adapters.anthropic_messages.client.message import OwnMessage, message_object
-from adapters.anthropic_messages.client.stream_state import STREAM_TRANSITIONS, StreamState
 from adapters.anthropic_messages.finish import final_fields
 from adapters.anthropic_messages.usage import UNCOUNTED, usage_object
 from gateway.core.answer import merge_usage
@@ -41,6 +45,7 @@ from gateway.dialects.sequential_blocks import (
     BlockStep,
     SequentialBlocks,
 )
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamState
 
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 # A name that is one line.
@@ -181,7 +186,7 @@ class MessageStreamEncoder:
             usage = UsageReport(prompt_tokens=self._prompt_tokens(), estimated=True)
         message = message_object(self._head, usage, self._own.message)
         out.append(_event("message_start", {**self._own.start, "message": message}))
-        self._state = STREAM_TRANSITIONS[self._state]["start"]
+        self._state = STREAM_TRANSITIONS[self._state]["write"]
 
     def _write(self, steps: Iterable[BlockStep], out: list[bytes]) -> None:
         for step in steps:

@@ -25,17 +25,18 @@ from gateway.core.events import (
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Level, Notice, Reported
+from gateway.wires.event_stream import StreamEnd
 from gateway.wires.json_body import text_in
 
 _RESPONSE_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "promptFeedback"})
-NO_CANDIDATE: Final = "The backend's response contains no candidate."
+_NO_CANDIDATE: Final = "The backend's response contains no candidate."
 _SHOWN: Final = frozenset({"executableCode", "codeExecutionResult"})
 _EMPTY_TEXT: Final[JsonObject] = {"text": ""}
 
 
 class ChunkReader:
     """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts, and once
-    it has arrived, too, the response is `complete`. `calls` are those that have begun. `reads_plain` is true between
+    it has arrived, too, the response is `done`. `calls` are those that have begun. `reads_plain` is true between
     the first chunk, for a client of this dialect (`passes`) the first output, and the finish reason.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. A client of this dialect gets each
@@ -46,7 +47,7 @@ class ChunkReader:
     def __init__(self, seed: int, *, passes: bool) -> None:
         self.empty = True
         self.finished = False
-        self.complete = False
+        self.done = False
         self.reads_plain = False
         self.passes = passes
         self._started = False
@@ -56,8 +57,13 @@ class ChunkReader:
         self._usage: dict[str, Json] | PlainUsage | None = None
         self._reported = Reported()
 
-    def chunk(self, chunk: Json) -> list[Event]:
-        """Return the events of one chunk. Raises BackendError, which keeps the events before the fault."""
+    @property
+    def progress(self) -> int:
+        """The pieces of calls so far, of which only the whole call is reported."""
+        return self.calls.pieces
+
+    def event(self, chunk: Json) -> list[Event]:
+        """Returns the events of one chunk. Raises BackendError, which keeps the events before the fault."""
         if not isinstance(chunk, dict):
             raise invalid_event("it is not an object")
         if (error := chunk.get("error")) is not None:
@@ -91,9 +97,18 @@ class ChunkReader:
             self._usage = usage
         return PassthroughFields("response", chunk.fields), TextDelta(chunk.text)
 
-    def late(self, events: list[Event]) -> None:
-        """Report an event after the last one of a complete response, which is not read."""
+    def end(self, where: StreamEnd) -> list[Event]:
+        """Raises BackendTruncated: the finish reason alone completes a stream. `upstream_invalid_response` when no part
+        of a response or event arrived."""
+        if self.empty and where == "bytes":
+            raise BackendTruncated(_NO_CANDIDATE, code="upstream_invalid_response")
+        raise BackendTruncated("The backend's stream ended before the response was complete.")
+
+    def late(self) -> list[Event]:
+        """Returns the report of an event after the last one of a complete response, which is not read."""
+        events: list[Event] = []
         self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
+        return events
 
     def _read(self, chunk: dict[str, Json], events: list[Event]) -> None:
         candidates = chunk.get("candidates") or []
@@ -112,7 +127,7 @@ class ChunkReader:
         self._feedback(chunk.get("promptFeedback"), events)
         if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._usage = usage
-            self.complete = self.finished
+            self.done = self.finished
         if self.finished:
             self._report_usage(events)
         self.reads_plain = not self.finished
@@ -172,11 +187,11 @@ class ChunkReader:
         events += [finish] if notice is None else [notice, finish]
         self.finished = True
 
-    def end(self) -> list[Event]:
-        """Return the end of a whole response without a finish reason, which a client of this dialect gets as it is.
+    def complete(self) -> list[Event]:
+        """Returns the end of a whole response without a finish reason, which a client of this dialect gets as it is.
         Raises BackendTruncated for any other client, and BackendProtocolError if it is no response."""
         if not self._started or (self.empty and not self.passes):
-            raise BackendProtocolError(NO_CANDIDATE, code="upstream_invalid_response")
+            raise BackendProtocolError(_NO_CANDIDATE, code="upstream_invalid_response")
         if not self.passes:
             raise BackendTruncated("The backend's response has no finish reason.")
         self.finished = True

@@ -2,6 +2,9 @@
 
 Every chunk is a constant head, a changing part and a constant tail; only the part is encoded for each chunk. A call is
 one whole part: it is written when it has ended.
+
+The states (`gateway.dialects.stream_state`): `write` is any chunk but the last one. There is no `finish`: the chunk
+with the finish reason is written with the end, because the token counts, which stand in it, may follow the reason.
 """
 
 from collections.abc import Iterable
@@ -11,7 +14,6 @@ import msgspec
 
 from adapters.gemini.client.errors import error_object
 from adapters.gemini.client.stream_form import StreamForm
-from adapters.gemini.client.stream_state import STREAM_TRANSITIONS, StreamState
 from adapters.gemini.contents import signature
 from adapters.gemini.finish import finish_word
 from adapters.gemini.own_chunk import OwnChunk, call_part, counts, notes
@@ -34,6 +36,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.event_stream import one_line_each
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamState
 
 _encode = msgspec.json.Encoder().encode
 _CANDIDATE: Final = b'{"candidates":[{"content":{"parts":['
@@ -193,7 +196,7 @@ class GeminiStreamEncoder:
         if self._state is StreamState.NEW:
             self._before = self._form.before
         self._text = self._before + _CANDIDATE + b'{"text":'
-        self._state = STREAM_TRANSITIONS[self._state]["chunk"]
+        self._state = STREAM_TRANSITIONS[self._state]["write"]
 
 
 def _members(fields: JsonObject) -> bytes:

@@ -6,7 +6,7 @@ from typing import Final
 from adapters.openai_chat.backend.failure import message_of, minimax_failure, reported_failure
 from adapters.openai_chat.backend.finish import decode_finish
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.errors import BackendProtocolError
+from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import (
     Event,
     ReasoningDelta,
@@ -21,6 +21,7 @@ from gateway.core.notices import Action, Notice, Reported
 from gateway.core.state_rule import StateRule
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_tracker import CallTracker
+from gateway.wires.event_stream import StreamEnd
 from gateway.wires.json_body import text_in
 from gateway.wires.token_count import token_count
 
@@ -34,15 +35,24 @@ _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoni
 
 class ChunkReader:
     """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
-    arrived; after that only usage counts. `words` is the message of the last event that is no chunk: if the response
-    then stays incomplete, it most likely says why. `passes`: the client speaks this dialect, so that it gets the fields
-    which no event expresses; `keeps` are those that the gateway keeps."""
+    arrived; after that only usage counts, up to the mark of the end (`done`). `words` is the message of the last event
+    that is no chunk: if the response then stays incomplete, it most likely says why. `passes`: the client speaks this
+    dialect, so that it gets the fields which no event expresses; `keeps` are those that the gateway keeps.
+    `finish_optional`: the mark may come without a finish reason."""
 
     def __init__(
-        self, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True, keeps: StateRule | None = None
+        self,
+        seed: int,
+        stops: tuple[str, ...] = (),
+        *,
+        passes: bool = True,
+        keeps: StateRule | None = None,
+        finish_optional: bool = False,
     ) -> None:
         self.empty = True
         self.finished = False
+        self.done = False
+        self._finish_optional = finish_optional
         self.words = ""
         self._reason = ""
         self._started = False
@@ -54,8 +64,8 @@ class ChunkReader:
         self._spoken = False
         self._in_messages = False
 
-    def chunk(self, chunk: Json) -> list[Event]:
-        """Return the events of one chunk. Raises BackendError."""
+    def event(self, chunk: Json) -> list[Event]:
+        """Returns the events of one chunk. Raises BackendError."""
         events, choices = self._open(chunk)
         for choice in choices:
             self._choice(choice, events)
@@ -66,9 +76,27 @@ class ChunkReader:
         """Return a function that makes deltas with more arguments for a started call, for use by a fast path."""
         return self._tracker().more(index)
 
-    def late(self, events: list[Event]) -> None:
-        """Report data that follows the end of the stream."""
+    def end(self, where: StreamEnd) -> list[Event]:
+        """Returns the events that complete a stream without a finish reason, where it may lack. Raises BackendTruncated
+        for any other, with `upstream_invalid_response` when no part of a response or event arrived."""
+        events: list[Event] = []
+        if where == "mark" and self._finish_optional and not self.empty:
+            self._complete(events)
+            return events
+        if self.empty and where in ("mark", "bytes"):
+            error = BackendTruncated("The backend's response contains no choice.", code="upstream_invalid_response")
+        elif where == "mark":
+            error = BackendTruncated("The backend ended its stream without a finish reason.")
+        else:
+            error = BackendTruncated("The backend's stream ended before the response was complete.")
+        error.words = self.words
+        raise error
+
+    def late(self) -> list[Event]:
+        """Returns the report of data behind the end of the stream."""
+        events: list[Event] = []
         self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
+        return events
 
     def completion(self, answer: Json) -> list[Event]:
         """Return the events of a whole response. Raises BackendError."""
@@ -80,11 +108,11 @@ class ChunkReader:
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
-            self.finish(events)
+            self._complete(events)
         self._usage(answer, events)
         return events
 
-    def finish(self, events: list[Event]) -> None:
+    def _complete(self, events: list[Event]) -> None:
         """Complete a response that ended without a finish reason."""
         self._note(events, "added", "FINISH_REASON_MISSING", "a response that is complete has no finish reason")
         self._finish("stop", None, events)

@@ -2,6 +2,9 @@
 
 Every chunk is a constant head, a changing middle and a constant tail; only the middle is encoded for each chunk. Known
 fields and a backend's unknown ones never share a dictionary: their JSON is concatenated.
+
+The states (`gateway.dialects.stream_state`): `write` is a chunk with a choice, the first of which has the role;
+`finish` follows the chunk with the finish reason; the end is `[DONE]`, or the one frame of an error.
 """
 
 from collections.abc import Iterable
@@ -12,7 +15,6 @@ import msgspec
 
 from adapters.openai.client_errors import encode_error_frame
 from adapters.openai.usage import usage_object
-from adapters.openai_chat.client.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
 from adapters.openai_chat.unknown_fields import as_custom, call_object, merged
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -36,6 +38,7 @@ from gateway.core.provider_state import several_states
 from gateway.dialects.custom_input import CustomInput
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
+from gateway.dialects.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
 
 _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
@@ -199,7 +202,7 @@ class ChatStreamEncoder:
         """Writes one chunk. Before the first one the role is sent in a chunk of its own, as OpenAI does."""
         if self._state is NEW:
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
-        self._state = STREAM_TRANSITIONS[self._state]["chunk"]
+        self._state = STREAM_TRANSITIONS[self._state]["write"]
         if len(self._pending) != len(self._framed) or True in map(is_not, self._pending, self._framed):
             self._frame(tuple(self._pending))
         self._pending.clear()

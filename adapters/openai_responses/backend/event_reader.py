@@ -15,12 +15,13 @@ from adapters.openai_responses.backend.usage import decode_usage
 from adapters.openai_responses.call_items import CALL_KINDS, is_hosted
 from adapters.openai_responses.function_names import ToolNames
 from gateway.core.conversation import EMPTY, Json, JsonObject
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, PassthroughFields, Reason, ResponseStart
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_ids import CallIds
+from gateway.wires.event_stream import StreamEnd
 from gateway.wires.json_body import text_in
 
 # They repeat what other events say, or say nothing.
@@ -48,7 +49,8 @@ _RESPONSE_FIELDS: Final = frozenset(
 
 
 class EventReader:
-    """Reads one response. `started` is true once anything of a response has arrived, `finished` once it is complete.
+    """Reads one response. `started` is true once anything of a response has arrived, `finished` and `done` once it is
+    complete.
 
     `seed` makes derived ids differ from those of earlier responses in a conversation, and `names` returns the names of
     the request's tools.
@@ -57,6 +59,7 @@ class EventReader:
     def __init__(self, seed: int, names: Callable[[], ToolNames], passthrough: Passthrough) -> None:
         self.started = False
         self.finished = False
+        self.done = False
         self._passthrough = passthrough
         self._names = names
         self._ids = CallIds(seed)
@@ -70,7 +73,7 @@ class EventReader:
         self._ended: set[int] = set()
 
     def event(self, event: Json) -> list[Event]:
-        """Return the events of one event of a stream. Raises BackendError."""
+        """Returns the events of one event of a stream. Raises BackendError."""
         if not isinstance(event, dict):
             raise invalid_event("it is not an object")
         kind = event.get("type")
@@ -118,9 +121,16 @@ class EventReader:
         item = self._items.get(output_index)
         return None if item is None else item.pieces(place)
 
-    def late(self, events: list[Event]) -> None:
-        """Report data that follows the end of the stream."""
-        events.append(_notice("ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream"))
+    def end(self, where: StreamEnd) -> list[Event]:
+        """Raises BackendTruncated: the event with the finished response alone completes it. `upstream_invalid_response`
+        when no part of one arrived."""
+        if not self.started and where in ("mark", "bytes"):
+            raise BackendTruncated("The backend's stream contains no response.", code="upstream_invalid_response")
+        raise BackendTruncated("The backend's stream ended before the response was complete.")
+
+    def late(self) -> list[Event]:
+        """Returns the report of data behind the end of the stream."""
+        return [_notice("ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")]
 
     def _begin(self, event: JsonObject, events: list[Event]) -> None:
         """Read an event with the response as it begins."""
@@ -278,7 +288,7 @@ class EventReader:
         if isinstance(usage := response.get("usage"), dict):
             events.append(decode_usage(usage))
         events.append(Finish(reason, text_in(response.get("status"))))
-        self.finished = True
+        self.finished = self.done = True
 
     def _own_fields(self, response: JsonObject, events: list[Event], *, ended: bool = False) -> None:
         """Pass on what the backend says of its response. To a client of another dialect it repeats the request."""

@@ -3,6 +3,10 @@
 Items follow one another (`gateway.dialects.sequential_blocks`): clients keep track of one at a time. A delta is a
 constant head, its sequence number and its text; only these two are encoded for each delta.
 
+The states (`gateway.dialects.stream_state`): `write` is `response.created`, which comes before a failure, too, because
+clients accept no other first event; `finish` is the end of the last item, and only token counts may still arrive; the
+end is `response.completed`, `response.incomplete` or `response.failed`.
+
 A backend of the same dialect sends what no other event expresses as PassthroughFields:
 
 - of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`), except the
@@ -42,7 +46,6 @@ from adapters.openai_responses.client.output_items import (
 from adapters.openai_responses.client.own_fields import with_own
 from adapters.openai_responses.client.response_object import GrowingResponse
 from adapters.openai_responses.client.stored_answer import StoredInput, record
-from adapters.openai_responses.client.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from adapters.openai_responses.function_names import ClientTool, ToolNames, stored_names
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
@@ -76,6 +79,7 @@ from gateway.dialects.sequential_blocks import (
     SequentialBlocks,
 )
 from gateway.dialects.stateful import AnswerRecord
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 
 # The items whose parts the gateway writes, and the events around all items.
 _TEXTS: Final[Mapping[str, BlockKind]] = {"message": "text", "reasoning": "reasoning"}
@@ -368,7 +372,7 @@ class ResponsesStreamEncoder:
     def _open(self, out: list[bytes]) -> None:
         """Writes the first two events, unless they are written."""
         if self._state is StreamState.NEW:
-            self._step("open")
+            self._step("write")
             for kind in ("created", "in_progress"):
                 self._write(out, f"response.{kind}", {"response": self._response.begun})
 

@@ -13,9 +13,11 @@ from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.rpc_status import grpc_error
 from adapters.proto.backend.unknown_values import unknown_values
 from adapters.protobuf_values.utf8_repair import Unsearchable, repair_texts, with_utf8
+from gateway.adapter import DecoderExtensions
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import TAIL_BROKEN, malformed_event
+from gateway.wires.event_stream import empty_response
 
 # A message that brought something is searched for unknown values this often.
 _SEARCHED: Final = 64
@@ -53,9 +55,9 @@ class ProtoDecoder:
         self._strange = self._known = False
 
     @property
-    def progress(self) -> int:
-        """Return how much has been found, including text that is held back."""
-        return self._writer.progress
+    def extensions(self) -> DecoderExtensions:
+        """Returns what holds text back, and that a status may stand in the head and in the trailers."""
+        return DecoderExtensions(self._writer, self, self)
 
     def head(self, headers: Mapping[str, str]) -> None:
         """Take a status in the head of the response. Raises BackendError unless it is OK."""
@@ -111,7 +113,7 @@ class ProtoDecoder:
         if self._writer.empty:
             self._check_type()
             if self._carrier.one or not self._messages:
-                raise _hollow()
+                raise empty_response()
         if self._carrier.reports_status:
             raise BackendTruncated("The backend's response ended without a status.")
         if self._ends != "close":
@@ -124,7 +126,7 @@ class ProtoDecoder:
             raise error
         if not self._writer.finished:
             raise BackendTruncated("The backend's response ended in the middle of an event.") from error
-        self._writer.note_once("dropped", "TAIL_BROKEN", "an incomplete event after the end of the response")
+        self._writer.add_once(TAIL_BROKEN)
 
     def _read(self, frames: Iterator[Frame]) -> None:
         for frame in frames:
@@ -150,7 +152,7 @@ class ProtoDecoder:
         writer = self._writer
         if writer.empty:
             self._check_type()
-            raise _hollow()
+            raise empty_response()
         if not writer.finished:
             if not writer.told_end and self._ends == "finish":
                 raise BackendTruncated("The backend ended its stream without the end that the mapping expects.")
@@ -213,10 +215,6 @@ class ProtoDecoder:
         others; messages of another type have none but such."""
         if self._strange and not self._known:
             raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
-
-
-def _hollow() -> BackendTruncated:
-    return BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
 
 
 def _unreadable(payload: bytes) -> BackendProtocolError:

@@ -11,7 +11,7 @@ from adapters.proto.backend.rpc_status import connect_end, grpc_error
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.framing.base64 import decode_base64
 from gateway.framing.sse import SSEDecoder
-from gateway.wires.whole_response import EVENTS_PER_RESPONSE, response_too_large
+from gateway.wires.event_stream import EVENTS_PER_RESPONSE, response_too_large
 
 
 class End:

@@ -38,7 +38,7 @@ class OpenAIChunks:
 
     def read(self, document: Json) -> list[Event]:
         """Return the events of one document. Raises BackendError."""
-        return self._reader.completion(document) if _is_whole(document) else self._reader.chunk(document)
+        return self._reader.completion(document) if _is_whole(document) else self._reader.event(document)
 
 
 def _is_whole(document: Json) -> bool:

@@ -8,8 +8,7 @@ Nearly every event of a response is of this kind. The wire names where the text 
 only those are parsed, and the rest of the event is skipped.
 """
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -40,22 +39,23 @@ class EventFastPath:
             self._text = attrgetter(_attribute(text))
             self._flags = [attrgetter(_attribute(path)) for path in flags]
 
-    def read(self, events: Sequence[bytes], at: int) -> list[str]:
-        """Return the texts of the events from this index on, up to the first event that must be read in full because it
-        may hold something else or is invalid."""
+    def read(self, frames: Iterator[bytes]) -> tuple[list[str], bytes | None]:
+        """Returns the texts of the next events, and the first event that must be read in full because it may hold
+        something else or is invalid; None behind the last one."""
         texts: list[str] = []
         if self._decode is None:
-            return texts
+            return texts, next(frames, None)
+        frame = None
         try:
-            for event in islice(events, at, None):
-                decoded = self._decode(event)
+            for frame in frames:
+                decoded = self._decode(frame)
                 for flag in self._flags:
                     if flag(decoded):
-                        return texts
+                        return texts, frame
                 texts.append(self._text(decoded))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
-            pass
-        return texts
+            return texts, frame
+        return texts, None
 
 
 def _empty(wire: Wire) -> list[str]:

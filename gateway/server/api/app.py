@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import cast
 
 import msgspec
 from fastapi import FastAPI
@@ -21,7 +20,6 @@ from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.diagnostics.explain_request import explain_routed
 from gateway.diagnostics.routed_request import route_document
 from gateway.dialects.document import read_document
-from gateway.dialects.stateful import StatefulDialect
 from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.dialect_routes import add_dialect_routes, advice, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
@@ -100,9 +98,10 @@ def create_app(settings: Settings) -> Gateway:
         dialect = named_dialect(gateway_state.dialects, request.query_params.get("dialect"))
         # In a thread: a long history takes a while to explain, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)
-        if dialect.name in gateway_state.stateful:
+        stateful = gateway_state.dialects.extensions[dialect.name].stored
+        if stateful is not None:
             answers = gateway_state.answers.of(request.scope["context"])
-            document = await with_stored(cast(StatefulDialect, dialect), document, answers)
+            document = await with_stored(stateful, document, answers)
         routed = await asyncio.to_thread(
             route_document, document, gateway_state.settings, gateway_state.backends.adapters, dialect, check_model
         )

@@ -34,7 +34,6 @@ from gateway.dialects.document import Document, read_document
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
-from gateway.dialects.stateful import StatefulDialect
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.read_body import BODY_S, read_body
@@ -149,20 +148,22 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def count_tokens(request: Request) -> Response:
         body = await read_client_body(request, gateway_state.max_body)
-        dialect = cast(CountingDialect, _served(request).dialect)
+        dialect, stateful = gateway_state.dialects.extensions[_served(request).dialect.name]
+        assert dialect is not None  # the kind is that of the route
         # In a thread: clients send their whole history, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)
-        if dialect.name in gateway_state.stateful:
+        if stateful is not None:
             answers = gateway_state.answers.of(request.scope["context"])
-            document = await with_stored(cast(StatefulDialect, dialect), document, answers)
+            document = await with_stored(stateful, document, answers)
         asked = await asyncio.to_thread(_conversation, dialect, document, request.scope["head"])
         return await _count_answer(gateway_state, request.scope["context"], dialect, asked)
 
     async def answer_stored(request: Request) -> Response:
         served = _served(request)
-        assert served.route is not None  # the kind is that of the route
+        stateful = gateway_state.dialects.extensions[served.dialect.name].stored
+        assert served.route is not None and stateful is not None  # the kind is that of the route
         (name,) = request.path_params.values()
-        query = cast(StatefulDialect, served.dialect).stored_query(served.route, request.scope["head"], name)
+        query = stateful.stored_query(served.route, request.scope["head"], name)
         answers = gateway_state.answers.of(request.scope["context"])
         found = {} if answers is None else await answers.find(query.missing)
         # In a thread: what is stored may be a long history.

@@ -4,7 +4,7 @@ backend, and sends the response."""
 import asyncio
 from collections.abc import Coroutine, Mapping
 from time import monotonic
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -22,7 +22,7 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
-from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
+from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
@@ -100,9 +100,10 @@ class GenerateEndpoint:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
         large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
-        answers = self._state.answers.of(context) if dialect.name in self._state.stateful else None
-        if answers is not None:
-            request = await _decoded_with_stored(cast(StatefulDialect, dialect), body, head, answers, large=large)
+        stateful = self._state.dialects.extensions[dialect.name].stored
+        answers = None if stateful is None else self._state.answers.of(context)
+        if stateful is not None and answers is not None:
+            request = await _decoded_with_stored(stateful, body, head, answers, large=large)
         else:
             request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
         conversation = request.conversation
@@ -133,9 +134,10 @@ class GenerateEndpoint:
             )
         if state is not None:
             exchange.notices[:0] = state.notices
-        keeps: AnswerStore | None = None
+        keeps: StoredAnswer | None = None
         if request.to_store is not None:
-            keeps = self._state.answers.for_answer(answers, route.responses, exchange.notices)
+            store = self._state.answers.for_answer(answers, route.responses, exchange.notices)
+            keeps = None if store is None or stateful is None else StoredAnswer(stateful, store)
         context.notices = exchange.notices
         context.note(exchange.notices)
         if self._state.settings.log.bodies:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.core.secrets import without_secrets
-from gateway.dialect import Dialect
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
@@ -69,7 +68,6 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.stores = Stores(settings, self.metrics, environ)
-        self.stateful = frozenset([one.name for one in self.dialects.dialects if _stores_answers(one)])
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -257,10 +255,6 @@ class GatewayState:
     def stop(self) -> None:
         """Ends all running requests now; every client gets an error."""
         self.scheduler.interrupt_all(shutdown)
-
-
-def _stores_answers(dialect: Dialect) -> bool:
-    return any(route.kind == "stored" for route in dialect.routes)
 
 
 def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> None:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol
 
 from gateway.core.events import Event
 from gateway.dialect import AnswerHead, ClientRequest, Dialect, StreamEncoder
@@ -50,6 +50,13 @@ class Responder(Protocol):
         ...
 
 
+class StoredAnswer(NamedTuple):
+    """Where an answer is stored, and the dialect whose encoders say what is."""
+
+    dialect: StatefulDialect
+    answers: AnswerStore
+
+
 class _Response:
     """The parts that a response is made from. `answers`: where its answer is stored; None: it is not."""
 
@@ -61,7 +68,7 @@ class _Response:
         dialect: Dialect,
         request: ClientRequest,
         settings: ServerSettings,
-        answers: AnswerStore | None = None,
+        stored: StoredAnswer | None = None,
     ) -> None:
         self._context = context
         self._response = response
@@ -69,11 +76,11 @@ class _Response:
         self._dialect = dialect
         self._request = request
         self._settings = settings
-        self._answers = answers
+        self._stored = stored
 
     @property
     def _head(self) -> AnswerHead:
-        context, stored = self._context, self._answers is not None
+        context, stored = self._context, self._stored is not None
         # Whoever knows the id of a stored answer refers to it.
         made = secrets.token_hex(12) if stored else unique()
         head = AnswerHead(
@@ -110,22 +117,22 @@ class WholeResponder(_Response):
         self._collect(events)
         self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
-        if self._answers is not None:
-            body = await self._stored(self._answers)
+        if self._stored is not None:
+            body = await self._store(self._stored)
         elif len(self._events) > MANY:
             body = await asyncio.to_thread(self._dialect.encode_answer, self._request, self._head, self._events)
         else:
             body = self._dialect.encode_answer(self._request, self._head, self._events)
         await self._response.whole(200, body, self._context.answer_headers())
 
-    async def _stored(self, answers: AnswerStore) -> bytes:
+    async def _store(self, stored: StoredAnswer) -> bytes:
         """Returns the answer once it is stored."""
-        encoder = cast(StatefulDialect, self._dialect).stream_encoder(self._request, self._head)
+        encoder = stored.dialect.stream_encoder(self._request, self._head)
         if len(self._events) > MANY:
             await asyncio.to_thread(_feed, encoder, self._events)
         else:
             _feed(encoder, self._events)
-        await answers.record(encoder, self._context)
+        await stored.answers.record(encoder, self._context)
         return encoder.whole()
 
     def _collect(self, events: Sequence[Event]) -> None:
@@ -140,7 +147,12 @@ class StreamResponder(_Response):
     def __enter__(self) -> "StreamResponder":
         self.opening = True
         self._keep_alive: asyncio.Task[None] | None = None
-        self._encoder = self._dialect.stream_encoder(self._request, self._head)
+        self._storing: StoringEncoder | None = None
+        self._encoder: StreamEncoder
+        if self._stored is None:
+            self._encoder = self._dialect.stream_encoder(self._request, self._head)
+        else:
+            self._encoder = self._storing = self._stored.dialect.stream_encoder(self._request, self._head)
         self._encoder.feed(self._context.notices)
         self._deadlines.on_quiet = self._break_silence
         self._deadlines.quiet_due = time.monotonic() + self._settings.first_event_gate_s
@@ -184,9 +196,9 @@ class StreamResponder(_Response):
         if self._keep_alive is not None:
             await self._end_keep_alive(self._keep_alive)
         payload = self._encoder.feed(events)
-        if self._answers is not None:
+        if self._stored is not None and self._storing is not None:
             # The client may continue the answer as soon as it has its end.
-            await self._answers.record(cast(StoringEncoder, self._encoder), self._context)
+            await self._stored.answers.record(self._storing, self._context)
         # Not sooner: an encoder that is closed can no longer report a failure.
         payload += self._encoder.close()
         if not self._response.status:

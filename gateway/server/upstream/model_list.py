@@ -7,7 +7,7 @@ seconds and `MOST_BYTES`; its response is cached for a minute, a failure for a f
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, cast
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -96,8 +96,8 @@ class ModelLists:
 async def fetch_names(backend: Backend, credential: Mapping[str, str]) -> tuple[str, ...]:
     """Requests the list of models with these headers of a credential. Raises InvalidRequest where the wire has no list
     of models, BackendError where the request for it fails."""
-    path = getattr(backend.adapter, "models_path", None)
-    if path is None:
+    adapter = backend.adapter
+    if not isinstance(adapter, ListingAdapter) or adapter.models_path is None:
         raise InvalidRequest(
             f"Any model name is passed on to the backend {backend.name!r}, which has no list of its models.",
             status=404,
@@ -105,20 +105,20 @@ async def fetch_names(backend: Backend, credential: Mapping[str, str]) -> tuple[
         )
     try:
         async with asyncio.timeout(LIMIT_S):
-            body = await _read(backend, path, credential)
+            body = await _read(backend, adapter, adapter.models_path, credential)
     except TimeoutError:
         raise BackendTimeout(f"The backend did not send its list of models within {LIMIT_S} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # Its text may contain the address, and so may its cause.
         reason = type(error).__name__
         raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
-    names = cast(ListingAdapter, backend.adapter).decode_models(body)
+    names = adapter.decode_models(body)
     return tuple(name for name in names[:MOST_NAMES] if name and len(name) <= LONGEST_NAME and name.isprintable())
 
 
-async def _read(backend: Backend, path: str, credential: Mapping[str, str]) -> bytes:
+async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential: Mapping[str, str]) -> bytes:
     headers = {
-        **cast(ListingAdapter, backend.adapter).models_headers,
+        **adapter.models_headers,
         "accept": "application/json",
         "accept-encoding": "identity",
         "user-agent": f"dragoman/{gateway_version()}",

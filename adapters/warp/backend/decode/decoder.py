@@ -21,10 +21,12 @@ from adapters.warp.backend.encode.structured import history_task
 from adapters.warp.backend.options import WarpOptions
 from adapters.warp.backend.provider_state import read_provider_state
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
+from gateway.adapter import DecoderExtensions
 from gateway.core.conversation import Conversation
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.core.errors import INCOMPLETE, BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ResponseStart
 from gateway.framing.sse import SSEDecoder
+from gateway.wires.event_stream import empty_response
 
 # They describe the task itself: its title, its summary, the backend's memory of it.
 METADATA: Final = frozenset({"update_task_summary", "update_task_description", "update_task_server_data"})
@@ -60,6 +62,11 @@ class WarpDecoder:
             "rollback_transaction": self._rollback,
         }
 
+    @property
+    def extensions(self) -> DecoderExtensions:
+        """Returns what a transaction holds back."""
+        return DecoderExtensions(holding=self)
+
     def feed(self, data: bytes) -> list[Event]:
         """Return the events of the next bytes. Raises BackendError."""
         try:
@@ -90,9 +97,7 @@ class WarpDecoder:
             raise
         if self.done:
             return self._output.drain()
-        truncated = BackendTruncated("The backend's response ended before it was complete.")
-        if not (self._started or half):
-            truncated = BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
+        truncated = BackendTruncated(INCOMPLETE) if self._started or half else empty_response()
         truncated.keep(self._output.drain())
         raise truncated
 

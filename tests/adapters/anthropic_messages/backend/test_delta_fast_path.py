@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.anthropic_messages.backend import decoder
 from adapters.anthropic_messages.backend.decoder import MessagesDecoder
-from adapters.anthropic_messages.backend.delta_fast_path import read_piece
+from adapters.anthropic_messages.backend.delta_fast_path import DeltaFastPath, PieceEvent
 from gateway.core.errors import BackendError
-from gateway.core.events import Event
+from gateway.core.events import Event, TextDelta
 from gateway.testing.replay import replay
 from tests.adapters.anthropic_messages.backend import wires
 from tests.adapters.anthropic_messages.backend.wires import (
@@ -23,6 +22,22 @@ from tests.adapters.anthropic_messages.backend.wires import (
     text,
     thinking,
 )
+
+PLACE = TextDelta("a piece")
+
+
+def read_piece(data: bytes) -> tuple[list[PieceEvent], list[Event], bytes | None]:
+    """The pieces among one event, the events of the fast path, and what it leaves to be read in full."""
+    pieces: list[PieceEvent] = []
+    events: list[Event] = []
+
+    def take(piece: PieceEvent) -> Event:
+        pieces.append(piece)
+        return PLACE
+
+    left = DeltaFastPath(take).read(iter([data]), events)
+    return pieces, events, left
+
 
 OPENED: tuple[wires.Event, ...] = (
     {**TEXT},
@@ -48,8 +63,8 @@ def written(event: wires.Event) -> bytes:
     ],
 )
 def test_a_piece_is_read_at_once(data: bytes) -> None:
-    piece = read_piece(data)
-    assert piece is not None and piece.index == 0
+    (piece,), events, left = read_piece(data)
+    assert (piece.index, events, left) == (0, [PLACE], None)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +85,7 @@ def test_a_piece_is_read_at_once(data: bytes) -> None:
     ],
 )
 def test_any_other_event_is_read_in_full(data: bytes) -> None:
-    assert read_piece(data) is None
+    assert read_piece(data) == ([], [], data)
 
 
 DELTAS = st.one_of(
@@ -105,7 +120,7 @@ def test_an_event_means_what_it_means_when_read_in_full(odd: list[wires.Event], 
 def outcome(wire: bytes, own_client: bool, *, fast: bool) -> tuple[list[Event], str]:
     with pytest.MonkeyPatch.context() as patched:
         if not fast:
-            patched.setattr(decoder, "read_piece", lambda data: None)
+            patched.setattr(DeltaFastPath, "read", lambda self, frames, events: next(frames, None))
         try:
             return replay(MessagesDecoder(1 << 20, own_client=own_client), [wire]), ""
         except BackendError as error:

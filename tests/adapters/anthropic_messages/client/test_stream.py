@@ -9,7 +9,6 @@ import pytest
 
 from adapters.anthropic_messages.client.dialect import AnthropicMessagesDialect
 from adapters.anthropic_messages.client.stream import PING
-from adapters.anthropic_messages.client.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import (
     BackendTimeout,
@@ -34,6 +33,7 @@ from gateway.core.events import (
 )
 from gateway.core.provider_state import with_provider_state
 from gateway.dialect import AnswerHead
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from tests.adapters.anthropic_messages.client.client import StreamReader, frames
 from tests.adapters.anthropic_messages.client.requests import request
 
@@ -342,7 +342,7 @@ def test_the_type_of_an_error_follows_from_its_status(error: GatewayError, kind:
 def test_the_states_of_a_stream() -> None:
     """Every input is possible somewhere, and every state but the last one leads on."""
     inputs: set[StreamInput] = {name for row in STREAM_TRANSITIONS.values() for name in row}
-    assert inputs == {"start", "finish", "end"}
+    assert inputs == {"write", "finish", "end"}
     assert STREAM_TRANSITIONS.keys() == set(StreamState)
     assert [state for state, row in STREAM_TRANSITIONS.items() if not row] == [StreamState.ENDED]
 

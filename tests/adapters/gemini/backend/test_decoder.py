@@ -145,7 +145,8 @@ def test_each_piece_of_a_call_is_progress(passes: bool) -> None:
     seen = []
     for piece in (BEGIN, argument("$.a", stringValue="x"), argument("$.a", stringValue="y")):
         decoder.feed(sse(chunk({"functionCall": piece})))
-        seen.append(decoder.progress)
+        assert decoder.extensions.holding is not None
+        seen.append(decoder.extensions.holding.progress)
     assert seen == [1, 2, 3]
 
 

@@ -20,9 +20,9 @@ def learned(first: bytes, *begun: bytes) -> DeltaFastPath:
     reader = ChunkReader(1)
     template = DeltaFastPath(reader.more)
     for data in (json.dumps(chunk({"role": "assistant"})).encode(), *begun):
-        reader.chunk(decode_json(data))
+        reader.event(decode_json(data))
     document = decode_json(first, lenient=True)
-    template.learn(first, document, reader.chunk(document))
+    template.learn(first, document, reader.event(document))
     return template
 
 

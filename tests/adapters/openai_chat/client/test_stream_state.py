@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from adapters.openai_chat.client import stream
 from adapters.openai_chat.client.stream import ChatStreamEncoder
-from adapters.openai_chat.client.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.core.errors import BackendTruncated
 from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.testing.strategies import answers
 from tests.transitions import arrows, followed, record
 
@@ -22,15 +22,15 @@ LATE: Final = PassthroughFields("choice", {"late": 1})
 STEPS: Final[dict[str, tuple[list[Event], bool, tuple[StreamInput, ...]]]] = {
     "nothing": ([], False, ("end",)),
     "a failure before the first chunk": ([ResponseStart()], True, ("end",)),
-    "a failure within the answer": (BEGUN, True, ("chunk", "end")),
-    "an answer": ([*BEGUN, Finish("stop")], False, ("chunk", "chunk", "finish", "end")),
-    "an empty answer": ([ResponseStart(), Finish("stop")], False, ("chunk", "finish", "end")),
+    "a failure within the answer": (BEGUN, True, ("write", "end")),
+    "an answer": ([*BEGUN, Finish("stop")], False, ("write", "write", "finish", "end")),
+    "an empty answer": ([ResponseStart(), Finish("stop")], False, ("write", "finish", "end")),
     "usage behind the finish": (
         [*BEGUN, Finish("stop"), UsageReport(1, 2)],
         False,
-        ("chunk", "chunk", "finish", "end"),
+        ("write", "write", "finish", "end"),
     ),
-    "fields behind the finish": ([*BEGUN, Finish("stop"), LATE], False, ("chunk", "chunk", "finish", "chunk", "end")),
+    "fields behind the finish": ([*BEGUN, Finish("stop"), LATE], False, ("write", "write", "finish", "write", "end")),
 }
 
 

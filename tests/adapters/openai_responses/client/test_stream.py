@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from adapters.openai_responses.client import stream
 from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from adapters.openai_responses.client.stream import ResponsesStreamEncoder
-from adapters.openai_responses.client.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendRejected, BackendTruncated, GatewayError, InvalidRequest, OwnWords
 from gateway.core.events import (
@@ -31,6 +30,7 @@ from gateway.core.events import (
 from gateway.core.provider_state import with_provider_state
 from gateway.dialect import AnswerHead, ClientRequest
 from gateway.dialects.event_stream import PING
+from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.testing.dialect_case import HEAD
 from gateway.testing.strategies import answers
 from tests.adapters.openai_responses.client.client import Stream, check_response, streamed
@@ -410,11 +410,11 @@ def test_lines_end_only_where_events_end() -> None:
 
 
 STEPS: Final[dict[str, tuple[list[Event], bool, tuple[StreamInput, ...]]]] = {
-    "a failure before the first event": ([ResponseStart()], True, ("open", "end")),
-    "a failure within the answer": ([ResponseStart(), TextDelta("a")], True, ("open", "end")),
-    "a failure behind the answer": ([ResponseStart(), Finish("stop")], True, ("open", "finish", "end")),
-    "an answer": ([ResponseStart(), TextDelta("a"), Finish("stop")], False, ("open", "finish", "end")),
-    "an empty answer": ([ResponseStart(), Finish("stop")], False, ("open", "finish", "end")),
+    "a failure before the first event": ([ResponseStart()], True, ("write", "end")),
+    "a failure within the answer": ([ResponseStart(), TextDelta("a")], True, ("write", "end")),
+    "a failure behind the answer": ([ResponseStart(), Finish("stop")], True, ("write", "finish", "end")),
+    "an answer": ([ResponseStart(), TextDelta("a"), Finish("stop")], False, ("write", "finish", "end")),
+    "an empty answer": ([ResponseStart(), Finish("stop")], False, ("write", "finish", "end")),
 }
 
 
@@ -437,8 +437,10 @@ def test_the_events_of_an_answer_are_the_inputs_of_its_encoder(name: str) -> Non
 
 
 def test_these_answers_take_every_arrow_of_the_table() -> None:
+    """But for those that no answer of this dialect takes: it begins once, also before a failure."""
     taken = [followed(STREAM_TRANSITIONS, StreamState.NEW, expected) for _, _, expected in STEPS.values()]
-    assert set().union(*taken) == arrows(STREAM_TRANSITIONS)
+    others = {(StreamState.NEW, "end"), (StreamState.OPEN, "write"), (StreamState.FINISHED, "write")}
+    assert set().union(*taken) == arrows(STREAM_TRANSITIONS) - others
 
 
 @given(answers(), st.integers(0, 40))

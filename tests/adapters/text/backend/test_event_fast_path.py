@@ -30,8 +30,9 @@ STREAMED = {name: Reader(wire) for name, wire in PRESETS.items() if wire.framing
 )
 def test_an_event_with_text_alone_is_plain_and_the_last_one_is_not(wire: str, events: list[bytes]) -> None:
     said, last = (event.removeprefix(b"data: ") for event in events[:2])
-    assert STREAMED[wire].plain.read([said, said, last, said], 1) == ["a"]
-    assert STREAMED[wire].plain.read([said, last, said], 1) == []
+    assert STREAMED[wire].plain.read(iter([said, last, said])) == (["a"], last)
+    assert STREAMED[wire].plain.read(iter([last, said])) == ([], last)
+    assert STREAMED[wire].plain.read(iter([said])) == (["a"], None)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +55,14 @@ def test_an_event_with_text_alone_is_plain_and_the_last_one_is_not(wire: str, ev
     ],
 )
 def test_what_may_say_more_is_read_in_full(event: bytes) -> None:
-    assert STREAMED["completions"].plain.read([event], 0) == []
+    assert STREAMED["completions"].plain.read(iter([event])) == ([], event)
 
 
 @pytest.mark.parametrize("depth", [5_000, 500_000])
 def test_a_deep_value_beside_the_text_is_skipped_or_left_to_the_full_reader(depth: int) -> None:
     """How deep the decoder skips what it does not read depends on the version of Python: 5,000 levels from 3.12 on."""
     event = b'{"choices": [{"text": "a"}], "other": ' + depth * b"[" + b"]" * depth + b"}"
-    assert STREAMED["completions"].plain.read([event], 0) in (["a"], [])
+    assert STREAMED["completions"].plain.read(iter([event])) in ((["a"], None), ([], event))
 
 
 @pytest.mark.parametrize(
@@ -80,16 +81,19 @@ def test_a_deep_value_beside_the_text_is_skipped_or_left_to_the_full_reader(dept
 )
 def test_a_wire_whose_places_overlap_or_are_no_fields_has_no_plain_events(wire: dict[str, Any]) -> None:
     plain = EventFastPath(Wire(**{"path": "", "request": {"prompt": "$prompt"}, "final": "last", **wire}))
-    assert plain.read([b'{"a": "x", "last": false}'], 0) == []
-    assert plain.read([b'"x"'], 0) == []
+    for event in (b'{"a": "x", "last": false}', b'"x"'):
+        assert plain.read(iter([event])) == ([], event)
 
 
 def test_names_of_fields_may_be_anything() -> None:
     wire = Wire("", {"prompt": "$prompt"}, text=("class.a-b[0].0",), final="_.é", usage=UsagePaths("0"))
-    read = EventFastPath(wire).read
-    assert read(['{"class": {"a-b": [{"0": "x"}, 1]}, "_": {"é": false}}'.encode()], 0) == ["x"]
-    assert read(['{"class": {"a-b": [{"0": "x"}]}, "_": {"é": true}}'.encode()], 0) == []
-    assert read([b'{"class": {"a-b": [{"0": "x"}]}, "_": null}'], 0) == []
+
+    def read(event: bytes) -> list[str]:
+        return EventFastPath(wire).read(iter([event]))[0]
+
+    assert read('{"class": {"a-b": [{"0": "x"}, 1]}, "_": {"é": false}}'.encode()) == ["x"]
+    assert read('{"class": {"a-b": [{"0": "x"}]}, "_": {"é": true}}'.encode()) == []
+    assert read(b'{"class": {"a-b": [{"0": "x"}]}, "_": null}') == []
 
 
 JSON: st.SearchStrategy[Json] = st.recursive(
@@ -115,7 +119,7 @@ PLACED = st.fixed_dictionaries(
 @given(st.sampled_from(sorted(STREAMED)), PLACED)
 def test_a_plain_event_says_the_same_when_it_is_read_in_full(name: str, event: dict[str, Json]) -> None:
     reader = STREAMED[name]
-    for text in reader.plain.read([msgspec.json.encode(event)], 0):
+    for text in reader.plain.read(iter([msgspec.json.encode(event)]))[0]:
         assert reader.read(event) == Piece(text)
 
 
@@ -124,5 +128,5 @@ def test_bytes_that_are_plain_are_json_in_full(name: str, put: bytes, at: int, o
     event = b'{"content":"a","choices":[{"text":"b"}],"response":"c","token":{"text":"d"},"message":{"content":"e"}}'
     event = event[:at] + put + event[at + over :]
     reader = STREAMED[name]
-    for text in reader.plain.read([event], 0):
+    for text in reader.plain.read(iter([event]))[0]:
         assert reader.read(decode_json(event, lenient=True)) == Piece(text)

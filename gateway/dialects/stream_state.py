@@ -1,15 +1,15 @@
-"""Defines which state of a streamed answer may follow which.
+"""Defines which state of a streamed answer may follow which, for the encoders of all dialects.
 
-- `NEW`: no chunk is written. A client that receives a failure now has seen nothing of an answer.
-- `OPEN`: the chunk with the role is written, and content may follow.
-- `FINISHED`: the chunk with the finish reason is written. Only unknown fields of the backend and the usage may follow.
-- `ENDED`: the last bytes are written: `[DONE]`, or the one frame of an error.
+- `NEW`: nothing of the answer is written. Only keep-alives may have been sent, and a failure may still be a status.
+- `OPEN`: the answer has begun, and content may follow.
+- `FINISHED`: the content is complete. Only what belongs to the end may follow: unknown fields of the backend, usage.
+- `ENDED`: the last bytes are written, of the answer or of its failure.
 
-The inputs: `chunk` is a chunk with a choice, `finish` follows the one with the finish reason, `end` is the end of the
-answer or its failure. The chunk with the role comes before all others, so that `finish` finds an open answer. Deltas on
-the fast path change nothing and are no input.
+The inputs: `write` is a piece of the answer that may be its first, `finish` the end of its content, `end` the end of
+the answer or its failure. Deltas on a fast path change nothing and are no input. The encoder of a dialect says what it
+writes at each of them.
 
-The encoder owns no socket. Whoever feeds it writes its bytes, and ends it once: an answer ends in any state, because a
+An encoder owns no socket. Whoever feeds it writes its bytes, and ends it once: an answer ends in any state, because a
 backend may fail before its first event as well as behind its last. `gateway.core.grammar` is the law for the events
 that are fed; these states say what of them has been written.
 """
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, Literal, TypeAlias
 
-StreamInput: TypeAlias = Literal["chunk", "finish", "end"]
+StreamInput: TypeAlias = Literal["write", "finish", "end"]
 
 
 # The members are integers because their hash costs no call.
@@ -39,16 +39,16 @@ OPEN: Final = StreamState.OPEN
 # An input without an entry in the row of the present state cannot occur in it: a KeyError is a bug.
 STREAM_TRANSITIONS: Final[Mapping[StreamState, Mapping[StreamInput, StreamState]]] = {
     StreamState.NEW: {
-        "chunk": StreamState.OPEN,
+        "write": StreamState.OPEN,
         "end": StreamState.ENDED,
     },
     StreamState.OPEN: {
-        "chunk": StreamState.OPEN,
+        "write": StreamState.OPEN,
         "finish": StreamState.FINISHED,
         "end": StreamState.ENDED,
     },
     StreamState.FINISHED: {
-        "chunk": StreamState.FINISHED,
+        "write": StreamState.FINISHED,
         "end": StreamState.ENDED,
     },
     StreamState.ENDED: {},
