@@ -60,6 +60,7 @@ def test_settings_with_an_old_import_string_load() -> None:
         assert type(load_adapter("old", entry, 1000)).__name__ == "OpenAIChatAdapter"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ["adapters.gemini.nothing", "gateway.dialects.nothing", "gateway.dialects.gemini.no"])
 def test_what_never_was_is_not_found(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=name.rpartition(".")[2]):

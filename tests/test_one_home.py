@@ -34,7 +34,7 @@ EVENT_READERS: Final = {
     # Let them pass, change them or count them.
     "gateway/response/role_marker_filter.py:RoleMarkerFilter",
     "gateway/response/stop_sequences.py:StopMatcher",
-    "gateway/response/usage_estimate.py:_spoken",
+    "gateway/response/usage_estimate.py:_texts",
     # Learns how a backend writes a delta.
     "adapters/openai_chat/backend/delta_fast_path.py:DeltaFastPath",
     # Joins neighbouring deltas, so that two lists of events can be compared.

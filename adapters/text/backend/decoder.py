@@ -78,7 +78,6 @@ class AnswerReader:
         self._own_stops = own_stops
         self._started = False
         self._empty = True
-        self._noted_late = False
         self._reported = Reported()
         self._usage: UsageReport | None = None
 
