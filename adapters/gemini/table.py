@@ -181,6 +181,7 @@ class RequestFields(msgspec.Struct, frozen=True, rename="camel"):
     safety_settings: Annotated[list[FreeObject] | None, reported()] = None
     cached_content: Annotated[str | None, refused("it refers to state of the backend")] = None
     continuation_token: Annotated[str | None, refused("it refers to state of the backend")] = None
+    store: Annotated[bool | None, Parameter("store", "where the backend stores answers", write=NEVER)] = None
     service_tier: Annotated[
         str | None,
         Parameter(
@@ -190,7 +191,6 @@ class RequestFields(msgspec.Struct, frozen=True, rename="camel"):
             write=APART,
         ),
     ] = None
-    store: Annotated[bool | None, Parameter("store", "where the backend stores answers", write=NEVER)] = None
     labels: Annotated[FreeObject | None, reported()] = None
 
 

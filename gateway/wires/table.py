@@ -20,6 +20,7 @@ How to read a table of a wire (`adapters/<wire>/table.py`):
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import Enum
+from operator import attrgetter
 from types import UnionType
 from typing import (
     Annotated,
@@ -117,15 +118,11 @@ class Section:
         self._refused: Final = tuple((row.field, row.parameter.asks) for row in refused)
         self._taken: Final = frozenset(row.field for row in rows) - frozenset(self.reported)
         named = [row for row in rows if row.parameter.name]
-        typed = [row for row in named if row.attribute]
-        self._same: Final = tuple((row.attribute, row.parameter.name) for row in typed if row.parameter.read is SAME)
-        self._read: Final = tuple(
-            (row.attribute, row.parameter.name, row.parameter.read)
-            for row in typed
-            if not isinstance(row.parameter.read, Way)
-        )
+        read = [row for row in named if row.attribute and row.parameter.read not in (APART, NEVER)]
+        self._read: Final = tuple((row.parameter.name, _function(row.parameter.read)) for row in read)
+        self._values: Final = _values(tuple(row.attribute for row in read))
         self._sent: Final = tuple(
-            (row.parameter.name, row.field, row.parameter.write is SAMPLED, _function(row.parameter))
+            (row.parameter.name, row.field, row.parameter.write is SAMPLED, _sent_by(row.parameter))
             for row in named
             if row.parameter.write not in (APART, NEVER)
         )
@@ -133,12 +130,9 @@ class Section:
     def read(self, fields: msgspec.Struct) -> dict[str, Json]:
         """Returns the values of a client's fields under their canonical names, without those that are absent, and
         without those that are read apart."""
-        params: dict[str, Json] = {
-            name: value for attribute, name in self._same if (value := getattr(fields, attribute)) is not None
-        }
-        for attribute, name, function in self._read:
-            value = getattr(fields, attribute)
-            if value is not None and (value := function(value)) is not None:
+        params: dict[str, Json] = {}
+        for (name, function), value in zip(self._read, self._values(fields), strict=True):
+            if value is not None and (function is None or (value := function(value)) is not None):
                 params[name] = value
         return params
 
@@ -152,24 +146,34 @@ class Section:
                 fields[field] = value if function is None else function(value)
         return fields
 
-    def asked(self, fields: JsonObject) -> Iterator[str]:
-        """Yields the names of the refused fields that ask for something."""
-        for name, asks in self._refused:
-            if asks(fields.get(name)):
-                yield name
+    def asked(self, fields: JsonObject) -> list[str]:
+        """Returns the names of the refused fields that ask for something."""
+        if self.reasons.keys().isdisjoint(fields):
+            return []
+        return [name for name, asks in self._refused if asks(fields.get(name))]
 
-    def unsent(self, fields: JsonObject) -> Iterator[str]:
-        """Yields the names of the fields that no backend of another API gets: those that are reported, and those that
+    def unsent(self, fields: JsonObject) -> list[str]:
+        """Returns the names of the fields that no backend of another API gets: those that are reported, and those that
         are not known."""
-        for name in fields:
-            if name not in self._taken:
-                yield name
+        if fields.keys() <= self._taken:
+            return []
+        return [name for name in fields if name not in self._taken]
 
 
-def _function(parameter: Parameter) -> Callable[[Any], Json] | None:
-    if parameter.write is SAMPLED and parameter.name == "stop":
-        return list
-    return None if isinstance(parameter.write, Way) else parameter.write
+def _values(attributes: tuple[str, ...]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    """Returns a reader of the values of these attributes, in their order."""
+    if len(attributes) > 1:
+        return attrgetter(*attributes)
+    return lambda fields: tuple([getattr(fields, name) for name in attributes])
+
+
+def _sent_by(parameter: Parameter) -> Callable[[Any], Json] | None:
+    # The one value of `Sampling` that is no value of JSON.
+    return list if parameter.write is SAMPLED and parameter.name == "stop" else _function(parameter.write)
+
+
+def _function(way: Way | Callable[[Any], Json]) -> Callable[[Any], Json] | None:
+    return None if isinstance(way, Way) else way
 
 
 class RequestTable:

@@ -136,7 +136,7 @@ def test_a_row_beside_the_type_is_written_and_reported() -> None:
     table = RequestTable(kind, {"tier": Parameter("service_tier"), "edits": reported(None)})
     assert table.sections[""].read(table.kind()) == {}
     assert table.sections[""].write(Conversation((), params={"service_tier": "flex"})) == {"tier": "flex"}
-    assert [*table.sections[""].unsent({"model": "m", "tier": 1, "edits": 2, "news": 3})] == ["edits", "news"]
+    assert table.sections[""].unsent({"model": "m", "tier": 1, "edits": 2, "news": 3}) == ["edits", "news"]
     assert table.docs_rows() == ("| `model` | honoured | |", "| `tier` | honoured | |")
 
 

@@ -76,7 +76,7 @@ def _refuse(request: MessagesFields) -> None:
 
 def _report(fields: JsonObject, changes: Changes) -> None:
     """Adds a notice for each field that has no canonical name."""
-    unsent = [*FIELDS.unsent(fields)]
+    unsent = FIELDS.unsent(fields)
     for holder, section in (("output_config", OUTPUT_CONFIG), ("metadata", METADATA)):
         inner = fields.get(holder)
         unsent += [f"{holder}.{name}" for name in section.unsent(inner)] if isinstance(inner, dict) else ()

@@ -19,7 +19,7 @@ _MESSAGES: Final = {
 class CountTokensRequest(MessagesFields, frozen=True, kw_only=True):
     """A request whose tokens are counted. Fields that are not listed are legal.
 
-    It also holds the fields that the reader checks with error texts of its own.
+    For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
     model: ModelName

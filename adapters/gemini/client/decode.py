@@ -199,7 +199,7 @@ class _Request:
         return (Turn("system", tuple(blocks), source=source),) if blocks else ()
 
     def _unsent(self) -> list[Notice]:
-        names = [*FIELDS.unsent(self._fields)]
+        names = FIELDS.unsent(self._fields)
         tier = self._fields.get("serviceTier")
         if isinstance(tier, str) and tier.lower() not in TIERS.known:
             names.append("serviceTier")

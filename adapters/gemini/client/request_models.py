@@ -17,13 +17,13 @@ _CONTENTS = {
 
 
 class GenerateContentRequest(RequestFields, frozen=True, kw_only=True, rename="camel"):
-    """A request to a model. Fields that are not listed are legal."""
+    """A request to a model. Fields that are not listed are legal. For the published document only."""
 
     contents: Annotated[list[Any], msgspec.Meta(min_length=1, extra_json_schema=_CONTENTS)] | FreeObject
 
 
 class CountContentTokensRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A request for a number of tokens: of contents, or of a whole request."""
+    """A request for a number of tokens: of contents, or of a whole request. For the published document only."""
 
     contents: list[Any] | FreeObject | None = None
     generate_content_request: GenerateContentRequest | None = None

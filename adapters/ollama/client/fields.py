@@ -1,7 +1,7 @@
 """Reads what chat and generate requests share: every field is honoured, reported by a notice, or refused by name."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar, get_type_hints
 
 from adapters.ollama.table import FIELDS, OPTIONS, OllamaOptions, RequestFields, limit_of
 from gateway.core.conversation import Json, JsonObject, ReadableContent, Sampling
@@ -10,6 +10,8 @@ from gateway.core.notices import Notice
 from gateway.dialects.field_types import read_fields
 
 Fields = TypeVar("Fields", bound=RequestFields)
+
+_WHOLE: Final = frozenset(name for name, kind in get_type_hints(OllamaOptions).items() if kind == int | None)
 
 
 def read_request(fields: Mapping[str, Json], kind: type[Fields]) -> Fields:
@@ -28,7 +30,7 @@ def _whole_numbers(options: Json) -> Json:
     if not isinstance(options, dict):
         return options
     return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        name: int(value) if name in _WHOLE and isinstance(value, float) and value.is_integer() else value
         for name, value in options.items()
     }
 

@@ -19,7 +19,7 @@ _MESSAGE: Final = {
 class OllamaChatRequest(ChatFields, frozen=True, kw_only=True):
     """A chat request. Fields that are not listed are legal. Without messages it only asks whether there is a model.
 
-    It also holds the fields that the reader checks with error texts of its own.
+    For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
     model: ModelName
@@ -33,7 +33,7 @@ class OllamaChatRequest(ChatFields, frozen=True, kw_only=True):
 class OllamaGenerateRequest(RequestFields, frozen=True, kw_only=True):
     """A generate request. Fields that are not listed are legal. Without a prompt it only asks whether there is a model.
 
-    It leaves out the fields that only a raw model could honour.
+    For the published document only. It leaves out the fields that only a raw model could honour.
     """
 
     model: ModelName
@@ -47,7 +47,10 @@ class OllamaGenerateRequest(RequestFields, frozen=True, kw_only=True):
 
 
 class OllamaShowRequest(msgspec.Struct, frozen=True):
-    """A request for one model; `name` is the older name of `model`. One of them is required."""
+    """A request for one model; `name` is the older name of `model`. One of them is required.
+
+    For the published document only.
+    """
 
     model: str | None = None
     name: str | None = None
