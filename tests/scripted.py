@@ -12,7 +12,7 @@ from gateway.core.events import Event, Finish
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 
-ENCODED = Notice("encode", "changed", "SCRIPTED", "the request was scripted")
+ENCODED = Notice("encode", "changed", "TOOL_SCHEMA_CHANGED", "the request was scripted")
 
 
 class ScriptedOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

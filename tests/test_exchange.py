@@ -60,11 +60,14 @@ def test_what_an_adapter_encodes_is_what_is_sent() -> None:
 
 def test_the_notices_of_every_stage_are_told_in_order() -> None:
     exchange = Exchange(ScriptedAdapter(), _asking(params={"seed": 1, "user": "u"}), Policy())
-    assert [notice.rule for notice in exchange.notices] == ["FIELD_NOT_SENT", "FIELD_NOT_SENT", "SCRIPTED"]
+    assert [notice.rule for notice in exchange.notices] == ["FIELD_NOT_SENT", "FIELD_NOT_SENT", "TOOL_SCHEMA_CHANGED"]
 
 
 def test_a_backend_of_the_clients_dialect_lacks_nothing_that_decoding_left_out() -> None:
-    decoded = [Notice("decode", "dropped", "FIELD_NOT_SENT", "left out"), Notice("decode", "moved", "MOVED", "moved")]
+    decoded = [
+        Notice("decode", "dropped", "FIELD_NOT_SENT", "left out"),
+        Notice("decode", "moved", "RESULTS_IN_CALL_ORDER", "moved"),
+    ]
     asked = msgspec.structs.replace(_asking(), notices=tuple(decoded), dialect="chat")
     other = Exchange(ScriptedAdapter(), asked, Policy())
     assert other.notices == [*decoded, ENCODED]
@@ -177,7 +180,7 @@ def test_a_broken_call_before_another_fault_hides_no_notice() -> None:
     exchange = Exchange(Fails(), _asking(), Policy())
     with pytest.raises(InvalidToolCall) as caught:
         exchange.feed(b".")
-    assert [notice.rule for notice in caught.value.notices] == ["SCRIPTED", "ENVELOPE_BROKEN"]
+    assert [notice.rule for notice in caught.value.notices] == ["TOOL_SCHEMA_CHANGED", "ENVELOPE_BROKEN"]
     assert caught.value.take_events() == [START]
 
 

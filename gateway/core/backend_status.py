@@ -22,7 +22,7 @@ from gateway.core.context_length import (
 )
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.core.secrets import redact_keys
 
 MAX_MESSAGE: Final = 300
@@ -270,7 +270,7 @@ def _too_long_error(too_long: TooLong, message: str | None, ending: str) -> Back
             error.param = "max_tokens"
         case _ as never:
             assert_never(never)
-    rule = "CONTEXT_OVERFLOW" if isinstance(too_long, Overflow) else "MAX_TOKENS_REFUSED"
+    rule: NoticeRule = "CONTEXT_OVERFLOW" if isinstance(too_long, Overflow) else "MAX_TOKENS_REFUSED"
     detail = f"the backend refused the length of the request{ending}"
     error.notices = (Notice("backend", "failed", rule, detail, level="error"),)
     error.too_long = too_long

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.core.state_rule import ALL_STATE, HeldState, StateRule
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -241,7 +241,7 @@ class Violation(msgspec.Struct, frozen=True):
     knows it (`FieldPaths`), like `messages[3].tool_call_id`. `advice` says how to correct it.
     """
 
-    rule: str
+    rule: NoticeRule
     index: int
     detail: str
     param: str

@@ -28,7 +28,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
-from gateway.core.notices import Level, Notice
+from gateway.core.notices import Level, Notice, NoticeRule
 from gateway.core.provider_state import (
     COMPACTION_TYPES,
     REASONING_TYPES,
@@ -46,7 +46,7 @@ _MESSAGES: Final = "contents"
 _EMPTY_PART: Final = frozenset({"text", "thought"})
 
 Loss = Literal["foreign", "compaction", "unlabelled"]
-_LOSSES: Final[dict[Loss, tuple[str, str, Level]]] = {
+_LOSSES: Final[dict[Loss, tuple[NoticeRule, str, Level]]] = {
     "foreign": ("STATE_FOREIGN", "state of another backend is not sent, of {count} messages", "info"),
     "compaction": (
         "STATE_FOREIGN",

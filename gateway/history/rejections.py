@@ -13,7 +13,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import IMAGE_REFUSED, BackendError
 from gateway.core.field_paths import CANONICAL_PATHS
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.providers.refusals import COMMON_REFUSALS, REFUSALS, Refusal
 from gateway.providers.registry import PROVIDERS
 
@@ -24,7 +24,7 @@ class Rejection(msgspec.Struct, frozen=True):
     `about` says what was refused, as in `Refusal`. `index` counts the client's messages; None when it is unknown.
     """
 
-    rule: str
+    rule: NoticeRule
     advice: str
     about: Literal["history", "request"]
     index: int | None = None

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Block, Conversation, Text, ToolResult, Turn, is_system
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.history.classify import system_prefix
 
 OPEN: Final = "<system_message>\n"
@@ -115,5 +115,5 @@ def _escaped_block(block: Block) -> Block:
     return block
 
 
-def _notice(action: Action, rule: str, detail: str, turn: Turn) -> Notice:
+def _notice(action: Action, rule: NoticeRule, detail: str, turn: Turn) -> Notice:
     return Notice("encode", action, rule, detail, turn.index)

@@ -5,12 +5,14 @@ from typing import Final, Literal
 
 import msgspec
 
+from gateway.core.notices import NoticeRule
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """The meaning of an error text. `advice` is a template of `FieldPaths.worded`. `about` says what was refused: the
     history, or a field of the request."""
 
-    rule: str
+    rule: NoticeRule
     advice: str
     about: Literal["history", "request"] = "history"
 

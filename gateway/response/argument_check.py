@@ -10,7 +10,7 @@ from typing import Final
 from gateway.core.call_arguments import is_json, read_object
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Finish, Reason, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.framing.json_text import FirstValue
 
 # A response that ends so is incomplete, and its client does not execute what was cut off.
@@ -137,6 +137,6 @@ class _OpenCall:
         return said
 
 
-def _notice(action: Action, rule: str, detail: str, call_id: str) -> Notice:
+def _notice(action: Action, rule: NoticeRule, detail: str, call_id: str) -> Notice:
     level: Level = "error" if action == "failed" else "warning"
     return Notice("backend", action, rule, detail, tool_call_id=call_id, level=level)

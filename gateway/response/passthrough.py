@@ -2,7 +2,7 @@
 
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
-from gateway.core.notices import Level, Notice, Reported
+from gateway.core.notices import Level, Notice, NoticeRule, Reported
 from gateway.core.state_rule import StateRule
 
 
@@ -41,6 +41,6 @@ class Passthrough:
             return [PassthroughFields("event", event)]
         return self._notice("UNKNOWN_EVENT", f"{what} has no form in the client's dialect", "warning")
 
-    def _notice(self, rule: str, detail: str, level: Level) -> list[Event]:
+    def _notice(self, rule: NoticeRule, detail: str, level: Level) -> list[Event]:
         """Reports each fact once, because a backend repeats it in every event."""
         return [Notice("backend", "ignored", rule, detail, level=level)] if self._reported.is_new(detail) else []

@@ -31,7 +31,7 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.dialect import AnswerHead, ListedModels, ModelInfo
 from gateway.testing.dialect_case import (
     HEAD,
@@ -46,7 +46,8 @@ from gateway.testing.events import fold
 from gateway.testing.strategies import answers, arguments
 
 LAW: Final = settings(max_examples=60, deadline=None, database=None, report_multiple_bugs=False)
-NOTICES: Final = tuple(Notice("repair", "added", rule, "one sentence") for rule in ("RULE_ONE", "RULE_TWO"))
+_RULES: Final[tuple[NoticeRule, ...]] = ("CALL_ID_ADDED", "BRIDGE_ADDED")
+NOTICES: Final = tuple(Notice("repair", "added", rule, "one sentence") for rule in _RULES)
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 ANSWERS: Final = answers(arguments())
 PLACES: Final = st.lists(st.integers(0, 40), max_size=4).map(sorted)

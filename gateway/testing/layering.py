@@ -81,7 +81,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core.context_length core.conversation core.notices core.errors core.secrets"),
     ),
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
-    ImportRule("gateway.providers", _ours("core.state_rule")),
+    ImportRule("gateway.providers", _ours("core.notices core.state_rule")),
     ImportRule("gateway.providers.messages_rules"),
     ImportRule("gateway.providers.request_rules"),
     ImportRule("gateway.providers.tool_rules"),

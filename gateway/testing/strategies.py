@@ -158,7 +158,7 @@ def answers(draw: st.DrawFn, arguments: st.SearchStrategy[str] = _ANY_TEXT) -> l
             case "c":
                 events.append(UsageReport(draw(_COUNTS), draw(_COUNTS), draw(_COUNTS)))
             case _:
-                events.append(Notice("backend", "seen", "RULE", "seen"))
+                events.append(Notice("backend", "seen", "LATE_EVENT", "seen"))
     for index, rest in unsent.items():
         events += [*_delta(index, rest), ToolCallEnd(index)]
     events.append(Finish(draw(st.sampled_from(get_args(Reason)))))

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.core.notices import Level, Notice
+from gateway.core.notices import Level, Notice, NoticeRule
 from gateway.core.policy import Policy, WrapperTool
 from gateway.framing.json_text import first_value
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
@@ -126,6 +126,6 @@ class _Held:
 
 
 def _notice(
-    action: Literal["changed", "dropped", "failed"], rule: str, detail: str, call_id: str, level: Level
+    action: Literal["changed", "dropped", "failed"], rule: NoticeRule, detail: str, call_id: str, level: Level
 ) -> Notice:
     return Notice("unwrap", action, rule, detail, tool_call_id=call_id, level=level)

@@ -19,7 +19,7 @@ from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.wires.call_ids import CallIds
 
@@ -240,5 +240,5 @@ def _rest(entry: dict[str, Json], kind: Kind, body: JsonObject) -> JsonObject:
     return rest or EMPTY
 
 
-def _notice(action: Action, rule: str, detail: str) -> Notice:
+def _notice(action: Action, rule: NoticeRule, detail: str) -> Notice:
     return Notice("backend", action, rule, detail, level="warning")

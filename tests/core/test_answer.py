@@ -32,7 +32,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.testing.strategies import answers
 
-NOTICE = Notice("backend", "seen", "RULE", "something")
+NOTICE = Notice("backend", "seen", "LATE_EVENT", "something")
 FIELDS = PassthroughFields("delta", {"a": 1})
 SIGNED = ReasoningEnd({"extra_content": {"p": {"signature": "s"}}})
 ONE, TWO = ToolCallStart(7, "one", "f"), ToolCallStart(2, "two", "g", extra={"x": 1})

@@ -68,7 +68,7 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
 
 
 def test_everything_about_an_error_may_be_said_by_its_raiser() -> None:
-    notice = Notice("backend", "failed", "RULE", "it failed")
+    notice = Notice("backend", "failed", "LATE_EVENT", "it failed")
     error = BackendRejected(
         "slow down",
         status=429,

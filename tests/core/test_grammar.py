@@ -21,7 +21,7 @@ from gateway.core.notices import Notice
 
 START = ResponseStart()
 FINISH = Finish("stop")
-NOTICE = Notice("backend", "seen", "RULE", "something was seen")
+NOTICE = Notice("backend", "seen", "LATE_EVENT", "something was seen")
 SAMPLES: tuple[Event, ...] = (
     START,
     TextDelta("a"),

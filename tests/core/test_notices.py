@@ -8,14 +8,14 @@ from gateway.core.notices import Action, Level, Notice, Stage
 
 @pytest.mark.parametrize("field", Notice.__struct_fields__)
 def test_a_notice_is_a_value(field: str) -> None:
-    notice = Notice("trim", "dropped", "LIMIT", "two of four", index=3, tool_call_id="k")
-    assert notice == Notice("trim", "dropped", "LIMIT", "two of four", index=3, tool_call_id="k")
+    notice = Notice("trim", "dropped", "HISTORY_LIMITED", "two of four", index=3, tool_call_id="k")
+    assert notice == Notice("trim", "dropped", "HISTORY_LIMITED", "two of four", index=3, tool_call_id="k")
     with pytest.raises(AttributeError):
         setattr(notice, field, "other")
 
 
 def test_a_notice_says_nothing_it_was_not_told() -> None:
-    notice = Notice("encode", "changed", "RULE", "detail")
+    notice = Notice("encode", "changed", "EFFORT_CHANGED", "detail")
     assert (notice.index, notice.tool_call_id, notice.level) == (None, None, "info")
 
 

@@ -25,7 +25,7 @@ from gateway.core.notices import Notice
 from gateway.response.stop_sequences import StopMatcher
 
 CALL: list[Event] = [ToolCallStart(0, "a", "f"), ToolCallDelta(0, "{}"), ToolCallEnd(0)]
-NOTICE = Notice("backend", "seen", "X", "x")
+NOTICE = Notice("backend", "seen", "LATE_EVENT", "x")
 
 
 def shown_text(events: list[Event]) -> str:

@@ -37,7 +37,7 @@ class PlainAdapter:
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         notices: tuple[Notice, ...] = ()
         if conversation.tools:
-            notices = (Notice("encode", "dropped", "TEST_DROPPED", "left the tools out", level="info"),)
+            notices = (Notice("encode", "dropped", "TOOLS_NOT_OFFERED", "left the tools out", level="info"),)
         body = "\n".join([conversation.model, *(turn.text for turn in conversation.turns)]).encode()
         return BackendRequest(self._path, {"accept": "text/event-stream"}, body, ("text/event-stream",), notices)
 
@@ -90,7 +90,7 @@ class PlainDecoder:
                     ToolCallEnd(self._calls),
                 ]
             case "notice":
-                return [Notice("backend", "changed", "TEST_CHANGED", rest)]
+                return [Notice("backend", "changed", "TEXT_MENDED", rest)]
             case "finish":
                 self.done = True
                 return [Finish("stop")]

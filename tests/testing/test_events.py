@@ -17,7 +17,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.testing.events import FoldedAnswer, content, fold, join
 
-NOTICE = Notice("backend", "seen", "RULE", "something")
+NOTICE = Notice("backend", "seen", "LATE_EVENT", "something")
 EVENTS: list[Event] = [
     ResponseStart(),
     ReasoningDelta("h"),

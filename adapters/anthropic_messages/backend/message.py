@@ -41,7 +41,7 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice, Reported
+from gateway.core.notices import Action, Notice, NoticeRule, Reported
 from gateway.wires.call_ids import CallIds
 from gateway.wires.event_stream import StreamEnd
 
@@ -307,7 +307,7 @@ class MessageReader:
         """Return an event as the backend wrote it, for a client of the same API."""
         return [PassthroughFields("event", event)] if self._own_client else []
 
-    def _note(self, action: Action, rule: str, detail: str) -> list[Event]:
+    def _note(self, action: Action, rule: NoticeRule, detail: str) -> list[Event]:
         """Report each rule once, because a backend that breaks a rule breaks it in every event."""
         return [Notice("backend", action, rule, detail, level="warning")] if self._reported.is_new(rule) else []
 

@@ -30,7 +30,7 @@ from gateway.core.conversation import (
     item_of,
 )
 from gateway.core.data_url import is_data_url, read_image
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import each_state, is_unsigned, provider_state, with_provider_state
 from gateway.core.thoughts import Thought, with_thoughts
 from gateway.providers.messages_rules import MessagesRules
@@ -243,6 +243,6 @@ def _kept(extra: JsonObject) -> JsonObject:
 
 
 def _notice(
-    action: Action, rule: str, detail: str, turn: Turn, call_id: str | None = None, level: Level = "debug"
+    action: Action, rule: NoticeRule, detail: str, turn: Turn, call_id: str | None = None, level: Level = "debug"
 ) -> Notice:
     return Notice("encode", action, rule, detail, turn.index, call_id, level)

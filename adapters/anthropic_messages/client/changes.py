@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 
 _LONGEST: Final = 40
 
@@ -23,7 +23,9 @@ class Changes(msgspec.Struct):
         """Adds a content block that is left out, of the message at `index` (-1: of the system prompt)."""
         self.blocks.setdefault(kind[:_LONGEST], []).append(index)
 
-    def add(self, action: Action, rule: str, detail: str, level: Level = "debug", index: int | None = None) -> None:
+    def add(
+        self, action: Action, rule: NoticeRule, detail: str, level: Level = "debug", index: int | None = None
+    ) -> None:
         """Adds any other change."""
         self.notices.append(Notice("decode", action, rule, detail, index, level=level))
 

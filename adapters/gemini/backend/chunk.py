@@ -24,7 +24,7 @@ from gateway.core.events import (
     TextDelta,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Level, Notice, Reported
+from gateway.core.notices import Action, Level, Notice, NoticeRule, Reported
 from gateway.wires.event_stream import StreamEnd
 from gateway.wires.json_body import text_in
 
@@ -248,7 +248,9 @@ class ChunkReader:
             self.empty = False
             self.finished = True
 
-    def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
+    def _note(
+        self, events: list[Event], action: Action, rule: NoticeRule, detail: str, level: Level = "warning"
+    ) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level=level))

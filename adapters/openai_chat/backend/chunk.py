@@ -17,7 +17,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice, Reported
+from gateway.core.notices import Action, Notice, NoticeRule, Reported
 from gateway.core.state_rule import StateRule
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_tracker import CallTracker
@@ -274,7 +274,7 @@ class ChunkReader:
         if isinstance(chunk, dict) and (usage := _usage_of(chunk)) is not None:
             events.append(_decode_usage(usage))
 
-    def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
+    def _note(self, events: list[Event], action: Action, rule: NoticeRule, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level="warning"))

@@ -18,7 +18,7 @@ from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, PassthroughFields, Reason, ResponseStart
 from gateway.core.malformed_event import invalid_event
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.response.passthrough import Passthrough
 from gateway.wires.call_ids import CallIds
 from gateway.wires.event_stream import StreamEnd
@@ -405,7 +405,7 @@ def _failure(fields: JsonObject) -> BackendError:
     return BackendRejected("The backend ended the response early.")
 
 
-def _notice(action: Action, rule: str, detail: str) -> Notice:
+def _notice(action: Action, rule: NoticeRule, detail: str) -> Notice:
     return Notice("backend", action, rule, detail, level="warning")
 
 

@@ -38,7 +38,7 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.errors import InvalidRequest, Unsupported
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import read_named_state, with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
@@ -194,7 +194,7 @@ class _Reader:
         """Returns the index by which the client knows an item: below 0 for a stored one."""
         return position - self._earlier
 
-    def _note(self, action: Action, rule: str, detail: str, position: int, level: Level) -> None:
+    def _note(self, action: Action, rule: NoticeRule, detail: str, position: int, level: Level) -> None:
         self._notices.append(Notice("decode", action, rule, detail, self._index(position), level=level))
 
     def _say(self, blocks: tuple[Block, ...], item: Item, position: int) -> None:

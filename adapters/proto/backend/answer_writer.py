@@ -22,7 +22,7 @@ from gateway.core.events import (
     TextDelta,
     UsageReport,
 )
-from gateway.core.notices import Action, Level, Notice, Reported
+from gateway.core.notices import Action, Level, Notice, NoticeRule, Reported
 from gateway.core.provider_state import with_provider_state
 from gateway.response.role_marker_filter import TURN_INVENTED
 from gateway.wires.call_tracker import CallTracker
@@ -246,7 +246,7 @@ class AnswerWriter:
             reason, raw = self._reason or ("stop", "")
             self._emit(reason, raw or None)
 
-    def note_once(self, action: Action, rule: str, detail: str, level: Level = "warning") -> None:
+    def note_once(self, action: Action, rule: NoticeRule, detail: str, level: Level = "warning") -> None:
         """Add a notice unless the response has the same one."""
         self.add_once(Notice("backend", action, rule, detail, level=level))
 

@@ -1,12 +1,12 @@
 """Builds the notices by which the steps of a profile report their changes."""
 
 from gateway.core.conversation import Turn
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 
 
 def changed(
     turn: Turn,
-    rule: str,
+    rule: NoticeRule,
     detail: str,
     *,
     action: Action = "changed",

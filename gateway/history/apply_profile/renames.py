@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Block, Conversation, Json, JsonObject, NamedTool, ToolCall, ToolResult, Turn
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.providers.profile import Alphabet
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
@@ -49,7 +49,7 @@ def _answering(conversation: Conversation) -> Iterator[str]:
     yield from (turn.name for turn in conversation.turns if turn.role == "tool" and turn.name is not None)
 
 
-def _rename_notices(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:
+def _rename_notices(rule: NoticeRule, what: str, renamed: Mapping[str, str]) -> list[Notice]:
     return [
         Notice(
             "profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the response", level="debug"

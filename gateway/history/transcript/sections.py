@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn, is_system, item_of
 from gateway.core.errors import Unsupported
 from gateway.core.field_paths import FieldPaths
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule
 from gateway.core.policy import Policy
 
 Speaker = Literal["system", "user", "assistant", "tool", "summary"]
@@ -109,5 +109,5 @@ def _placeholder(block: Image | File, param: str, index: int, policy: Policy, no
     return f"[{kind}]"
 
 
-def _left_out(rule: str, what: str, index: int) -> Notice:
+def _left_out(rule: NoticeRule, what: str, index: int) -> Notice:
     return Notice("flatten", "dropped", rule, f"the text cannot represent {what}", index, level="debug")

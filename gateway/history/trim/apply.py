@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Conversation, ToolResult, Turn, index_of
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
 from gateway.history.trim.plan import Fate, Plan, plan
@@ -71,7 +71,7 @@ def _limit_notices(planned: Plan, policy: Policy) -> Iterator[Notice]:
         yield _limit("dropped", "HISTORY_LIMITED", "history messages", history.before, history.after, level)
 
 
-def _limit(action: Action, rule: str, what: str, before: int, after: int, level: Level = "info") -> Notice:
+def _limit(action: Action, rule: NoticeRule, what: str, before: int, after: int, level: Level = "info") -> Notice:
     return Notice("trim", action, rule, f"Limiting {what} from {before} to {after}", level=level)
 
 
@@ -88,7 +88,7 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
         yield _range(turns, elided[0], elided[-1], "shortened", "TOOL_RESULTS_ELIDED", detail)
 
 
-def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: str, detail: str) -> Notice:
+def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: NoticeRule, detail: str) -> Notice:
     start = index_of(turns, first)
     return Notice("trim", action, rule, detail.format(start, index_of(turns, last)), start, level="debug")
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from gateway.core.conversation import UNREAD, Block, Conversation, Reasoning, ToolCall, Turn
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import provider_state, without_state
 from gateway.core.state_rule import StateRule
 from gateway.core.thoughts import Thought, with_thoughts
@@ -124,7 +124,7 @@ Outcome: TypeAlias = Literal["present", "restored", "missing", "ambiguous", "for
 
 class _Report(msgspec.Struct, frozen=True):
     action: Action
-    rule: str
+    rule: NoticeRule
     level: Level
     detail: str
 

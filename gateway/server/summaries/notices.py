@@ -5,7 +5,7 @@ import time
 
 import msgspec
 
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.server.log.logger import log_notice
 from gateway.server.summaries.summary_store import DAY_S
 from gateway.server.telemetry.event_bus import EventBus
@@ -79,5 +79,5 @@ def futile(floor: int, trigger: int) -> Notice:
     return _notice("seen", "COMPRESSION_FUTILE", detail, "warning")
 
 
-def _notice(action: Action, rule: str, detail: str, level: Level = "info") -> Notice:
+def _notice(action: Action, rule: NoticeRule, detail: str, level: Level = "info") -> Notice:
     return Notice("state", action, rule, detail, level=level)

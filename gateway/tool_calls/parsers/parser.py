@@ -17,7 +17,7 @@ from typing import Final
 from gateway.core.conversation import ToolSpec
 from gateway.core.errors import BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Reason, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.json_scan import skip
 from gateway.tool_calls.parsers.mark import Mark
@@ -265,7 +265,7 @@ class ToolCallParser:
         if reader.done:
             self._step = self._listed if reader.in_list else self._text
 
-    def _report_refusal(self, rule: str, reason: str, events: list[Event]) -> None:
+    def _report_refusal(self, rule: NoticeRule, reason: str, events: list[Event]) -> None:
         if self._mark is None or not self._mark.doubtful:
             events.append(
                 Notice(
@@ -289,7 +289,7 @@ class ToolCallParser:
     def _id(self, index: int) -> str:
         return f"{self._id_prefix}{index}"
 
-    def _notice(self, action: Action, rule: str, detail: str, level: Level, index: int) -> Notice:
+    def _notice(self, action: Action, rule: NoticeRule, detail: str, level: Level, index: int) -> Notice:
         return Notice("backend", action, rule, detail, tool_call_id=self._id(index), level=level)
 
 

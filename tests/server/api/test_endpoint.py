@@ -420,7 +420,7 @@ async def test_changes_are_counted_in_a_header_and_told_on_demand(start: Start) 
     response = await gateway.client.post("/v1/chat/completions", json=request, headers={"x-dragoman-explain": "1"})
     assert response.headers["x-dragoman-changes"] == "encode=1; backend=2"
     rules = [notice["rule"] for notice in response.json()["dragoman"]["diagnostics"]]
-    assert rules == ["TEST_DROPPED", "TEST_CHANGED", "USAGE_ESTIMATED"]
+    assert rules == ["TOOLS_NOT_OFFERED", "TEXT_MENDED", "USAGE_ESTIMATED"]
     unasked = await gateway.client.post("/v1/chat/completions", json=request)
     assert unasked.json()["dragoman"] == {"usage": "estimated"}
 

@@ -314,7 +314,7 @@ async def test_the_feed_shows_outcomes_without_contents(start: Start) -> None:
                     break
         await asking
     assert [kind for kind, _ in seen] == ["notice", "notice", "request"]
-    assert [shown["rule"] for _, shown in seen[:2]] == ["TEST_DROPPED", "USAGE_ESTIMATED"]
+    assert [shown["rule"] for _, shown in seen[:2]] == ["TOOLS_NOT_OFFERED", "USAGE_ESTIMATED"]
     assert (seen[2][1]["status"], seen[2][1]["model"]) == (200, "m")
     assert "Hello" not in str(seen)
 

@@ -73,7 +73,7 @@ def test_everything_of_a_request_is_read_again() -> None:
         capture.read(b"data: %d\n\n" % number)
         capture.write(b"data: %d\n\n" % number)
     capture.keep_alive(b": ping\n\n")
-    capture.note(Notice("unwrap", "failed", "WRAPPER", "the tool '\ud83d'", 3, "call_1"))
+    capture.note(Notice("unwrap", "failed", "ENVELOPE_BROKEN", "the tool '\ud83d'", 3, "call_1"))
     capture.fail(BackendError("broken \ud83d", extra={"limit": 2**70}))
     capture.cut("reset")
     capture.close({"grpc-status": "13"})

@@ -36,8 +36,8 @@ def written(path: Path) -> list[str]:
 def test_a_line_has_time_level_request_and_text(tmp_path: Path) -> None:
     file = tmp_path / "logs" / "x.log"
     with logging_to(LogSettings(file=str(file))):
-        log_notice(Notice("trim", "dropped", "R", "Limiting history messages from 60 to 50"), "req_1")
-        log_notice(Notice("trim", "seen", "R", "unseen", level="debug"), "req_1")
+        log_notice(Notice("trim", "dropped", "HISTORY_LIMITED", "Limiting history messages from 60 to 50"), "req_1")
+        log_notice(Notice("trim", "seen", "HISTORY_LIMITED", "unseen", level="debug"), "req_1")
         LOGGER.error("alone")
     first, second = written(file)
     assert re.fullmatch(
@@ -88,7 +88,9 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
         log_notice(Notice("repair", "changed", "CALL_ARGS_TYPE", "arguments is an object", 3), "req_1")
         log_notice(Notice("profile", "changed", "CALL_ID_RENAMED", "renamed"), "req_1")
         log_notice(Notice("backend", "dropped", "ROLLED_BACK", "taken back"), "req_1")
-        log_notice(Notice("unwrap", "changed", "R", "[MCP Gateway] Transformed call_mcp_tool -> f", 3), "req_1")
+        log_notice(
+            Notice("unwrap", "changed", "ENVELOPE_OPENED", "[MCP Gateway] Transformed call_mcp_tool -> f", 3), "req_1"
+        )
         log_notice(Notice("repair", "changed", "CALL_ARGS_TYPE", "arguments is an object", 3), "req_1", ITEM_PATHS)
     first, second, third, fourth, fifth = written(file)
     assert first.endswith(" INFO req_1 repair messages[3] CALL_ARGS_TYPE: arguments is an object")
@@ -110,8 +112,8 @@ def test_the_thread_of_the_log_takes_keys_out_of_a_notice(tmp_path: Path, monkey
     monkeypatch.setattr(logger._Redacted, "__str__", redact)
     file, key = tmp_path / "x.log", "sk-ant-" + "a1B2" * 8
     with logging_to(LogSettings(file=str(file))):
-        log_notice(Notice("repair", "changed", "CALL_ID_LONG", f"the id '{key}' is too long", 3), "req_1")
-        log_notice(Notice("trim", "dropped", "R", f"left out '{key}'"), "req_1")
+        log_notice(Notice("repair", "changed", "CALL_ID_RENAMED", f"the id '{key}' is too long", 3), "req_1")
+        log_notice(Notice("trim", "dropped", "HISTORY_LIMITED", f"left out '{key}'"), "req_1")
     assert len(threads) == 2 and threading.get_ident() not in threads
     first, second = written(file)
     assert "the id '[key:anthropic:39]" in first and "left out '[key:anthropic:39]" in second and key not in first
@@ -262,10 +264,10 @@ def test_changes_are_counted_by_stage() -> None:
     context = RequestContext("POST", "/", "other", {}, Observers())
     context.note(
         [
-            Notice("repair", "added", "A", "x"),
-            Notice("trim", "dropped", "B", "x"),
-            Notice("repair", "moved", "C", "x"),
-            Notice("encode", "seen", "D", "x"),
+            Notice("repair", "added", "CALL_ID_ADDED", "x"),
+            Notice("trim", "dropped", "EFFORT_CHANGED", "x"),
+            Notice("repair", "moved", "RESULTS_IN_CALL_ORDER", "x"),
+            Notice("encode", "seen", "LATE_EVENT", "x"),
         ]
     )
     assert context.changed == "repair=2; trim=1"

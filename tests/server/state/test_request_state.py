@@ -18,7 +18,7 @@ from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.conftest import Start
 from tests.server.state.faulty_store import FaultyStore, guarded
 
-RECALLED = Notice("state", "added", "TEST_RECALLED", "one turn was remembered", level="info")
+RECALLED = Notice("state", "added", "STATE_RESTORED", "one turn was remembered", level="info")
 
 
 class Memory:

@@ -11,12 +11,12 @@ from gateway.server.telemetry.request_context import Observers, RequestContext
 async def test_a_watcher_receives_notices_and_outcomes() -> None:
     bus = EventBus(lambda text: text.replace("secret", "[redacted]"))
     context = RequestContext("POST", "/x", "other", {b"x-request-id": b"r1"}, Observers(bus))
-    context.note([Notice("trim", "dropped", "EARLY", "nobody watches yet")])
+    context.note([Notice("trim", "dropped", "HISTORY_LIMITED", "nobody watches yet")])
     watch = bus.watch()
     begun = anext(watch)
     bus.show_first("partial", {"worker": 1})
     assert await begun == {"event": "partial", "data": '{"worker":1}'}
-    context.note([Notice("repair", "added", "RULE", "a secret", index=3, tool_call_id="call_1")])
+    context.note([Notice("repair", "added", "CALL_ID_ADDED", "a secret", index=3, tool_call_id="call_1")])
     context.conclude(404)
     bus.close()
     told: list[tuple[str, dict[str, Json]]] = [(one["event"], json.loads(one["data"])) async for one in watch]
@@ -24,7 +24,7 @@ async def test_a_watcher_receives_notices_and_outcomes() -> None:
         "request": "r1",
         "stage": "repair",
         "action": "added",
-        "rule": "RULE",
+        "rule": "CALL_ID_ADDED",
         "detail": "a [redacted]",
         "index": 3,
         "tool_call_id": "call_1",

@@ -116,10 +116,15 @@ async def test_a_request_without_a_backend_begins_and_ends(start: Start) -> None
 def test_changes_are_counted_before_observers_are_told() -> None:
     recorder = Recorder()
     context = RequestContext("POST", "/", "other", {}, Observers(recorder))
-    context.note([Notice("repair", "added", "A", "x"), Notice("encode", "seen", "B", "x")])
+    context.note([Notice("repair", "added", "CALL_ID_ADDED", "x"), Notice("encode", "seen", "EFFORT_CHANGED", "x")])
     context.conclude(200)
     context.conclude(500)
-    assert recorder.seen == ["begin POST / other", "notice A", "notice B", "conclude 200 - repair=1"]
+    assert recorder.seen == [
+        "begin POST / other",
+        "notice CALL_ID_ADDED",
+        "notice EFFORT_CHANGED",
+        "conclude 200 - repair=1",
+    ]
 
 
 def test_what_an_observer_does_not_override_is_not_called() -> None:

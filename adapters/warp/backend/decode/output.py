@@ -4,7 +4,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.core.events import Event
-from gateway.core.notices import Action, Level, Notice, Reported
+from gateway.core.notices import Action, Level, Notice, NoticeRule, Reported
 
 
 class Output:
@@ -22,7 +22,7 @@ class Output:
     def note(
         self,
         action: Action,
-        rule: str,
+        rule: NoticeRule,
         detail: str,
         *,
         level: Level = "warning",
@@ -31,7 +31,7 @@ class Output:
         """Add a notice."""
         self.events.append(Notice("backend", action, rule, detail, tool_call_id=tool_call_id, level=level))
 
-    def note_once(self, action: Action, rule: str, detail: str, *, level: Level = "warning") -> None:
+    def note_once(self, action: Action, rule: NoticeRule, detail: str, *, level: Level = "warning") -> None:
         """Add a notice, unless the same sentence was already reported in this response."""
         if self._reported.is_new((rule, detail)):
             self.note(action, rule, detail, level=level)

@@ -109,11 +109,11 @@ def test_folding_leaves_the_events_as_they_were() -> None:
 
 
 def test_no_usage_no_diagnostics_unless_there_are_any() -> None:
-    notice = Notice("trim", "dropped", "HISTORY", "2 turns")
+    notice = Notice("trim", "dropped", "HISTORY_LIMITED", "2 turns")
     assert {"usage", "dragoman"} & answered(notice, Finish("stop")).keys() == set()
     answer = answered(notice, Finish("stop"), UsageReport(total_tokens=5), diagnostics=True)
     assert answer["dragoman"]["usage"] == "total_only"
-    assert [said["rule"] for said in answer["dragoman"]["diagnostics"]] == ["HISTORY"]
+    assert [said["rule"] for said in answer["dragoman"]["diagnostics"]] == ["HISTORY_LIMITED"]
 
 
 def test_the_state_of_reasoning_is_a_field_of_the_message() -> None:

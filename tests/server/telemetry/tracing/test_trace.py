@@ -177,7 +177,7 @@ def test_notices_are_events_with_names_and_counts(seen: Seen) -> None:
     notices = [tuple(attributes.values()) for name, attributes in found if name == "dragoman.notice"]
     assert notices == [
         ("repair", "TOOL_ORPHAN", "changed", 1),
-        ("encode", "TEST_DROPPED", "dropped", 1),
+        ("encode", "TOOLS_NOT_OFFERED", "dropped", 1),
         ("backend", "USAGE_ESTIMATED", "added", 1),
     ]
     assert found[0][1].keys() == {"dragoman.stage", "dragoman.rule", "dragoman.action", "dragoman.count"}
