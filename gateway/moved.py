@@ -46,6 +46,7 @@ MODULES: Final = {
     "gateway.dialects.openai_models": "adapters.openai.models",
     "gateway.dialects.openai_responses": "adapters.openai_responses.client",
     "gateway.dialects.openai_usage": "adapters.openai.usage",
+    "gateway.framing.listed_models": "gateway.wires.listed_models",
     "gateway.framing.utf8": "gateway.framing.json_text",
     "gateway.history.call_arguments": "gateway.core.call_arguments",
     "gateway.history.rules": "gateway.core.rules",

@@ -18,11 +18,11 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
-from gateway.framing.listed_models import names_in_list
 from gateway.providers.anthropic import MESSAGES_PROFILE
 from gateway.providers.messages_rules import NO_DEMANDS
 from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES
+from gateway.wires.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".

@@ -17,7 +17,7 @@ from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
-from gateway.framing.listed_models import names_in_list
+from gateway.wires.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {

@@ -22,9 +22,9 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
-from gateway.framing.listed_models import names_in_list
 from gateway.providers.openai import TOOL_RULES
 from gateway.response.passthrough import Passthrough
+from gateway.wires.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {

@@ -23,9 +23,9 @@ from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Labels, Policy
 from gateway.framing.json_text import decode_json
-from gateway.framing.listed_models import names_in_list
 from gateway.tool_calls.parsers.format import id_prefix
 from gateway.tool_calls.parsers.labelled_call import prose_marks
+from gateway.wires.listed_models import names_in_list
 
 _PROSE: Final = prose_marks(Labels())
 
