@@ -79,14 +79,16 @@ async def _with_next(
     # The next request with this history is one more sighting.
     sighted = following.sighted(recalled.index, recalled)
     options = [*following.options(sighted)]
-    due = next(((entry, cover) for entry, cover in options if entry.sightings >= sightings), None)
-    cover = following.planned if not options else options[0][1] if due is None else due[1]
-    would = WouldCover(cover.boundary.turns, cover.covered_tokens, cover.view_after, cover.generation)
+    due = next(((entry, summary_range) for entry, summary_range in options if entry.sightings >= sightings), None)
+    summary_range = following.planned if not options else options[0][1] if due is None else due[1]
+    would = WouldCover(
+        summary_range.boundary.turns, summary_range.covered_tokens, summary_range.view_after, summary_range.generation
+    )
     why: WhyNot | None = "unseen" if options else "abandoned"
     if summaries.jobs.is_running(store.tenant, recalled.root):
         why = "running"
     elif due is not None:
-        why = await _refusal(summaries, store, model, sighted, due[0], cover)
+        why = await _refusal(summaries, store, model, sighted, due[0], summary_range)
     return msgspec.structs.replace(state, would_cover=would, why_not=why)
 
 
@@ -96,7 +98,7 @@ async def _refusal(
     model: RoutedModel,
     index: SummaryIndex,
     entry: IndexEntry,
-    cover: SummaryRange,
+    summary_range: SummaryRange,
 ) -> WhyNot | None:
     """Returns why no job would start for an entry that enough requests have carried."""
     now = time.time()
@@ -105,4 +107,4 @@ async def _refusal(
         return refusal
     most = summaries.job_limits(store.tenant, model.route.compress).tokens_per_day
     [spent] = await store.get("idx", [tokens_key(now)])
-    return "budget" if most is not None and spent_in(spent) + cover.covered_tokens > most else None
+    return "budget" if most is not None and spent_in(spent) + summary_range.covered_tokens > most else None

@@ -43,7 +43,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     store: StateStore
     tenant: str
     recalled: Recalled
-    cover: SummaryRange
+    summary_range: SummaryRange
     writer: RoutedModel
     request_id: str
     deadline_s: float
@@ -77,10 +77,10 @@ class Written(msgspec.Struct, frozen=True):
 
 def prepare_job(task: SummaryTask) -> JobRequest:
     """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
-    writer, cover = task.writer, task.cover
-    request = summary_conversation(task.conversation, cover, writer.sent_name, task.schema)
+    writer, summary_range = task.writer, task.summary_range
+    request = summary_conversation(task.conversation, summary_range, writer.sent_name, task.schema)
     exchange = Exchange(writer.backend.adapter, request, writer.route.policy, label=writer.backend.state_label)
-    return JobRequest(exchange, estimate_view(request) + cover.output_tokens)
+    return JobRequest(exchange, estimate_view(request) + summary_range.output_tokens)
 
 
 async def ask(transport: Transport, task: SummaryTask, request: JobRequest) -> Written:
@@ -88,7 +88,7 @@ async def ask(transport: Transport, task: SummaryTask, request: JobRequest) -> W
     began = time.monotonic()
     events = await complete(transport, task.writer.backend, request.exchange, task.deadline_s)
     answer = _answer(events)
-    usage = _usage(events, request.tokens - task.cover.output_tokens, answer)
+    usage = _usage(events, request.tokens - task.summary_range.output_tokens, answer)
     return Written(answer, usage, int((time.monotonic() - began) * 1000))
 
 
@@ -111,16 +111,18 @@ def _usage(events: Sequence[Event], prompt_estimate: int, answer: JobAnswer) -> 
 
 def record_of(task: SummaryTask, written: Written) -> SummaryRecord:
     """Returns the record of a checked summary. Raises SummaryRejected for an answer that must not be stored."""
-    cover, writer = task.cover, task.writer
+    summary_range, writer = task.summary_range, task.writer
     start = system_prefix(task.conversation.turns)
-    summary = read_summary(written.answer, task.conversation.turns[start : start + cover.boundary.turns], cover)
+    summary = read_summary(
+        written.answer, task.conversation.turns[start : start + summary_range.boundary.turns], summary_range
+    )
     return SummaryRecord(
         tenant=task.tenant,
-        digest=cover.boundary.digest,
-        turns=cover.boundary.turns,
+        digest=summary_range.boundary.digest,
+        turns=summary_range.boundary.turns,
         root=task.root,
-        generation=cover.generation,
-        parent=None if cover.previous is None else cover.previous.digest,
+        generation=summary_range.generation,
+        parent=None if summary_range.previous is None else summary_range.previous.digest,
         prompt_version=PROMPT_VERSION,
         created=time.time(),
         producer=Producer(writer.name, writer.backend.name, writer.sent_name, task.request_id),
@@ -129,7 +131,7 @@ def record_of(task: SummaryTask, written: Written) -> SummaryRecord:
             written.usage.completion_tokens or 0,
             written.usage.estimated,
             written.milliseconds,
-            cover.covered_tokens,
+            summary_range.covered_tokens,
             estimate_text(summary.text),
         ),
         content=summary.content,

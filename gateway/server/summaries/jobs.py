@@ -81,7 +81,7 @@ class SummaryJobs:
 
     async def run(self, task: SummaryTask, candidate: bytes, limits: JobLimits) -> None:
         """Writes and stores a summary, unless another job is at it, or the limits refuse it. `candidate` is the digest
-        of the indexed boundary that the task's cover lies in. Raises StoreUnavailable."""
+        of the indexed boundary that the task's range lies in. Raises StoreUnavailable."""
         place = (task.tenant, task.root)
         if place in self._running or len(self._running) >= limits.max_running:
             return
@@ -107,7 +107,7 @@ class SummaryJobs:
     async def _attempt(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> None:
         """Counts the attempt before it is made: a worker that is killed in its midst has made one, too. What looks
         through the history runs in a thread, because requests are being served meanwhile."""
-        turns = task.cover.boundary.turns
+        turns = task.summary_range.boundary.turns
         try:
             request = await asyncio.to_thread(prepare_job, task)
         except GatewayError as error:
@@ -122,7 +122,7 @@ class SummaryJobs:
         if began is None:
             await self._spend(task, -request.tokens)
             return
-        self._report(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
+        self._report(notices.started(turns, task.summary_range.covered_tokens, task.writer.name), task)
         try:
             written = await self._held(lease, task, request)
             await self._count(task, written, request.tokens)

@@ -1,4 +1,4 @@
-"""Chooses what the next summary of a history covers: what earlier requests have carried, or what this one plans."""
+"""Chooses the range of the next summary of a history: what earlier requests have carried, or what this one plans."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,16 +11,16 @@ from gateway.server.summaries.recall import Recalled
 
 
 class NextSummary(msgspec.Struct, frozen=True):
-    """The turns that the next job may cover.
+    """The turns that the next job may summarise.
 
     `planned` is the plan of this request alone. `known` is the newest boundary that an earlier request has carried,
-    behind the summary that applies, and `known_cover` the plan within it; None: there is none. `outgrown`: that plan
+    behind the summary that applies, and `known_range` the plan within it; None: there is none. `outgrown`: that plan
     no longer brings the request below the trigger, so that the boundary of `planned` counts from now on.
     """
 
     planned: SummaryRange
     known: IndexEntry | None = None
-    known_cover: SummaryRange | None = None
+    known_range: SummaryRange | None = None
     outgrown: bool = False
 
     def sighted(self, index: SummaryIndex, recalled: Recalled) -> SummaryIndex:
@@ -38,7 +38,7 @@ class NextSummary(msgspec.Struct, frozen=True):
         return index.with_entry(IndexEntry(boundary.turns, boundary.digest))
 
     def options(self, index: SummaryIndex) -> Iterator[tuple[IndexEntry, SummaryRange]]:
-        """Yields what the next job may be for, the best first: an entry of the index, and what it would cover.
+        """Yields the candidates of the next job, the best first: an entry of the index, and the range of its summary.
 
         An outgrown boundary is better than none where the request exceeds its window.
         """
@@ -47,8 +47,8 @@ class NextSummary(msgspec.Struct, frozen=True):
             if planned is not None and planned.outcome == "candidate":
                 yield planned, self.planned
         known = None if self.known is None else index.find(self.known.digest)
-        if known is not None and known.outcome == "candidate" and self.known_cover is not None:
-            yield known, self.known_cover
+        if known is not None and known.outcome == "candidate" and self.known_range is not None:
+            yield known, self.known_range
 
 
 def next_summary(
@@ -58,12 +58,12 @@ def next_summary(
     limits: CompressLimits,
     calibration: Calibration,
 ) -> NextSummary | NoSummary:
-    """Returns what the next job for a request's history may cover, if anything. `sizes` are the estimates of its
-    turns."""
+    """Returns the range that the next job for a request's history may summarise, if there is one. `sizes` are the
+    estimates of its turns."""
     applied = None if recalled.applied is None else recalled.applied.record
 
     def plan(turns: int | None = None) -> SummaryRange | NoSummary:
-        """Plans a cover of at most so many turns."""
+        """Plans a range of at most so many turns."""
         allowed = [one for one in recalled.boundaries if turns is None or one.turns <= turns]
         return plan_range(recalled.conversation, allowed, sizes, limits, calibration, applied)
 
@@ -74,11 +74,11 @@ def next_summary(
     if not waiting:
         return NextSummary(planned)
     known = waiting[-1]
-    cover = planned if known.turns == planned.boundary.turns else plan(known.turns)
-    if isinstance(cover, NoSummary):
+    summary_range = planned if known.turns == planned.boundary.turns else plan(known.turns)
+    if isinstance(summary_range, NoSummary):
         return NextSummary(planned, known, outgrown=True)
-    outgrown = known.turns < planned.boundary.turns and cover.view_after > limits.trigger * limits.window
-    return NextSummary(planned, known, cover, outgrown)
+    outgrown = known.turns < planned.boundary.turns and summary_range.view_after > limits.trigger * limits.window
+    return NextSummary(planned, known, summary_range, outgrown)
 
 
 def _waiting(index: SummaryIndex, recalled: Recalled) -> list[IndexEntry]:

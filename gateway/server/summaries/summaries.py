@@ -149,9 +149,9 @@ class Summaries:
                 await self._report_futile(request, recalled, following, limits)
             return
         sighted = await self._sight(request, recalled, following)
-        for entry, cover in () if sighted is None else following.options(sighted):
+        for entry, summary_range in () if sighted is None else following.options(sighted):
             if entry.sightings >= request.model.route.compress.sightings:
-                await self._start(request, recalled, cover, entry)
+                await self._start(request, recalled, summary_range, entry)
                 return
 
     async def _sight(self, request: RequestSummary, recalled: Recalled, following: NextSummary) -> SummaryIndex | None:
@@ -172,13 +172,15 @@ class Summaries:
             self._reporter.report(notices.candidate(boundary.turns), request.request_id)
         return index
 
-    async def _start(self, request: RequestSummary, recalled: Recalled, cover: SummaryRange, entry: IndexEntry) -> None:
+    async def _start(
+        self, request: RequestSummary, recalled: Recalled, summary_range: SummaryRange, entry: IndexEntry
+    ) -> None:
         compress = request.model.route.compress
         task = SummaryTask(
             request.store.store,
             request.store.tenant,
             recalled,
-            cover,
+            summary_range,
             self.writer(request.model),
             request.request_id,
             compress.deadline_s,

@@ -49,7 +49,7 @@ class Workers:
         self._transport = transport
         self.metrics = Metrics()
         self.task = self._task(store)
-        self.candidate = self.task.cover.boundary.digest
+        self.candidate = self.task.summary_range.boundary.digest
 
     @property
     def key(self) -> bytes:
@@ -77,12 +77,12 @@ class Workers:
         boundaries = history_digests(conversation.turns, SECRET, "-")
         first = root(boundaries)
         sizes = [estimate_turn(turn) for turn in conversation.turns]
-        cover = plan_range(conversation, boundaries, sizes, CompressLimits(WINDOW))
-        assert isinstance(cover, SummaryRange) and first is not None
+        summary_range = plan_range(conversation, boundaries, sizes, CompressLimits(WINDOW))
+        assert isinstance(summary_range, SummaryRange) and first is not None
         backend = Backend("b", BackendSettings("openai_chat", self.model.base_url), 1 << 20)
         route = ModelSettings("b", None, Policy(), context_length=WINDOW)
         recalled = Recalled(conversation, boundaries, first.digest, SummaryIndex(), None)
-        return SummaryTask(store, "-", recalled, cover, RoutedModel("m", route, backend), "req_1", 20)
+        return SummaryTask(store, "-", recalled, summary_range, RoutedModel("m", route, backend), "req_1", 20)
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def workers_on(store: StateStore) -> AsyncIterator[Workers]:
         model.base_url = backend.base_url
         transport = await stack.enter_async_context(Transport(1 << 20, 1 << 16))
         workers = Workers(store, transport, model)
-        boundary = workers.task.cover.boundary
+        boundary = workers.task.summary_range.boundary
         entry = IndexEntry(boundary.turns, boundary.digest, sightings=2)
         await change_index(store, "-", workers.task.root, lambda index: index.with_entry(entry))
         yield workers
@@ -229,7 +229,7 @@ async def test_the_first_record_of_a_span_stays(pair: Pair) -> None:
     async with workers_on(pair[0]) as workers:
         await workers.run(workers.worker())
         before = await workers.store.get("-", "sum", [workers.key])
-        boundary = workers.task.cover.boundary
+        boundary = workers.task.summary_range.boundary
         again = IndexEntry(boundary.turns, boundary.digest, sightings=2)
         await change_index(workers.store, "-", workers.task.root, lambda index: index.with_entry(again))
         await workers.run(workers.worker())
