@@ -32,4 +32,4 @@ class OpenAIFields(msgspec.Struct, frozen=True):
         """Returns the sampling parameters, with this limit of tokens."""
         stop = self.stop
         stops = () if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
-        return Sampling(self.temperature, self.top_p, limit, stops, self.seed)
+        return Sampling(self.temperature, top_p=self.top_p, max_tokens=limit, stop=stops, seed=self.seed)

@@ -139,7 +139,9 @@ def _offer(tools: Tools, tool: ClientTool, spec: ToolSpec, place: str) -> None:
 
 def _function(tools: Tools, entry: _Free, place: str, namespace: str | None = None) -> None:
     read = read_fields(entry, FunctionTool, place)
-    spec = ToolSpec("", read.description or "", read.parameters or EMPTY, read.strict, _rest(entry, FunctionTool))
+    spec = ToolSpec(
+        "", read.description or "", read.parameters or EMPTY, strict=read.strict, extra=_rest(entry, FunctionTool)
+    )
     _offer(tools, ClientTool("function", read.name, namespace), spec, place)
 
 

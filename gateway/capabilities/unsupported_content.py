@@ -163,7 +163,7 @@ class _Parts:
             )
         kind = "image" if isinstance(part, Image) else _kind(part)
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
-        self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
+        self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, index=self._index, level="warning"))
         return Text(f"[{kind}]")
 
     def _readable(self, part: Image | File, param: str) -> Image | File:

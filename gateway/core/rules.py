@@ -197,7 +197,7 @@ def violation(
     """
     entry = RULES[rule]
     sentence = detail or f"{param} {paths.worded(entry.sentence)}"
-    return Violation(rule, index, sentence, param, tool_call_id, paths.worded(entry.advice))
+    return Violation(rule, index, sentence, param, tool_call_id=tool_call_id, advice=paths.worded(entry.advice))
 
 
 LISTED: Final = 50
@@ -242,4 +242,6 @@ def _entry(found: Violation) -> dict[str, Json]:
 
 def _notice(found: Violation) -> Notice:
     index = found.index if found.index >= 0 else None
-    return Notice("validate", "failed", found.rule, found.detail, index, found.tool_call_id, "warning")
+    return Notice(
+        "validate", "failed", found.rule, found.detail, index=index, tool_call_id=found.tool_call_id, level="warning"
+    )

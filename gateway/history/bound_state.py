@@ -80,7 +80,7 @@ def with_bound_state(
             kept.append(turn)
     detail = f"signed thinking of {len(lost)} messages is not sent: what stands before it has changed since it was made"
     first = next(turn.index for turn in turns if turn.index in lost)
-    notice = Notice("state", "dropped", "STATE_PREFIX_CHANGED", detail, first)
+    notice = Notice("state", "dropped", "STATE_PREFIX_CHANGED", detail, index=first)
     return msgspec.structs.replace(conversation, turns=tuple(kept)), [notice]
 
 

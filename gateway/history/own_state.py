@@ -139,7 +139,7 @@ class _StateFilter:
         """Yields one notice for each kind of loss, with the first message of it."""
         for loss, turns in sorted(self._turns.items()):
             rule, detail, level = _LOSSES[loss]
-            yield Notice("state", "dropped", rule, detail.format(count=len(turns)), turns[0].index, level=level)
+            yield Notice("state", "dropped", rule, detail.format(count=len(turns)), index=turns[0].index, level=level)
 
     def _block(self, block: Block) -> Block | None:
         match block:

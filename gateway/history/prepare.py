@@ -133,7 +133,9 @@ def _is_beyond_repair(found: Violation) -> bool:
 
 def _seen(found: Violation) -> Notice:
     index = found.index if found.index >= 0 else None
-    return Notice("validate", "seen", found.rule, found.detail, index, found.tool_call_id, "warning")
+    return Notice(
+        "validate", "seen", found.rule, found.detail, index=index, tool_call_id=found.tool_call_id, level="warning"
+    )
 
 
 def _extracted(turns: Sequence[Turn]) -> list[Notice]:
@@ -144,9 +146,9 @@ def _extracted(turns: Sequence[Turn]) -> list[Notice]:
             "seen",
             "TOOL_RESULT_EXTRACTED",
             f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
-            turns[position].index,
-            result.call_id,
-            "debug",
+            index=turns[position].index,
+            tool_call_id=result.call_id,
+            level="debug",
         )
         for position in (classify(turns).results_since if _has_results(turns) else ())
         for result in turns[position].results

@@ -82,9 +82,9 @@ def explained(error: BackendError, sent: Conversation) -> BackendError:
             "failed",
             "REQUEST_REFUSED" if found.about == "request" else "HISTORY_REFUSED",
             f"the backend refused the {found.about}: {found.rule}",
-            found.index,
-            found.tool_call_id,
-            "error",
+            index=found.index,
+            tool_call_id=found.tool_call_id,
+            level="error",
         )
         error.notices = (*error.notices, notice)
     return error

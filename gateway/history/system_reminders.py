@@ -116,4 +116,4 @@ def _escaped_block(block: Block) -> Block:
 
 
 def _notice(action: Action, rule: NoticeRule, detail: str, turn: Turn) -> Notice:
-    return Notice("encode", action, rule, detail, turn.index)
+    return Notice("encode", action, rule, detail, index=turn.index)

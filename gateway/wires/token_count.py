@@ -15,7 +15,7 @@ _ACCEPTS: Final = ("application/json",)
 def counting(request: BackendRequest, path: str, body: Mapping[str, Json]) -> BackendRequest:
     """Return the request that asks a counter at this path, with the headers of the one whose tokens are counted."""
     headers = {**request.headers, "accept": _ACCEPTS[0]}
-    return BackendRequest(path, headers, encode_json(dict(body)).encode(), _ACCEPTS)
+    return BackendRequest(path, headers, encode_json(dict(body)).encode(), accepts=_ACCEPTS)
 
 
 def counted_fields(body: bytes, names: Collection[str] | None = None) -> dict[str, Json]:

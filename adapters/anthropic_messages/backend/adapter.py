@@ -77,7 +77,7 @@ class AnthropicMessagesAdapter:
         headers = self._headers[conversation.stream]
         if encoded.betas:
             headers = {**headers, "anthropic-beta": encoded.betas}
-        return BackendRequest(self._options.path, headers, encoded.body, _ACCEPTS, encoded.notices)
+        return BackendRequest(self._options.path, headers, encoded.body, accepts=_ACCEPTS, notices=encoded.notices)
 
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the

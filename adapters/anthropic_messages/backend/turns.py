@@ -245,4 +245,4 @@ def _kept(extra: JsonObject) -> JsonObject:
 def _notice(
     action: Action, rule: NoticeRule, detail: str, turn: Turn, call_id: str | None = None, level: Level = "debug"
 ) -> Notice:
-    return Notice("encode", action, rule, detail, turn.index, call_id, level)
+    return Notice("encode", action, rule, detail, index=turn.index, tool_call_id=call_id, level=level)

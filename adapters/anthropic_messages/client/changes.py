@@ -27,7 +27,7 @@ class Changes(msgspec.Struct):
         self, action: Action, rule: NoticeRule, detail: str, level: Level = "debug", index: int | None = None
     ) -> None:
         """Adds any other change."""
-        self.notices.append(Notice("decode", action, rule, detail, index, level=level))
+        self.notices.append(Notice("decode", action, rule, detail, index=index, level=level))
 
     def all(self) -> tuple[Notice, ...]:
         """Returns the notices: those of fields, then one for all blocks of a type."""
@@ -36,4 +36,6 @@ class Changes(msgspec.Struct):
 
 def _blocks_dropped(kind: str, places: list[int]) -> Notice:
     detail = f"no other API has content blocks of type {kind!r}; left out: {len(places)}"
-    return Notice("decode", "dropped", "PART_NOT_SENT", detail, places[0] if places[0] >= 0 else None, level="warning")
+    return Notice(
+        "decode", "dropped", "PART_NOT_SENT", detail, index=places[0] if places[0] >= 0 else None, level="warning"
+    )

@@ -59,19 +59,19 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         turns,
         tools,
         read_tool_choice(request.tool_choice),
-        not forbids_parallel_calls(request),
-        request.model,
-        _sampling(request),
-        request.stream is True,
+        parallel_tool_calls=not forbids_parallel_calls(request),
+        model=request.model,
+        sampling=_sampling(request),
+        stream=request.stream is True,
         # The counts are part of every answer.
-        True,
-        tuple(faults.found),
-        params,
-        DIALECT,
-        others,
-        PATHS,
-        changes.all(),
-        Source(DIALECT, _with_betas(fields, head)),
+        include_usage=True,
+        faults=tuple(faults.found),
+        params=params,
+        dialect=DIALECT,
+        other_tools=others,
+        paths=PATHS,
+        notices=changes.all(),
+        source=Source(DIALECT, _with_betas(fields, head)),
         object_arguments=True,
         own_fields=own_fields(request, fields),
         holds=_HELD,
@@ -95,4 +95,9 @@ def _with_betas(fields: dict[str, Json], head: RequestHead) -> dict[str, Json]:
 
 
 def _sampling(request: MessagesFields) -> Sampling:
-    return Sampling(request.temperature, request.top_p, request.max_tokens, tuple(request.stop_sequences or ()))
+    return Sampling(
+        request.temperature,
+        top_p=request.top_p,
+        max_tokens=request.max_tokens,
+        stop=tuple(request.stop_sequences or ()),
+    )

@@ -65,8 +65,8 @@ def _spec(name: str, tool: MessagesTool, known: ClientTool, source: Json) -> Too
         name,
         tool.description or known.description,
         tool.input_schema or known.parameters,
-        tool.strict,
-        _rest(source) if isinstance(source, dict) else EMPTY,
+        strict=tool.strict,
+        extra=_rest(source) if isinstance(source, dict) else EMPTY,
     )
 
 

@@ -58,7 +58,16 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")
             if isinstance(text, str) and isinstance(role, str) and (known := ROLES.values.get(role)) is not None:
-                turns.append(Turn(known, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
+                turns.append(
+                    Turn(
+                        known,
+                        (Text(text, EMPTY),),
+                        name=None,
+                        index=index,
+                        extra=EMPTY,
+                        source=Source(DIALECT, message),
+                    )
+                )
                 continue
         if isinstance(message, dict):
             read = _read_message(message, index, reader)
@@ -79,7 +88,7 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     role, content = _role(message, index, reader.faults), message.get("content")
     extra = EMPTY if message.keys() <= _READ else {name: message[name] for name in message if name not in _READ}
     if isinstance(content, str):
-        return [Turn(role, (Text(content),), None, index, extra, Source(DIALECT, message))]
+        return [Turn(role, (Text(content),), index=index, extra=extra, source=Source(DIALECT, message))]
     if content == [] and role == "system" and extra:
         return [_directive(message, index, extra, reader.changes)]
     read = reader.read(content, index, ".content", _BLOCKS[role])
@@ -87,7 +96,17 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     blocks = tuple([block for _, block in read if type(block) is not ToolResult])
     if not results:
         compaction = index in reader.compactions
-        return [Turn(role, blocks, None, index, extra, Source(DIALECT, message, True), compaction=compaction)]
+        return [
+            Turn(
+                role,
+                blocks,
+                name=None,
+                index=index,
+                extra=extra,
+                source=Source(DIALECT, message, True),
+                compaction=compaction,
+            )
+        ]
     assert isinstance(content, list)  # the results have been read from it
     turns = [_result_turn(message, content[position], result, index, extra) for position, result in results.items()]
     others = [block for position, block in enumerate(content) if position not in results]
@@ -97,7 +116,7 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
             detail = "the tool results of a message are read before its other blocks"
             reader.changes.add("moved", "RESULTS_FIRST", detail, index=index)
         source = Source(DIALECT, {**message, "content": others}, True)
-        turns.append(Turn("user", blocks, None, index, extra, source))
+        turns.append(Turn("user", blocks, index=index, extra=extra, source=source))
     return turns
 
 
@@ -108,7 +127,7 @@ def _directive(message: JsonObject, index: int, extra: JsonObject, changes: Chan
     """
     for name in extra:
         changes.drop_field(f"messages[{index}].{name}")
-    return Turn("system", (), None, index, extra, Source(DIALECT, message, True))
+    return Turn("system", (), index=index, extra=extra, source=Source(DIALECT, message, True))
 
 
 def _with_joined_calls(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -132,7 +151,7 @@ def _joined(run: Sequence[Turn]) -> Turn:
     extra = {name: value for turn in run for name, value in turn.extra.items()}
     source = Source(DIALECT, {**fields, "content": content}, True)
     compaction = any(turn.compaction for turn in run)
-    return Turn("assistant", tuple(blocks), None, run[0].index, extra, source, compaction=compaction)
+    return Turn("assistant", tuple(blocks), index=run[0].index, extra=extra, source=source, compaction=compaction)
 
 
 def _behind(block: Block, count: int) -> Block:
@@ -156,7 +175,14 @@ def _result_turn(message: JsonObject, block: Json, result: ToolResult, index: in
     """Returns the turn of a result. A result has no fields of its own: its turn keeps the mark for the cache."""
     if isinstance(block, dict) and (mark := block.get("cache_control")) is not None:
         extra = {**extra, "cache_control": mark}
-    return Turn("tool", (result,), None, index, extra, Source(DIALECT, {**message, "content": [block]}, True))
+    return Turn(
+        "tool",
+        (result,),
+        name=None,
+        index=index,
+        extra=extra,
+        source=Source(DIALECT, {**message, "content": [block]}, True),
+    )
 
 
 def _role(message: JsonObject, index: int, faults: Faults) -> Role:

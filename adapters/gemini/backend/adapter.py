@@ -79,7 +79,11 @@ class GeminiAdapter:
         body, notices = encode_body(asked, self._options.thinking)
         model = quote(conversation.model.removeprefix(_PREFIX), safe="/:")
         return BackendRequest(
-            f"/models/{model}:{_VERBS[conversation.stream]}", _HEADERS[conversation.stream], body, _ACCEPTS, notices
+            f"/models/{model}:{_VERBS[conversation.stream]}",
+            _HEADERS[conversation.stream],
+            body,
+            accepts=_ACCEPTS,
+            notices=notices,
         )
 
     def decoder(self, conversation: Conversation) -> GeminiDecoder:

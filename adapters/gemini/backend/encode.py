@@ -92,20 +92,30 @@ def _fitted(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
     for block in turn.blocks:
         if type(block) is ToolCall and read_object(block.arguments) is None:
             detail = f"the arguments of {block.name[:64]!r} are no JSON object; they are sent as text in one"
-            notices.append(Notice("encode", "changed", "ARGUMENTS_AS_TEXT", detail, turn.index, block.id, "warning"))
+            notices.append(
+                Notice(
+                    "encode",
+                    "changed",
+                    "ARGUMENTS_AS_TEXT",
+                    detail,
+                    index=turn.index,
+                    tool_call_id=block.id,
+                    level="warning",
+                )
+            )
     unsaid = [block for block in turn.blocks if isinstance(block, Text | Reasoning) and not signature(block.extra)]
     foreign = [block for block in unsaid if type(block) is Reasoning]
     empty = [block for block in unsaid if type(block) is Text and not block.text]
     if foreign:
         detail = "reasoning without a signature of the provider"
-        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
+        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, index=turn.index, level="debug"))
     dropped = [*foreign, *empty]
     fitted = turn.changed(*[block for block in turn.blocks if block not in dropped]) if dropped else turn
     if fitted.blocks:
         yield fitted
     else:
         detail = "a message without content is not sent"
-        notices.append(Notice("encode", "dropped", "EMPTY_TURN_NOT_SENT", detail, turn.index, level="debug"))
+        notices.append(Notice("encode", "dropped", "EMPTY_TURN_NOT_SENT", detail, index=turn.index, level="debug"))
 
 
 def _contents(turns: Sequence[Turn], *, as_written: bool) -> list[Json]:

@@ -38,7 +38,11 @@ def read_generation(config: GenerationConfig, source: JsonObject, place: str) ->
     notices = [unsent(f"{place}.{name}") for name in CONFIG.unsent(source)]
     notices += read_thinking(thinking, params, f"{place}.thinkingConfig")
     sampling = Sampling(
-        config.temperature, config.top_p, config.max_output_tokens, tuple(config.stop_sequences or ()), config.seed
+        config.temperature,
+        top_p=config.top_p,
+        max_tokens=config.max_output_tokens,
+        stop=tuple(config.stop_sequences or ()),
+        seed=config.seed,
     )
     return Generation(params, sampling, tuple(notices), tuple(own))
 

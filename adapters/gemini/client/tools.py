@@ -57,7 +57,11 @@ def _spec(function: FunctionDeclaration, entry: Json) -> ToolSpec:
     fields = entry.items() if isinstance(entry, dict) else ()
     extra: dict[str, Json] = {name: value for name, value in fields if name not in _READ and value is not None}
     return ToolSpec(
-        function.name, function.description or "", parameters, None, {"function": extra} if extra else EMPTY
+        function.name,
+        function.description or "",
+        parameters,
+        strict=None,
+        extra={"function": extra} if extra else EMPTY,
     )
 
 

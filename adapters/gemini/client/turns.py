@@ -33,7 +33,7 @@ def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice], 
             # Most contents are nothing but a role and a text.
             case dict() if (text := _plain_text(content)) is not None:
                 role = ROLES.values[str(content["role"])]
-                turns.append(Turn(role, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, content)))
+                turns.append(Turn(role, (Text(text, EMPTY),), index=index, source=Source(DIALECT, content)))
             case dict():
                 turns += reader.turns(content, index)
             case _:
@@ -71,7 +71,9 @@ class _Reader:
             if isinstance(part, dict) and "functionResponse" in part:
                 result, name = self._calls.response(part, index, position)
                 self.derives |= result.id_derived
-                turns.append(Turn("tool", (result,), name, index, extra, _source(content, [part])))
+                turns.append(
+                    Turn("tool", (result,), name=name, index=index, extra=extra, source=_source(content, [part]))
+                )
             else:
                 said.append(part)
                 if self._pieces and isinstance(part, dict) and "functionCall" in part:
@@ -80,7 +82,7 @@ class _Reader:
                     blocks.append(self._block(part, index, position))
         role = self._role(content, parts, index)
         if said or not turns:
-            turn = Turn(role, tuple(blocks), None, index, extra, _source(content, said))
+            turn = Turn(role, tuple(blocks), index=index, extra=extra, source=_source(content, said))
             turns.insert(0 if role == "assistant" else len(turns), turn)
         return turns
 

@@ -54,7 +54,11 @@ def _unsent(name: str) -> Notice:
 def sampling(options: OllamaOptions) -> Sampling:
     """Returns the sampling parameters."""
     return Sampling(
-        options.temperature, options.top_p, limit_of(options.num_predict), tuple(options.stop or ()), options.seed
+        options.temperature,
+        top_p=options.top_p,
+        max_tokens=limit_of(options.num_predict),
+        stop=tuple(options.stop or ()),
+        seed=options.seed,
     )
 
 

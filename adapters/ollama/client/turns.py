@@ -59,7 +59,7 @@ def _turn(message: Message, index: int, faults: Faults) -> Turn:
     extra = _rest(message, _READ[role])
     if role == "tool":
         name, result = _result(message, images, index, faults)
-        return Turn(role, (result,), name, index, extra)
+        return Turn(role, (result,), name=name, index=index, extra=extra)
     blocks: list[Block] = []
     calls = read_calls(message.get("tool_calls"), index, faults) if role == "assistant" else ()
     thinking = message.get("thinking") if role == "assistant" else None
@@ -68,7 +68,7 @@ def _turn(message: Message, index: int, faults: Faults) -> Turn:
     elif thinking not in (None, ""):
         extra = {**extra, "thinking": thinking}
     blocks += _text(message, index, faults, required=not (images or calls or blocks))
-    return Turn(role, (*blocks, *images, *calls), None, index, extra)
+    return Turn(role, (*blocks, *images, *calls), index=index, extra=extra)
 
 
 def _role(message: Message, index: int, faults: Faults) -> Role:

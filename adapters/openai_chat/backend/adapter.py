@@ -62,7 +62,7 @@ class OpenAIChatAdapter:
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the client's request with the backend's model name and the prepared messages."""
         body, notices = encode_body(conversation, policy)
-        return BackendRequest(self._path, _HEADERS[conversation.stream], body, _ACCEPTS, notices)
+        return BackendRequest(self._path, _HEADERS[conversation.stream], body, accepts=_ACCEPTS, notices=notices)
 
     def decoder(self, conversation: Conversation) -> ChatDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the

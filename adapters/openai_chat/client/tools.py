@@ -123,8 +123,8 @@ def _spec(function: FunctionSpec, source: Json) -> ToolSpec:
         function.name,
         function.description or "",
         function.parameters or EMPTY,
-        function.strict,
-        _unknown(source) if isinstance(source, dict) else EMPTY,
+        strict=function.strict,
+        extra=_unknown(source) if isinstance(source, dict) else EMPTY,
     )
 
 

@@ -53,7 +53,16 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")
             if isinstance(text, str) and isinstance(role, str) and (speaker := _SPEAKERS.get(role)) is not None:
-                turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
+                turns.append(
+                    Turn(
+                        speaker,
+                        (Text(text, EMPTY),),
+                        name=None,
+                        index=index,
+                        extra=EMPTY,
+                        source=Source(DIALECT, message),
+                    )
+                )
                 continue
         if isinstance(message, dict):
             turn = reader.turn(message, index)
@@ -151,7 +160,7 @@ class _Reader(msgspec.Struct):
         name, extra = _name_and_extra(message, _SPEAKER_KEYS)
         content = message.get("content")
         source = Source(DIALECT, message, type(content) is list)
-        return Turn(role, self._content(content, index), name, index, extra, source)
+        return Turn(role, self._content(content, index), name=name, index=index, extra=extra, source=source)
 
     def _assistant(self, message: Message, index: int) -> Turn:
         blocks: list[Block] = []
@@ -168,7 +177,7 @@ class _Reader(msgspec.Struct):
             blocks.append(Text(refusal, {"type": "refusal"}))
         name, extra = _name_and_extra(message, _ASSISTANT_KEYS)
         source = Source(DIALECT, message, type(content) is list, _unread(message, listed))
-        return Turn("assistant", (*blocks, *calls), name, index, extra, source)
+        return Turn("assistant", (*blocks, *calls), name=name, index=index, extra=extra, source=source)
 
     def _calls(self, listed: Json, message: Message, index: int) -> tuple[ToolCall, ...]:
         calls: tuple[ToolCall, ...] = ()
@@ -223,7 +232,7 @@ class _Reader(msgspec.Struct):
     def _result(self, result: ToolResult, content: Json, message: Message, index: int) -> Turn:
         name, extra = _name_and_extra(message, _TOOL_KEYS)
         source = Source(DIALECT, message, type(content) is list)
-        return Turn("tool", (result,), name, index, extra, source)
+        return Turn("tool", (result,), name=name, index=index, extra=extra, source=source)
 
     def _content(self, content: Json, index: int, *, required: bool = True) -> tuple[Part, ...]:
         if content is not None:

@@ -72,7 +72,7 @@ class OpenAIResponsesAdapter:
         """Encode the client's request with the backend's model name and the prepared turns as items."""
         notices: list[Notice] = []
         body = encode_body(conversation, policy, notices)
-        return BackendRequest(self._path, _HEADERS[conversation.stream], body, _ACCEPTS, tuple(notices))
+        return BackendRequest(self._path, _HEADERS[conversation.stream], body, accepts=_ACCEPTS, notices=tuple(notices))
 
     def decoder(self, conversation: Conversation) -> ResponsesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the

@@ -97,11 +97,11 @@ def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
     """Return the turn with nothing that this backend cannot read: of reasoning it reads what its own provider wrote."""
     if turn.name is not None:
         detail = "the wire has no field for a speaker's name"
-        notices.append(Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, turn.index, level="debug"))
+        notices.append(Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, index=turn.index, level="debug"))
     blocks = tuple([block for block in turn.blocks if type(block) is not Reasoning or _is_own(block)])
     if len(blocks) < len(turn.blocks):
         detail = "reasoning that the backend's provider did not write"
-        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
+        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, index=turn.index, level="debug"))
     return msgspec.structs.replace(turn, blocks=blocks, source=None)
 
 

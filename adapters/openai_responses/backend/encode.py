@@ -94,4 +94,6 @@ def _own_items(
                     yield item
                 else:
                     detail = "reasoning without its encrypted content and its text, which the backend does not store"
-                    notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
+                    notices.append(
+                        Notice("encode", "dropped", "REASONING_NOT_SENT", detail, index=turn.index, level="debug")
+                    )

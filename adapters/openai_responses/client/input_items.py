@@ -195,7 +195,7 @@ class _Reader:
         return position - self._earlier
 
     def _note(self, action: Action, rule: NoticeRule, detail: str, position: int, level: Level) -> None:
-        self._notices.append(Notice("decode", action, rule, detail, self._index(position), level=level))
+        self._notices.append(Notice("decode", action, rule, detail, index=self._index(position), level=level))
 
     def _say(self, blocks: tuple[Block, ...], item: Item, position: int) -> None:
         """Adds blocks to the assistant's turn."""

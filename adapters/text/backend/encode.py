@@ -28,7 +28,12 @@ def encode_request(
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
     return BackendRequest(
-        wire.path, headers, _body(wire, values), accepts, prompt.notices, sent_text=sent_text(prompt, wire)
+        wire.path,
+        headers,
+        _body(wire, values),
+        accepts=accepts,
+        notices=prompt.notices,
+        sent_text=sent_text(prompt, wire),
     )
 
 

@@ -73,7 +73,7 @@ def _written(turn: Turn, tool_format: ToolFormat, tools: Declared, notices: list
                 blocks.append(Text(tool_format.render_call(block.name, block.arguments)))
             case Text() if tools and (text := escaped(block.text, tool_format.marks, tools)) != block.text:
                 blocks.append(Text(text))
-                notices.append(Notice("flatten", "changed", "CALL_MARK_ESCAPED", _ESCAPED, turn.index))
+                notices.append(Notice("flatten", "changed", "CALL_MARK_ESCAPED", _ESCAPED, index=turn.index))
             case _:
                 blocks.append(block)
     return turn.changed(*blocks)

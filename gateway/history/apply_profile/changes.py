@@ -14,4 +14,4 @@ def changed(
     level: Level = "debug",
 ) -> Notice:
     """Returns a notice of the profile stage about one turn."""
-    return Notice("profile", action, rule, detail, turn.index, call_id, level)
+    return Notice("profile", action, rule, detail, index=turn.index, tool_call_id=call_id, level=level)

@@ -61,4 +61,4 @@ def _notice(fault: Violation) -> Notice:
     rule = RULES.get(fault.rule)
     action = rule.repair if rule is not None and rule.repair is not None else "changed"
     index = fault.index if fault.index >= 0 else None
-    return Notice("repair", action, fault.rule, fault.detail, index, fault.tool_call_id)
+    return Notice("repair", action, fault.rule, fault.detail, index=index, tool_call_id=fault.tool_call_id)

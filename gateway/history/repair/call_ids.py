@@ -95,9 +95,9 @@ def _rename(turn: Turn, names: Mapping[int, str]) -> Turn:
 def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
     if not call.id:
         detail = f"a call of {call.name!r} had no id; it and its result now have the id {name!r}"
-        return Notice("repair", "changed", "CALL_ID_MISSING", detail, index, name)
+        return Notice("repair", "changed", "CALL_ID_MISSING", detail, index=index, tool_call_id=name)
     detail = f"an earlier call has the id {call.id!r}; this call of {call.name!r} and its result are now {name!r}"
-    return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index, name)
+    return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index=index, tool_call_id=name)
 
 
 def _result_notice(sent_id: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
@@ -106,9 +106,9 @@ def _result_notice(sent_id: str, call: ToolCall, name: str, index: int | None, p
     if sent_id:
         detail = f"no call has the id {sent_id!r}; by its position the {paths.result_term} answers {answered}"
         detail += ", which has no id" if call.id_derived else ", whose id was missing"
-        return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index, call_id)
+        return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index=index, tool_call_id=call_id)
     if call.id_derived:
         detail = f"a message does not name its call; by its position it answers {answered}"
     else:
         detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {answered}"
-    return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index, call_id)
+    return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index=index, tool_call_id=call_id)

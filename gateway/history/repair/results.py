@@ -71,7 +71,7 @@ def begin(turns: tuple[Turn, ...], profile: Profile) -> tuple[tuple[Turn, ...], 
     if position is None:
         return turns, []
     detail = f"a short user message is inserted before the first message, which has the role {turns[position].role!r}"
-    return opened(turns, position), [Notice("repair", "added", "FIRST_TURN_ROLE", detail, turns[position].index)]
+    return opened(turns, position), [Notice("repair", "added", "FIRST_TURN_ROLE", detail, index=turns[position].index)]
 
 
 def _answers(
@@ -97,7 +97,9 @@ def _answers(
         which = called(call, paths) if call.id_derived else f"the call {call.id!r} of {call.name!r}"
         detail = f"{which} has no result; an error result is added"
         call_id = None if call.id_derived else call.id
-        notices.append(Notice("repair", "added", "CALLS_UNANSWERED", detail, turns[position].index, call_id))
+        notices.append(
+            Notice("repair", "added", "CALLS_UNANSWERED", detail, index=turns[position].index, tool_call_id=call_id)
+        )
         yield Turn("tool", (ToolResult(call.id, (Text(NO_RESULT),), is_error=True, synthesized=True),))
 
 
@@ -132,9 +134,9 @@ def _unbound(
                 "dropped" if dropped else "changed",
                 fault.rule,
                 f"{fault.detail.rstrip('.')}; {ending}",
-                turn.index,
-                fault.tool_call_id,
-                "warning" if dropped else "info",
+                index=turn.index,
+                tool_call_id=fault.tool_call_id,
+                level="warning" if dropped else "info",
             )
         )
         if not dropped:
@@ -147,7 +149,9 @@ def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: i
     caller = paths.turn.format(turn=index_of(turns, position))
     detail = f"the result did not follow its call; it now follows {caller}"
     result = turn.results[place.ordinal]
-    return Notice("repair", "moved", rule, detail, turn.index, None if result.id_derived else result.call_id)
+    return Notice(
+        "repair", "moved", rule, detail, index=turn.index, tool_call_id=None if result.id_derived else result.call_id
+    )
 
 
 def note(turn: Turn, result: ToolResult) -> Turn:

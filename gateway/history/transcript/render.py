@@ -46,7 +46,7 @@ def _in_order(calling: Turn, answering: Sequence[Turn], notices: list[Notice]) -
     if in_order == results:
         return answering
     detail = f"the results of {len(calls)} calls were put into the order of their calls"
-    notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, calling.index))
+    notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, index=calling.index))
     return [turn if len(turn.results) == 1 else turn.changed(result) for turn, result in in_order]
 
 

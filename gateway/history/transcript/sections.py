@@ -102,7 +102,7 @@ def _placeholder(block: Image | File, param: str, index: int, policy: Policy, no
             "changed",
             "PART_NOT_SENT",
             f"a part of kind {kind} was replaced by the placeholder [{kind}]",
-            index,
+            index=index,
             level="warning",
         )
     )
@@ -110,4 +110,4 @@ def _placeholder(block: Image | File, param: str, index: int, policy: Policy, no
 
 
 def _left_out(rule: NoticeRule, what: str, index: int) -> Notice:
-    return Notice("flatten", "dropped", rule, f"the text cannot represent {what}", index, level="debug")
+    return Notice("flatten", "dropped", rule, f"the text cannot represent {what}", index=index, level="debug")

@@ -90,7 +90,7 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
 
 def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: NoticeRule, detail: str) -> Notice:
     start = index_of(turns, first)
-    return Notice("trim", action, rule, detail.format(start, index_of(turns, last)), start, level="debug")
+    return Notice("trim", action, rule, detail.format(start, index_of(turns, last)), index=start, level="debug")
 
 
 def _beyond_notice(planned: Plan, policy: Policy) -> Iterator[Notice]:
@@ -104,7 +104,7 @@ def _opening_notice(turns: Sequence[Turn], planned: Plan) -> Iterator[Notice]:
     if planned.opening is not None:
         index = index_of(turns, planned.opening)
         detail = f"message {index} is kept beyond the limit: the provider requires a user message first"
-        yield Notice("trim", "seen", "USER_TURN_KEPT", detail, index, level="debug")
+        yield Notice("trim", "seen", "USER_TURN_KEPT", detail, index=index, level="debug")
 
 
 def _prefix_notice(turns: Sequence[Turn], planned: Plan, policy: Policy) -> Iterator[Notice]:
@@ -116,4 +116,4 @@ def _prefix_notice(turns: Sequence[Turn], planned: Plan, policy: Policy) -> Iter
     if broken is not None:
         index = index_of(turns, broken)
         detail = f"the kept prefix changed at message {index}: a backend's prompt cache ends there"
-        yield Notice("trim", "seen", "PREFIX_CHANGED", detail, index)
+        yield Notice("trim", "seen", "PREFIX_CHANGED", detail, index=index)

@@ -106,8 +106,8 @@ def _result(result: ToolResult, limit: int, index: int | None, notices: list[Not
             "shortened",
             "TOOL_RESULT_SHORTENED",
             f"a tool result was shortened from {len(text)} to {len(short)} characters",
-            index,
-            result.call_id,
+            index=index,
+            tool_call_id=result.call_id,
         )
     )
     return with_text(result, short)
@@ -128,7 +128,7 @@ def shorten_pinned(turn: Turn, notices: list[Notice]) -> Turn:
     if text == turn.text:
         return turn
     detail = f"a pinned user message was shortened from {len(turn.text)} to {len(text)} characters"
-    notices.append(Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, turn.index))
+    notices.append(Notice("trim", "shortened", "USER_TURN_SHORTENED", detail, index=turn.index))
     texts = [place for place, block in enumerate(turn.blocks) if isinstance(block, Text)]
     first = turn.blocks[texts[0]]
     new = msgspec.structs.replace(first, text=text) if len(texts) == 1 and isinstance(first, Text) else Text(text)

@@ -196,4 +196,4 @@ def report(outcome: Outcome, rule: StateRule, turn: Turn) -> Notice:
     """Returns the notice of what became of a turn's state."""
     found = _REPORTS[outcome]
     detail = found.detail.format(kind=kind_of(rule))
-    return Notice("state", found.action, found.rule, detail, turn.index, level=found.level)
+    return Notice("state", found.action, found.rule, detail, index=turn.index, level=found.level)

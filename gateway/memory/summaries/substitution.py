@@ -58,7 +58,7 @@ class AppliedSummary(msgspec.Struct, frozen=True):
             f"messages {index_of(turns, first)} to {index_of(turns, last)} are sent as a summary of generation "
             f"{record.generation}, about {record.cost.covered_tokens} tokens as {record.cost.summary_tokens}{unsaid}"
         )
-        return Notice("state", "changed", "HISTORY_SUMMARIZED", detail, index_of(turns, first))
+        return Notice("state", "changed", "HISTORY_SUMMARIZED", detail, index=index_of(turns, first))
 
 
 def applied_to(conversation: Conversation, record: SummaryRecord) -> AppliedSummary:
@@ -241,7 +241,7 @@ def _notice(turns: tuple[Turn, ...], fitted: tuple[Turn, ...], cut: Sequence[int
         f"the tool results of messages {first} to {last} are sent shortened ({before} characters of {len(cut)} as "
         f"{after}): the request would have about {limits.view} tokens, the model's window has {limits.window}"
     )
-    return Notice("state", "shortened", "TOOL_RESULTS_FITTED", detail, first, level="warning")
+    return Notice("state", "shortened", "TOOL_RESULTS_FITTED", detail, index=first, level="warning")
 
 
 _FIELD: Final = "context_management"

@@ -28,7 +28,9 @@ def encode_request(conversation: Conversation, policy: Policy, options: WarpOpti
         raise InvalidRequest(
             "The request contains half of a surrogate pair, which is not a character; protobuf text is UTF-8."
         ) from error
-    return BackendRequest(options.path, _headers(options), body, (EVENTS,), tuple(notices), sent_text=sent_text)
+    return BackendRequest(
+        options.path, _headers(options), body, accepts=(EVENTS,), notices=tuple(notices), sent_text=sent_text
+    )
 
 
 def _serialize(

@@ -48,5 +48,5 @@ class _Attached:
         self._images.add(data=held.data.encode(), mime_type=held.media_type)
         marker = f"[image {len(self._images)}]"
         detail = f"an image is attached and the text says {marker}"
-        self.notices.append(Notice("encode", "moved", "IMAGE_ATTACHED", detail, indexed.index, level="debug"))
+        self.notices.append(Notice("encode", "moved", "IMAGE_ATTACHED", detail, index=indexed.index, level="debug"))
         return Text(marker)

@@ -50,7 +50,17 @@ def _parts_lost(result: ToolResult, index: int) -> list[Notice]:
     if not count:
         return []
     detail = f"{count} parts of a failed result are not text, and an error can contain only text"
-    return [Notice("encode", "dropped", "ERROR_PART_NOT_SENT", detail, index, result.call_id, "warning")]
+    return [
+        Notice(
+            "encode",
+            "dropped",
+            "ERROR_PART_NOT_SENT",
+            detail,
+            index=index,
+            tool_call_id=result.call_id,
+            level="warning",
+        )
+    ]
 
 
 def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[Notice]:
@@ -67,7 +77,9 @@ def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[
         detail = (
             f"the arguments of {call.name} are not a JSON object that the wire can represent; they are sent as text"
         )
-        return [Notice("encode", "changed", "ARGUMENTS_AS_TEXT", detail, index, call.id, "warning")]
+        return [
+            Notice("encode", "changed", "ARGUMENTS_AS_TEXT", detail, index=index, tool_call_id=call.id, level="warning")
+        ]
     return [inexact_numbers(inexact, f"the arguments of {call.name}", index, call.id)] if inexact else []
 
 

@@ -100,7 +100,7 @@ def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> None:
 def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
     detail = "the log cannot represent the name of the speaker"
     return [
-        Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, indexed.index, level="debug")
+        Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, index=indexed.index, level="debug")
         for indexed in turns
         if indexed.turn.name is not None
     ]

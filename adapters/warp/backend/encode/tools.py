@@ -84,4 +84,4 @@ def _left_out(conversation: Conversation) -> list[Notice]:
 def inexact_numbers(count: int, where: str, index: int | None = None, call_id: str | None = None) -> Notice:
     """Create the notice for numbers that were rounded because the wire holds only doubles."""
     detail = f"rounded to a double, the wire's only number: {count} in {where}"
-    return Notice("encode", "changed", "NUMBER_INEXACT", detail, index, call_id, "warning")
+    return Notice("encode", "changed", "NUMBER_INEXACT", detail, index=index, tool_call_id=call_id, level="warning")
