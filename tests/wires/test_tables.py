@@ -20,6 +20,8 @@ from adapters.gemini import finish as gemini_finish
 from adapters.gemini import table as gemini
 from adapters.gemini import usage as gemini_usage
 from adapters.ollama import table as ollama
+from adapters.openai_responses import table as responses
+from adapters.openai_responses import usage as responses_usage
 from gateway.adapter import Adapter
 from gateway.core.conversation import ChoiceWord, Conversation, Json, NamedTool, Role, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import Unsupported
@@ -37,6 +39,7 @@ HEADER: Final = "| field | handling | how |\n| --- | --- | --- |\n"
 TABLES: Final[Mapping[str, RequestTable]] = {
     "anthropic_messages": messages.TABLE,
     "gemini": gemini.TABLE,
+    "openai_responses": responses.TABLE,
     "ollama": ollama.CHAT,
     "ollama_generate": ollama.GENERATE,
 }
@@ -44,17 +47,24 @@ TABLES: Final[Mapping[str, RequestTable]] = {
 PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
     "anthropic_messages": (messages.TABLE,),
     "gemini": (gemini.TABLE,),
+    "openai_responses": (responses.TABLE,),
     "ollama": (ollama.CHAT, ollama.GENERATE),
 }
-BACKEND_PAGES: Final = {"anthropic_messages": "messages-backends.md", "gemini": "gemini-backends.md"}
+BACKEND_PAGES: Final = {
+    "anthropic_messages": "messages-backends.md",
+    "gemini": "gemini-backends.md",
+    "openai_responses": "responses-backends.md",
+}
 # The wires that are spoken on both sides.
-BOTH: Final = ("anthropic_messages", "gemini")
+BOTH: Final = ("anthropic_messages", "gemini", "openai_responses")
 EFFORT: Final = "reasoning_effort"
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "gemini.modes": (gemini.MODES, frozenset(get_args(ChoiceWord))),
     "gemini.roles": (gemini.ROLES, frozenset(get_args(Role)) - {"system", "developer"}),
     "gemini.reasons": (gemini_finish.REASONS, frozenset(get_args(Reason))),
+    "openai_responses.incomplete": (responses.INCOMPLETE, frozenset({"length", "content_filter"})),
+    "openai_responses.choices": (responses.CHOICES, frozenset(get_args(ChoiceWord))),
     "gemini.tiers": (gemini.TIERS, frozenset({"default", "flex", "priority"})),
     "ollama.reasons": (ollama.DONE_REASONS, frozenset(get_args(Reason))),
     "anthropic_messages.choices": (messages.CHOICES, frozenset(get_args(ChoiceWord))),
@@ -88,8 +98,10 @@ def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: 
     assert fields - {"tools", "model"} == TABLES[name].supported - {"model"}
 
 
-# Rules of providers about single fields, signs of a client's API, the published answers.
-ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py"})
+# Rules of providers about single fields, signs of a client's API, the published answers, an answer that repeats them.
+ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py", "response_object.py"})
+# The same words of other places: a role, the format of a tool, what asks a backend for its state.
+HOMONYMS: Final[Mapping[str, frozenset[str]]] = {"openai_responses": frozenset({"format", "include", "user"})}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -99,6 +111,7 @@ def test_no_other_module_of_a_wire_names_a_field_that_a_loop_reads_and_writes(na
         row.field for row in rows if row.parameter.name and APART not in (row.parameter.read, row.parameter.write)
     }
     assert {"temperature", "seed", "top_p"} & fields
+    fields -= HOMONYMS.get(name, frozenset())
     modules = [path for path in (ROOT / "adapters" / name).rglob("*.py") if path.name not in ELSEWHERE | {"table.py"}]
     sides = [path for path in modules if "demo" not in path.parts]
     assert [(path.name, found) for path in sides if (found := fields & set(_texts(path)))] == []
@@ -158,8 +171,11 @@ SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {"a": {"type":
 ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "frequency_penalty": SHARE,
     "max_tokens": LIMITS,
+    "metadata": st.dictionaries(st.text("ab", min_size=1), st.text("ab"), min_size=1),
     "parallel_tool_calls": st.booleans(),
     "presence_penalty": SHARE,
+    "prompt_cache_key": st.text("ab", min_size=1),
+    "prompt_cache_retention": st.sampled_from(("in_memory", "24h")),
     "reasoning_effort": st.sampled_from((*sorted(EFFORTS), "novel")),
     "response_format": st.sampled_from(
         (
@@ -167,6 +183,7 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
             {"type": "json_schema", "json_schema": {"schema": SCHEMA}},
         )
     ),
+    "safety_identifier": st.text("ab", min_size=1),
     "seed": st.integers(0, 2**31 - 1),
     "service_tier": st.sampled_from(("default", "flex", "priority", "novel")),
     "stop": st.lists(st.text("abc", min_size=1), min_size=1, max_size=4),
@@ -175,7 +192,18 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "top_k": st.integers(1, 100),
     "top_p": SHARE,
     "user": st.text("abc", min_size=1, max_size=80),
+    "verbosity": st.sampled_from(("low", "medium", "high")),
 }
+# A schema has a name at OpenAI, which is added where it lacks, and no place for one at Gemini.
+NAMED: Final = st.sampled_from(
+    (
+        {"type": "json_object"},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "description": "b"}},
+    )
+)
+# Where the values of a wire are others.
+ASKED_OF: Final[Mapping[tuple[str, str], st.SearchStrategy[Any]]] = {("openai_responses", "response_format"): NAMED}
 # Further names of a field that has one, and what stands in no body.
 OTHERS: Final = frozenset({"max_completion_tokens", "model", "thinking"})
 
@@ -229,7 +257,7 @@ CASES: Final = [
 def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
     name: str, model: str, field: str, data: st.DataObject
 ) -> None:
-    value = data.draw(ASKED[field])
+    value = data.draw(ASKED_OF.get((name, field), ASKED[field]))
     try:
         back, notices = round_trip(name, model, {field: value})
     except Unsupported as error:
@@ -337,3 +365,17 @@ def test_a_finish_word_of_messages_comes_back_between_the_same_api(word: str) ->
 def test_a_stop_sequence_of_messages_comes_back() -> None:
     found, _ = messages_finish.decode_finish("stop_sequence", "END")
     assert messages_finish.final_fields(found) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+
+
+@given(prompt=COUNTS, cached=COUNTS, written=COUNTS, said=COUNTS, thought=COUNTS)
+def test_counts_of_responses_come_back(prompt: int, cached: int, written: int, said: int, thought: int) -> None:
+    report = UsageReport(
+        prompt,
+        said,
+        prompt + said,
+        extra={
+            "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
+            "completion_tokens_details": {"reasoning_tokens": thought},
+        },
+    )
+    assert responses_usage.decode_usage(responses_usage.usage_object(report)) == report

@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 import msgspec
 
 from adapters.openai_responses import DIALECT, PROVIDER
-from adapters.openai_responses.backend.canonical import CARRIED, SUPPORTED_PARAMS, custom_names
+from adapters.openai_responses.backend.canonical import CARRIED, custom_names
 from adapters.openai_responses.backend.decoder import ResponsesDecoder
 from adapters.openai_responses.backend.encode import encode_body
-from adapters.openai_responses.backend.event_fields import EVENT_FIELDS
 from adapters.openai_responses.backend.event_reader import EventReader
 from adapters.openai_responses.backend.failure import decode_failure
 from adapters.openai_responses.backend.token_counter import count_request, decode_count
+from adapters.openai_responses.table import EVENT_FIELDS, TABLE
 from adapters.openai_responses.tools import tool_names
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
@@ -51,7 +51,7 @@ class OpenAIResponsesAdapter:
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
-        supported_params=SUPPORTED_PARAMS,
+        supported_params=TABLE.supported,
         carries=CARRIED,
         images=True,
         image_roles=frozenset({"system", "developer", "user", "tool"}),

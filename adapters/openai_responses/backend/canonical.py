@@ -10,6 +10,7 @@ import msgspec
 from adapters.openai_responses import PROVIDER
 from adapters.openai_responses.backend.thinking import reasoning_field
 from adapters.openai_responses.function_names import ClientTool, ToolNames
+from adapters.openai_responses.table import CHOICES, FIELDS, TEXT
 from gateway.core.call_arguments import is_custom, is_custom_tool
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.field_paths import FieldPaths
@@ -17,29 +18,6 @@ from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD, provider_state
 from gateway.providers.openai import PROFILE
 from gateway.providers.profile import NEUTRAL, Profile
-from gateway.wires.response_schema import named_schema
-
-# Sent with the value and under the name that the client gave them.
-_PARAMS: Final = frozenset(
-    {"metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "user"}
-)
-# Sent inside another field, or from the conversation's own fields.
-_VALUES: Final = frozenset(
-    {
-        "max_completion_tokens",
-        "max_tokens",
-        "model",
-        "parallel_tool_calls",
-        "reasoning_effort",
-        "response_format",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "top_p",
-        "verbosity",
-    }
-)
-SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
 CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict", "custom"})
 # "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16".
@@ -53,14 +31,11 @@ def canonical_fields(
     conversation: Conversation, model: str, profile: Profile, notices: list[Notice]
 ) -> dict[str, Json]:
     """Return the fields beside the model and the input. `model` is the name by which the rules for models go."""
-    params, sampling = conversation.params, conversation.sampling
-    fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
+    fields = FIELDS.write(conversation)
     named: dict[str, Json] = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_output_tokens": fit_limit(sampling.max_tokens, profile, conversation.paths, notices),
+        "max_output_tokens": fit_limit(conversation.sampling.max_tokens, profile, conversation.paths, notices),
         "reasoning": reasoning_field(conversation, model, notices),
-        "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
+        "text": _with_values(TEXT.write(conversation)),
     }
     fields |= {name: value for name, value in named.items() if value is not None}
     if conversation.stream:
@@ -72,7 +47,7 @@ def canonical_fields(
             custom = any(is_custom_tool(tool) and tool.name == name for tool in conversation.tools)
             fields["tool_choice"] = {"type": "custom" if custom else "function", "name": name}
         elif conversation.tool_choice != "auto":
-            fields["tool_choice"] = conversation.tool_choice
+            fields["tool_choice"] = CHOICES.words[conversation.tool_choice]
         if not conversation.parallel_tool_calls:
             fields["parallel_tool_calls"] = False
     return fields
@@ -116,20 +91,9 @@ def _is_own(block: Reasoning) -> bool:
     return "encrypted_content" in provider_state(block.extra, PROVIDER)
 
 
-def _object(**fields: Json) -> Json:
-    """Return the fields that have a value, or None without any."""
+def _with_values(fields: JsonObject) -> Json:
+    """Returns the fields that have a value, or None without any."""
     return {name: value for name, value in fields.items() if value is not None} or None
-
-
-def _text_format(response_format: Json) -> Json:
-    """Return `response_format` without the object inside it: here the schema stands beside the type."""
-    match response_format:
-        case {"type": "json_schema", "json_schema": dict(said)}:
-            return {**named_schema(said), "type": "json_schema"}
-        case {"type": "json_object"}:
-            return {"type": "json_object"}
-        case _:
-            return None
 
 
 def _tool(tool: ToolSpec) -> Json:

@@ -11,9 +11,10 @@ from adapters.openai_responses.backend.failure import invalid_call, reported_fai
 from adapters.openai_responses.backend.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.backend.part_events import PIECES, WHOLES, PartEvent
 from adapters.openai_responses.backend.text_items import Latest, MessageItem, ReasoningItem
-from adapters.openai_responses.backend.usage import decode_usage
 from adapters.openai_responses.call_items import CALL_KINDS, is_hosted
 from adapters.openai_responses.function_names import ToolNames
+from adapters.openai_responses.table import INCOMPLETE
+from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, PassthroughFields, Reason, ResponseStart
@@ -31,7 +32,6 @@ _SILENT: Final = frozenset(
         "response.queued",
     }
 )
-_INCOMPLETE: Final[Mapping[str, Reason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 # Tuples: what a backend sends as its status may be unhashable.
 _FAILED: Final = ("failed", "cancelled")
 _COMPLETE: Final = ("completed", "incomplete", None)
@@ -314,10 +314,10 @@ class EventReader:
             return "stop"
         details = response.get("incomplete_details")
         why = (text_in(details.get("reason")) if isinstance(details, dict) else None) or ""
-        if why not in _INCOMPLETE:
+        if why not in INCOMPLETE.values:
             detail = f"the reason {why[:40]!r} of an incomplete response is unknown; read as length"
             events.append(_notice("changed", "FINISH_REASON_UNKNOWN", detail))
-        return _INCOMPLETE.get(why, "length")
+        return INCOMPLETE.values.get(why, "length")
 
     def _remaining_output(self, response: JsonObject, events: list[Event]) -> None:
         """Read the items behind those that came in events of their own: of a whole response all."""

@@ -13,10 +13,10 @@ from adapters.openai_responses.call_items import FORMS
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
 from adapters.openai_responses.client.input_items import own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
-from adapters.openai_responses.client.request_models import RequestFields
 from adapters.openai_responses.client.stored_history import read_history, resolved
 from adapters.openai_responses.client.tool_choice import read_tool_choice
 from adapters.openai_responses.function_names import ToolNames
+from adapters.openai_responses.table import RequestFields
 from adapters.openai_responses.tools import read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS
 from gateway.core.conversation import Conversation, Sampling, Source, Text, Turn
@@ -52,7 +52,7 @@ def decode_document(document: Document) -> ClientRequest:
     request = read_fields(fields, RequestFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
-    check_unsupported(request)
+    check_unsupported(fields)
     if value == []:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
     history = read_history(document)

@@ -12,11 +12,11 @@ from adapters.openai_responses.client.errors import encode_error
 from adapters.openai_responses.client.models import encode_model, encode_models
 from adapters.openai_responses.client.paths import PATHS
 from adapters.openai_responses.client.request_models import ExplainResponsesRequest
-from adapters.openai_responses.client.response_models import InputTokenCount, ResponseErrorBody
 from adapters.openai_responses.client.routes import ROUTES
 from adapters.openai_responses.client.stored_history import missing_entries
 from adapters.openai_responses.client.stored_queries import stored_query
 from adapters.openai_responses.client.stream import ResponsesStreamEncoder
+from adapters.openai_responses.response_models import InputTokenCount, ResponseErrorBody
 from adapters.openai_responses.turn_items import encode_turn
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError

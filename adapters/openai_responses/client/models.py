@@ -2,7 +2,7 @@
 
 import msgspec
 
-from adapters.openai_responses.client.response_models import ResponsesModel, ResponsesModelList, UnlistedModels
+from adapters.openai_responses.response_models import ResponsesModel, ResponsesModelList, UnlistedModels
 from gateway.dialect import ListedModels, ModelInfo
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adapters.openai_responses.table import TABLE
 from gateway.core.field_paths import FieldPaths
 
 PATHS: Final = FieldPaths(
@@ -15,14 +16,7 @@ PATHS: Final = FieldPaths(
     result_name="input[{item}].call_id",
     result_part="input[{item}].output[{part}]",
     tool_schema="tools[{tool}].parameters",
-    params={
-        "messages": "input",
-        "max_tokens": "max_output_tokens",
-        "response_format": "text.format",
-        "verbosity": "text.verbosity",
-        "reasoning_effort": "reasoning.effort",
-        "logprobs": "include",
-    },
+    params=TABLE.paths,
     calls_term="function calls",
     result_term="function_call_output",
     call_id_term="call_id",

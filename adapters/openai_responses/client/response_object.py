@@ -6,7 +6,8 @@ from typing import Final
 from adapters.openai_responses.client.errors import failure
 from adapters.openai_responses.client.output_items import ItemStatus
 from adapters.openai_responses.client.stored_answer import response_id
-from adapters.openai_responses.client.usage import usage_object
+from adapters.openai_responses.table import INCOMPLETE
+from adapters.openai_responses.usage import usage_object
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
@@ -47,15 +48,6 @@ _STATE: Final[Mapping[str, Json]] = {
 }
 
 
-# The status of an answer with this finish reason, which its last event is named after, and why it is incomplete.
-_ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
-    "stop": ("completed", None),
-    "tool_calls": ("completed", None),
-    "length": ("incomplete", "max_output_tokens"),
-    "content_filter": ("incomplete", "content_filter"),
-}
-
-
 class GrowingResponse:
     """The response object as far as it is known: `begun` when the answer begins, `complete` or `failed` when it ends.
 
@@ -91,7 +83,7 @@ class GrowingResponse:
     @property
     def status(self) -> ItemStatus:
         """Returns the status of the answer, and of an item that ends with it."""
-        return _ENDS[self._reason][0]
+        return "incomplete" if self._reason in INCOMPLETE.words else "completed"
 
     def finish(self, reason: Reason) -> None:
         """Sets the finish reason."""
@@ -110,7 +102,7 @@ class GrowingResponse:
     def complete(self) -> dict[str, Json]:
         """Returns the object of the complete answer."""
         said: dict[str, Json] = {"status": self.status, "output": self._items()}
-        why = _ENDS[self._reason][1]
+        why = INCOMPLETE.words.get(self._reason)
         if why is None:
             said["completed_at"] = self._completed_at
         else:

@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.client.request_models import ResponsesRequest
-from adapters.openai_responses.client.response_models import (
+from adapters.openai_responses.client.stored_queries import INPUT_ITEMS
+from adapters.openai_responses.response_models import (
     DeletedResponse,
     InputItemList,
     InputTokenCount,
@@ -13,7 +14,6 @@ from adapters.openai_responses.client.response_models import (
     ResponseObject,
     ResponsesModelList,
 )
-from adapters.openai_responses.client.stored_queries import INPUT_ITEMS
 from gateway.dialect import Refusal, RequestMark, Route
 from gateway.dialects.openapi import (
     EVENT_STREAM,

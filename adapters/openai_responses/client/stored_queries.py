@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.client.response_models import DeletedResponse
 from adapters.openai_responses.client.stored_answer import (
     StoredResponse,
     entries_of,
@@ -17,6 +16,7 @@ from adapters.openai_responses.client.stored_answer import (
     whole_response,
 )
 from adapters.openai_responses.client.stored_history import Entries, chain_entries, input_item_id
+from adapters.openai_responses.response_models import DeletedResponse
 from adapters.openai_responses.turn_items import Item, type_of
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, Unsupported

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from adapters.openai_responses.call_items import FORMS
-from adapters.openai_responses.client.request_models import TOOL_CHOICES
 from adapters.openai_responses.function_names import ClientTool, ToolKind
+from adapters.openai_responses.table import CHOICES
 from adapters.openai_responses.tools import Tools
 from gateway.core.conversation import Json, JsonObject, NamedTool, ToolChoice
 from gateway.core.errors import InvalidRequest
@@ -47,7 +47,7 @@ def read_tool_choice(value: str | JsonObject | None, tools: Tools) -> Choice:
 
 
 def _word(value: str) -> Choice:
-    known = TOOL_CHOICES.get(value)
+    known = CHOICES.values.get(value)
     return _OWN if known is None else Choice(known)
 
 

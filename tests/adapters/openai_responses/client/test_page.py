@@ -9,8 +9,8 @@ import pytest
 
 from adapters.openai_responses.built_in_tools import BUILT_IN
 from adapters.openai_responses.call_items import FORMS
-from adapters.openai_responses.client.request_models import RequestFields
 from adapters.openai_responses.client.routes import ROUTES
+from adapters.openai_responses.table import RequestFields
 from tests.adapters.openai_responses.client.requests import read, refused
 from tests.adapters.openai_responses.client.stored import Shelf
 from tests.paths import ROOT
