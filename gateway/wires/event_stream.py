@@ -126,14 +126,15 @@ class EventStream:
                 if frame is None:
                     break
                 self._guarded(frame, events)
-            if reader.done and any(frame.strip() not in self.behind for frame in waiting):
-                events += reader.late()
-            if frames.fault is not None and not reader.done:
+            if reader.done:
+                self.done = True
+                if any(frame.strip() not in self.behind for frame in waiting):
+                    events += reader.late()
+            elif frames.fault is not None:
                 raise frames.fault
         except BackendError as error:
             error.keep(events)
             raise
-        self.done = reader.done
         return events
 
     def close(self) -> list[Event]:

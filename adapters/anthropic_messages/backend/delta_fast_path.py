@@ -49,13 +49,14 @@ class DeltaFastPath:
     def read(self, frames: Iterator[bytes], events: list[Event]) -> bytes | None:
         """Adds the events of the next pieces. Returns the first event that is none or is not valid, and must be read
         in full; None behind the last one."""
+        take = self._take
         for frame in frames:
             try:
                 piece = _decode(frame)
             # A value before the type is passed over to find it, however deep it is.
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 return frame
-            event = self._take(piece)
+            event = take(piece)
             if event is None:
                 return frame
             events.append(event)
