@@ -20,6 +20,9 @@ from adapters.gemini import finish as gemini_finish
 from adapters.gemini import table as gemini
 from adapters.gemini import usage as gemini_usage
 from adapters.ollama import table as ollama
+from adapters.openai import usage as openai_usage
+from adapters.openai_chat import finish as chat_finish
+from adapters.openai_chat import table as chat
 from gateway.adapter import Adapter
 from gateway.core.conversation import ChoiceWord, Conversation, Json, NamedTool, Role, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import Unsupported
@@ -37,6 +40,7 @@ HEADER: Final = "| field | handling | how |\n| --- | --- | --- |\n"
 TABLES: Final[Mapping[str, RequestTable]] = {
     "anthropic_messages": messages.TABLE,
     "gemini": gemini.TABLE,
+    "openai_chat": chat.TABLE,
     "ollama": ollama.CHAT,
     "ollama_generate": ollama.GENERATE,
 }
@@ -44,11 +48,12 @@ TABLES: Final[Mapping[str, RequestTable]] = {
 PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
     "anthropic_messages": (messages.TABLE,),
     "gemini": (gemini.TABLE,),
+    "openai_chat": (chat.TABLE,),
     "ollama": (ollama.CHAT, ollama.GENERATE),
 }
 BACKEND_PAGES: Final = {"anthropic_messages": "messages-backends.md", "gemini": "gemini-backends.md"}
 # The wires that are spoken on both sides.
-BOTH: Final = ("anthropic_messages", "gemini")
+BOTH: Final = ("anthropic_messages", "gemini", "openai_chat")
 EFFORT: Final = "reasoning_effort"
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
@@ -56,6 +61,9 @@ WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "gemini.roles": (gemini.ROLES, frozenset(get_args(Role)) - {"system", "developer"}),
     "gemini.reasons": (gemini_finish.REASONS, frozenset(get_args(Reason))),
     "gemini.tiers": (gemini.TIERS, frozenset({"default", "flex", "priority"})),
+    "openai_chat.choices": (chat.CHOICES, frozenset(get_args(ChoiceWord))),
+    "openai_chat.reasons": (chat_finish.REASONS, frozenset(get_args(Reason))),
+    "openai_chat.roles": (chat.ROLES, frozenset(get_args(Role))),
     "ollama.reasons": (ollama.DONE_REASONS, frozenset(get_args(Reason))),
     "anthropic_messages.choices": (messages.CHOICES, frozenset(get_args(ChoiceWord))),
     "anthropic_messages.efforts": (messages.EFFORTS, EFFORTS - {"none"}),
@@ -89,7 +97,11 @@ def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: 
 
 
 # Rules of providers about single fields, signs of a client's API, the published answers.
-ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py"})
+ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py", "thinking.py"})
+# The same words of other places: a role, a reason, what a message or an answer has.
+HOMONYMS: Final[Mapping[str, frozenset[str]]] = {
+    "openai_chat": frozenset({"audio", "logprobs", "max_tokens", "service_tier", "stop", "user"}),
+}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -99,6 +111,7 @@ def test_no_other_module_of_a_wire_names_a_field_that_a_loop_reads_and_writes(na
         row.field for row in rows if row.parameter.name and APART not in (row.parameter.read, row.parameter.write)
     }
     assert {"temperature", "seed", "top_p"} & fields
+    fields -= HOMONYMS.get(name, frozenset())
     modules = [path for path in (ROOT / "adapters" / name).rglob("*.py") if path.name not in ELSEWHERE | {"table.py"}]
     sides = [path for path in modules if "demo" not in path.parts]
     assert [(path.name, found) for path in sides if (found := fields & set(_texts(path)))] == []
@@ -156,10 +169,17 @@ SHARE: Final = st.floats(0, 1, allow_nan=False, width=16)
 SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {"a": {"type": "string"}}}
 # What clients of any API may ask for, by canonical names. Values that a wire cannot have are among them.
 ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
+    "audio": st.just({"voice": "a", "format": "mp3"}),
     "frequency_penalty": SHARE,
+    "logit_bias": st.dictionaries(st.sampled_from(("1", "2")), SHARE, min_size=1),
     "max_tokens": LIMITS,
+    "metadata": st.dictionaries(st.text("ab", min_size=1), st.text("ab"), min_size=1),
+    "modalities": st.just(["text", "audio"]),
     "parallel_tool_calls": st.booleans(),
+    "prediction": st.just({"type": "content", "content": "a"}),
     "presence_penalty": SHARE,
+    "prompt_cache_key": st.text("ab", min_size=1),
+    "prompt_cache_retention": st.sampled_from(("in_memory", "24h")),
     "reasoning_effort": st.sampled_from((*sorted(EFFORTS), "novel")),
     "response_format": st.sampled_from(
         (
@@ -167,14 +187,18 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
             {"type": "json_schema", "json_schema": {"schema": SCHEMA}},
         )
     ),
+    "safety_identifier": st.text("ab", min_size=1),
     "seed": st.integers(0, 2**31 - 1),
     "service_tier": st.sampled_from(("default", "flex", "priority", "novel")),
     "stop": st.lists(st.text("abc", min_size=1), min_size=1, max_size=4),
+    "store": st.booleans(),
     "temperature": SHARE,
     "tool_choice": st.sampled_from((*get_args(ChoiceWord), NamedTool("look"))),
     "top_k": st.integers(1, 100),
     "top_p": SHARE,
     "user": st.text("abc", min_size=1, max_size=80),
+    "verbosity": st.sampled_from(("low", "medium", "high")),
+    "web_search_options": st.just({"search_context_size": "low"}),
 }
 # Further names of a field that has one, and what stands in no body.
 OTHERS: Final = frozenset({"max_completion_tokens", "model", "thinking"})
@@ -199,7 +223,8 @@ def round_trip(name: str, model: str, asked: Mapping[str, Any]) -> tuple[Convers
         model=model,
         sampling=Sampling(**limits, stop=tuple(asked.get("stop", ()))),
         params=params,
-        dialect="openai_chat",
+        # A backend of the client's own API gets the fields as they were written.
+        dialect="gemini" if name == "openai_chat" else "openai_chat",
     )
     request = adapter(name).encode(conversation, Policy())
     head = RequestHead(f"/v1beta{request.path}" if name == "gemini" else request.path)
@@ -248,6 +273,7 @@ def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
 # What each of the other efforts becomes is the nearest that the wire has, and so a notice tells of it.
 KEPT: Final = [
     ("anthropic_messages", "model", {"none", "low", "medium", "high", "xhigh", "max"}),
+    ("openai_chat", "model", EFFORTS),
     ("gemini", "gemini-2.5-flash", {"none", "low", "medium", "high"}),
     ("gemini", "gemini-2.5-pro", {"low", "medium", "high"}),
     ("gemini", "gemini-3-pro-preview", {"low", "medium", "high"}),
@@ -272,8 +298,8 @@ def read_back(back: Conversation, field: str) -> Any:
             # The words of this API for no effort.
             return "none" if back.params.get("thinking") == {"type": "disabled"} else None
         case "response_format", {"json_schema": dict(said), **others}:
-            # These APIs hold every schema strictly.
-            return {**others, "json_schema": {one: said[one] for one in said if one != "strict"}}
+            # Some APIs hold every schema strictly, others want a name of each.
+            return {**others, "json_schema": {one: said[one] for one in said if one not in ("name", "strict")}}
         case _:
             return value
 
@@ -311,11 +337,20 @@ def test_counts_of_messages_come_back(uncached: int, said: int, cached: int, wri
     assert counts.report(ended=True) == usage
 
 
+@given(asked=COUNTS, said=COUNTS, cached=COUNTS, written=COUNTS, thought=COUNTS)
+def test_counts_of_chat_come_back(asked: int, said: int, cached: int, written: int, thought: int) -> None:
+    parts = {"cached_tokens": cached, "cache_write_tokens": written, "reasoning_tokens": thought}
+    usage = report(asked, said, asked + said + cached + written + thought, **parts)
+    assert openai_usage.decode_usage(openai_usage.usage_object(usage)) == usage
+
+
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_a_finish_reason_comes_back(reason: Reason) -> None:
     word = gemini_finish.finish_word(Finish(reason))
     found, notice = gemini_finish.decode_finish(word, called=reason == "tool_calls", passes=False)
     assert (found, notice) == (Finish(reason, word), None)
+    # The words of chat completions are those of the core.
+    assert chat_finish.decode_finish(reason, None) == (Finish(reason, chat_finish.REASONS.words[reason]), None)
     fields = messages_finish.final_fields(Finish(reason))
     assert messages_finish.decode_finish(str(fields["stop_reason"]), fields["stop_sequence"])[0].reason == reason
 
