@@ -23,6 +23,7 @@ from adapters.ollama import table as ollama
 from adapters.openai import usage as openai_usage
 from adapters.openai_chat import finish as chat_finish
 from adapters.openai_chat import table as chat
+from adapters.openai_completions import table as completions
 from gateway.adapter import Adapter
 from gateway.core.conversation import ChoiceWord, Conversation, Json, NamedTool, Role, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import Unsupported
@@ -41,6 +42,7 @@ TABLES: Final[Mapping[str, RequestTable]] = {
     "anthropic_messages": messages.TABLE,
     "gemini": gemini.TABLE,
     "openai_chat": chat.TABLE,
+    "openai_completions": completions.TABLE,
     "ollama": ollama.CHAT,
     "ollama_generate": ollama.GENERATE,
 }
@@ -49,6 +51,7 @@ PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
     "anthropic_messages": (messages.TABLE,),
     "gemini": (gemini.TABLE,),
     "openai_chat": (chat.TABLE,),
+    "openai_completions": (completions.TABLE,),
     "ollama": (ollama.CHAT, ollama.GENERATE),
 }
 BACKEND_PAGES: Final = {"anthropic_messages": "messages-backends.md", "gemini": "gemini-backends.md"}
@@ -101,6 +104,7 @@ ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_model
 # The same words of other places: a role, a reason, what a message or an answer has.
 HOMONYMS: Final[Mapping[str, frozenset[str]]] = {
     "openai_chat": frozenset({"audio", "logprobs", "max_tokens", "service_tier", "stop", "user"}),
+    "openai_completions": frozenset({"stop", "user"}),
 }
 
 
