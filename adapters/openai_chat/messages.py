@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
 from adapters.openai_chat import DIALECT
+from adapters.openai_chat.table import ROLES
 from adapters.openai_chat.unknown_fields import call_object
 from gateway.core.call_arguments import as_object, is_custom
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
@@ -52,7 +53,7 @@ def _message(turn: Turn, profile: Profile) -> JsonObject:
                 pass
             case _:
                 assert_never(block)
-    message: dict[str, Json] = {"role": "user" if turn.role == "tool" else turn.role}
+    message: dict[str, Json] = {"role": ROLES.words[turn.role]}
     # Absent content beside calls is null; empty text stays, because the client sent it or a pass requested it.
     message["content"] = None if calls and not parts else _content(parts)
     if turn.name is not None:

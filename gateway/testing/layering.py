@@ -49,7 +49,7 @@ DIALECT: Final = (
     *_ours(f"{_VALUES} core.call_arguments core.data_url core.rules core.tokens"),
     *_ours("framing dialect dialects"),
 )
-_PARTS: Final = ("adapters.openai.backend_errors", "adapters.protobuf_values")
+_PARTS: Final = ("adapters.openai.backend_errors", "adapters.openai.usage", "adapters.protobuf_values")
 _OPENAI: Final = tuple(f"adapters.openai.{name}" for name in ("client_errors", "fields", "models", "usage"))
 
 
@@ -201,10 +201,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule("adapters", ("gateway.moved",)),
     ImportRule("adapters.protobuf_values", ADAPTER, others=("msgspec", "google.protobuf")),
-    ImportRule("adapters.openai", DIALECT),
+    ImportRule("adapters.openai", (*DIALECT, "gateway.wires")),
     ImportRule("adapters.openai.backend_errors", ADAPTER),
     ImportRule("adapters.openai.demo", _ours("core demo")),
-    ImportRule("adapters.*", (*ADAPTER, *DIALECT, "gateway.moved"), others=("msgspec", "google.protobuf")),
+    ImportRule("adapters.*", (*ADAPTER, *DIALECT, *_OPENAI, "gateway.moved"), others=("msgspec", "google.protobuf")),
     ImportRule("adapters.*.client", (*DIALECT, *_OPENAI)),
     ImportRule("adapters.*.backend", (*ADAPTER, *_PARTS), others=("msgspec", "google.protobuf")),
     ImportRule("adapters.*.demo", ("adapters.openai.demo", *_ours("core demo framing")), others=None, io=None),

@@ -20,6 +20,10 @@ from adapters.gemini import finish as gemini_finish
 from adapters.gemini import table as gemini
 from adapters.gemini import usage as gemini_usage
 from adapters.ollama import table as ollama
+from adapters.openai import usage as openai_usage
+from adapters.openai_chat import finish as chat_finish
+from adapters.openai_chat import table as chat
+from adapters.openai_completions import table as completions
 from adapters.openai_responses import table as responses
 from adapters.openai_responses import usage as responses_usage
 from gateway.adapter import Adapter
@@ -40,6 +44,8 @@ TABLES: Final[Mapping[str, RequestTable]] = {
     "anthropic_messages": messages.TABLE,
     "gemini": gemini.TABLE,
     "openai_responses": responses.TABLE,
+    "openai_chat": chat.TABLE,
+    "openai_completions": completions.TABLE,
     "ollama": ollama.CHAT,
     "ollama_generate": ollama.GENERATE,
 }
@@ -48,6 +54,8 @@ PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
     "anthropic_messages": (messages.TABLE,),
     "gemini": (gemini.TABLE,),
     "openai_responses": (responses.TABLE,),
+    "openai_chat": (chat.TABLE,),
+    "openai_completions": (completions.TABLE,),
     "ollama": (ollama.CHAT, ollama.GENERATE),
 }
 BACKEND_PAGES: Final = {
@@ -56,7 +64,7 @@ BACKEND_PAGES: Final = {
     "openai_responses": "responses-backends.md",
 }
 # The wires that are spoken on both sides.
-BOTH: Final = ("anthropic_messages", "gemini", "openai_responses")
+BOTH: Final = ("anthropic_messages", "gemini", "openai_chat", "openai_responses")
 EFFORT: Final = "reasoning_effort"
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
@@ -66,6 +74,9 @@ WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "openai_responses.incomplete": (responses.INCOMPLETE, frozenset({"length", "content_filter"})),
     "openai_responses.choices": (responses.CHOICES, frozenset(get_args(ChoiceWord))),
     "gemini.tiers": (gemini.TIERS, frozenset({"default", "flex", "priority"})),
+    "openai_chat.choices": (chat.CHOICES, frozenset(get_args(ChoiceWord))),
+    "openai_chat.reasons": (chat_finish.REASONS, frozenset(get_args(Reason))),
+    "openai_chat.roles": (chat.ROLES, frozenset(get_args(Role))),
     "ollama.reasons": (ollama.DONE_REASONS, frozenset(get_args(Reason))),
     "anthropic_messages.choices": (messages.CHOICES, frozenset(get_args(ChoiceWord))),
     "anthropic_messages.efforts": (messages.EFFORTS, EFFORTS - {"none"}),
@@ -99,9 +110,16 @@ def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: 
 
 
 # Rules of providers about single fields, signs of a client's API, the published answers, an answer that repeats them.
-ELSEWHERE: Final = frozenset({"dialect.py", "request_fields.py", "response_models.py", "response_object.py"})
-# The same words of other places: a role, the format of a tool, what asks a backend for its state.
-HOMONYMS: Final[Mapping[str, frozenset[str]]] = {"openai_responses": frozenset({"format", "include", "user"})}
+ELSEWHERE: Final = frozenset(
+    {"dialect.py", "request_fields.py", "response_models.py", "response_object.py", "thinking.py"}
+)
+# The same words of other places: a role, a reason, the format of a tool, what a message or an answer has, what asks a
+# backend for its state.
+HOMONYMS: Final[Mapping[str, frozenset[str]]] = {
+    "openai_chat": frozenset({"audio", "logprobs", "max_tokens", "service_tier", "stop", "user"}),
+    "openai_completions": frozenset({"stop", "user"}),
+    "openai_responses": frozenset({"format", "include", "user"}),
+}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -169,10 +187,14 @@ SHARE: Final = st.floats(0, 1, allow_nan=False, width=16)
 SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {"a": {"type": "string"}}}
 # What clients of any API may ask for, by canonical names. Values that a wire cannot have are among them.
 ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
+    "audio": st.just({"voice": "a", "format": "mp3"}),
     "frequency_penalty": SHARE,
+    "logit_bias": st.dictionaries(st.sampled_from(("1", "2")), SHARE, min_size=1),
     "max_tokens": LIMITS,
     "metadata": st.dictionaries(st.text("ab", min_size=1), st.text("ab"), min_size=1),
+    "modalities": st.just(["text", "audio"]),
     "parallel_tool_calls": st.booleans(),
+    "prediction": st.just({"type": "content", "content": "a"}),
     "presence_penalty": SHARE,
     "prompt_cache_key": st.text("ab", min_size=1),
     "prompt_cache_retention": st.sampled_from(("in_memory", "24h")),
@@ -187,12 +209,14 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "seed": st.integers(0, 2**31 - 1),
     "service_tier": st.sampled_from(("default", "flex", "priority", "novel")),
     "stop": st.lists(st.text("abc", min_size=1), min_size=1, max_size=4),
+    "store": st.booleans(),
     "temperature": SHARE,
     "tool_choice": st.sampled_from((*get_args(ChoiceWord), NamedTool("look"))),
     "top_k": st.integers(1, 100),
     "top_p": SHARE,
     "user": st.text("abc", min_size=1, max_size=80),
     "verbosity": st.sampled_from(("low", "medium", "high")),
+    "web_search_options": st.just({"search_context_size": "low"}),
 }
 # A schema has a name at OpenAI, which is added where it lacks, and no place for one at Gemini.
 NAMED: Final = st.sampled_from(
@@ -227,7 +251,8 @@ def round_trip(name: str, model: str, asked: Mapping[str, Any]) -> tuple[Convers
         model=model,
         sampling=Sampling(**limits, stop=tuple(asked.get("stop", ()))),
         params=params,
-        dialect="openai_chat",
+        # A backend of the client's own API gets the fields as they were written.
+        dialect="gemini" if name == "openai_chat" else "openai_chat",
     )
     request = adapter(name).encode(conversation, Policy())
     head = RequestHead(f"/v1beta{request.path}" if name == "gemini" else request.path)
@@ -276,6 +301,7 @@ def test_a_parameter_comes_back_or_a_notice_names_what_was_sent(
 # What each of the other efforts becomes is the nearest that the wire has, and so a notice tells of it.
 KEPT: Final = [
     ("anthropic_messages", "model", {"none", "low", "medium", "high", "xhigh", "max"}),
+    ("openai_chat", "model", EFFORTS),
     ("gemini", "gemini-2.5-flash", {"none", "low", "medium", "high"}),
     ("gemini", "gemini-2.5-pro", {"low", "medium", "high"}),
     ("gemini", "gemini-3-pro-preview", {"low", "medium", "high"}),
@@ -300,8 +326,8 @@ def read_back(back: Conversation, field: str) -> Any:
             # The words of this API for no effort.
             return "none" if back.params.get("thinking") == {"type": "disabled"} else None
         case "response_format", {"json_schema": dict(said), **others}:
-            # These APIs hold every schema strictly.
-            return {**others, "json_schema": {one: said[one] for one in said if one != "strict"}}
+            # Some APIs hold every schema strictly, others want a name of each.
+            return {**others, "json_schema": {one: said[one] for one in said if one not in ("name", "strict")}}
         case _:
             return value
 
@@ -339,11 +365,20 @@ def test_counts_of_messages_come_back(uncached: int, said: int, cached: int, wri
     assert counts.report(ended=True) == usage
 
 
+@given(asked=COUNTS, said=COUNTS, cached=COUNTS, written=COUNTS, thought=COUNTS)
+def test_counts_of_chat_come_back(asked: int, said: int, cached: int, written: int, thought: int) -> None:
+    parts = {"cached_tokens": cached, "cache_write_tokens": written, "reasoning_tokens": thought}
+    usage = report(asked, said, asked + said + cached + written + thought, **parts)
+    assert openai_usage.decode_usage(openai_usage.usage_object(usage)) == usage
+
+
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_a_finish_reason_comes_back(reason: Reason) -> None:
     word = gemini_finish.finish_word(Finish(reason))
     found, notice = gemini_finish.decode_finish(word, called=reason == "tool_calls", passes=False)
     assert (found, notice) == (Finish(reason, word), None)
+    # The words of chat completions are those of the core.
+    assert chat_finish.decode_finish(reason, None) == (Finish(reason, chat_finish.REASONS.words[reason]), None)
     fields = messages_finish.final_fields(Finish(reason))
     assert messages_finish.decode_finish(str(fields["stop_reason"]), fields["stop_sequence"])[0].reason == reason
 

@@ -6,12 +6,12 @@ from typing import ClassVar, Final
 import msgspec
 
 from adapters.openai_chat import DIALECT
-from adapters.openai_chat.backend.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.openai_chat.backend.canonical import CARRIED
 from adapters.openai_chat.backend.decoder import ChatDecoder
 from adapters.openai_chat.backend.encode import encode_body
-from adapters.openai_chat.backend.event_fields import EVENT_FIELDS
 from adapters.openai_chat.backend.failure import decode_failure
 from adapters.openai_chat.backend.token_counter import COUNTERS, CounterName
+from adapters.openai_chat.table import EVENT_FIELDS, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -46,7 +46,7 @@ class OpenAIChatAdapter:
         event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
         request_rules=True,
-        supported_params=SUPPORTED_PARAMS,
+        supported_params=TABLE.supported,
         carries=CARRIED,
         tools=True,
         images=True,

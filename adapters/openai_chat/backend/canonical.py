@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from adapters.openai_chat.table import CHOICES, FIELDS
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -25,49 +26,10 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.provider_state import STATE_FIELD, provider_state, with_provider_state
-from gateway.wires.response_schema import named_schema
-
-# Sent with the value that the client gave them. Not `logprobs`: no event has them for a client of another dialect.
-_PARAMS: Final = frozenset(
-    {
-        "audio",
-        "frequency_penalty",
-        "logit_bias",
-        "metadata",
-        "modalities",
-        "prediction",
-        "presence_penalty",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "reasoning_effort",
-        "response_format",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "user",
-        "verbosity",
-        "web_search_options",
-    }
-)
-# Sent from the conversation's own fields, or as the profile's rules for a request say it.
-_VALUES: Final = frozenset(
-    {
-        "max_completion_tokens",
-        "max_tokens",
-        "model",
-        "parallel_tool_calls",
-        "seed",
-        "stop",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "top_p",
-    }
-)
-SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
 # Google's state is a field of its compatible API; the state of any other provider belongs to another wire.
 _PROVIDER: Final = "google"
+_SAMPLING: Final = frozenset(Sampling.__struct_fields__)
 _NOTHING: Final[frozenset[str]] = frozenset()
 _IMAGE: Final = frozenset({"detail"})
 _TYPED: Final = frozenset({"type"})
@@ -76,13 +38,10 @@ CARRIED: Final = _IMAGE | _TYPED | {f"{STATE_FIELD}.{_PROVIDER}", "strict"}
 
 def canonical_fields(conversation: Conversation) -> dict[str, Json]:
     """Return the fields beside the model and the messages."""
-    fields: dict[str, Json] = {
-        name: value for name, value in conversation.params.items() if name in _PARAMS and value is not None
-    }
-    form = fields.get("response_format")
-    if isinstance(form, dict) and isinstance(said := form.get("json_schema"), dict):
-        fields["response_format"] = {**form, "json_schema": named_schema(said)}
-    fields |= _sampling(conversation.sampling)
+    written = FIELDS.write(conversation)
+    # In the order of the client, as its own fields are sent, then the sampling.
+    own = [name for name in conversation.params if name in written and name not in _SAMPLING]
+    fields = {name: written.pop(name) for name in own} | written
     if conversation.stream:
         fields["stream"] = True
         if conversation.include_usage:
@@ -92,7 +51,7 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
         if isinstance(conversation.tool_choice, NamedTool):
             fields["tool_choice"] = _choice(conversation.tool_choice)
         elif conversation.tool_choice != "auto":
-            fields["tool_choice"] = conversation.tool_choice
+            fields["tool_choice"] = CHOICES.words[conversation.tool_choice]
         if not conversation.parallel_tool_calls:
             fields["parallel_tool_calls"] = False
     return fields
@@ -154,14 +113,3 @@ def _tool(tool: ToolSpec) -> Json:
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}
-
-
-def _sampling(sampling: Sampling) -> dict[str, Json]:
-    fields: dict[str, Json] = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_tokens": sampling.max_tokens,
-        "stop": list(sampling.stop) or None,
-        "seed": sampling.seed,
-    }
-    return {key: value for key, value in fields.items() if value is not None}

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from adapters.openai.usage import decode_usage
 from adapters.openai_chat.backend.failure import message_of, minimax_failure, reported_failure
-from adapters.openai_chat.backend.finish import decode_finish
+from adapters.openai_chat.finish import decode_finish
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import (
@@ -14,7 +15,6 @@ from gateway.core.events import (
     ResponseStart,
     TextDelta,
     ToolCallDelta,
-    UsageReport,
 )
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice, NoticeRule, Reported
@@ -23,11 +23,9 @@ from gateway.response.passthrough import Passthrough
 from gateway.wires.call_tracker import CallTracker
 from gateway.wires.event_stream import StreamEnd
 from gateway.wires.json_body import text_in
-from gateway.wires.token_count import token_count
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
-_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 # Where a choice names the stop sequence that ended it: vLLM in the first field, SGLang in the second.
 _STOP_FIELDS: Final = ("stop_reason", "matched_stop")
 _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
@@ -272,7 +270,7 @@ class ChunkReader:
 
     def _usage(self, chunk: Json, events: list[Event]) -> None:
         if isinstance(chunk, dict) and (usage := _usage_of(chunk)) is not None:
-            events.append(_decode_usage(usage))
+            events.append(decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: NoticeRule, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
@@ -305,14 +303,3 @@ def _usage_of(chunk: dict[str, Json]) -> dict[str, Json] | None:
         if isinstance(holder, dict) and isinstance(usage := holder.get("usage"), dict):
             return usage
     return None
-
-
-def _decode_usage(usage: dict[str, Json]) -> UsageReport:
-    """Decode the counts. Missing, null and impossible counts become None."""
-    return UsageReport(
-        token_count(usage.get("prompt_tokens")),
-        token_count(usage.get("completion_tokens")),
-        token_count(usage.get("total_tokens")),
-        False,
-        _unknown_fields(usage, _COUNTS),
-    )

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from adapters.openai_chat.backend.finish import REASONS
+from adapters.openai_chat.finish import REASONS
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import MOST_TOKENS, Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
 
@@ -69,7 +69,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 # Fields that are passed through for the client to interpret.
 _OF_ANSWER: Final = ("service_tier", "system_fingerprint", "timings")
 _OF_USAGE: Final = ("prompt_tokens_details", "completion_tokens_details")
-_FINISHES: Final = {word: Finish(reason, word) for word, reason in REASONS.items()}
+_FINISHES: Final = {word: Finish(reason, word) for word, reason in REASONS.values.items()}
 
 _decode = msgspec.json.Decoder(_Answer).decode
 

@@ -6,9 +6,9 @@ faults are repaired and listed in `faults`, so that one faulty message does not 
 
 from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.foreign_forms import read_foreign_tools, responses_conversation
-from adapters.openai_chat.client.request_models import RequestFields
 from adapters.openai_chat.client.tools import read_other_tools, read_tool_choice, read_tools
 from adapters.openai_chat.client.turns import read_turns
+from adapters.openai_chat.table import ChatFields
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
@@ -41,7 +41,7 @@ def decode_document(document: Document) -> Conversation:
         raise missing_field("model")
     if "tools" in params:
         read_foreign_tools(params, faults)
-    request = read_fields(params, RequestFields)
+    request = read_fields(params, ChatFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
     if not messages:

@@ -11,9 +11,9 @@ from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.completion import encode_completion
 from adapters.openai_chat.client.decode import decode_document
 from adapters.openai_chat.client.request_models import ChatCompletionRequest, ExplainRequest
-from adapters.openai_chat.client.response_models import ChatCompletion, ChatCompletionChunk
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_chat.messages import encode_turn
+from adapters.openai_chat.response_models import ChatCompletion, ChatCompletionChunk
 from gateway.core.answer import read_answer
 from gateway.core.call_arguments import is_custom_tool
 from gateway.core.conversation import EMPTY, Json, JsonObject, Turn

@@ -1,60 +1,11 @@
-"""Defines a chat completions request without its messages as msgspec types; the messages stay untyped.
+"""Defines the whole request of the API as msgspec types, for the published document."""
 
-Unknown fields are legal. The published OpenAPI document is made from these types.
-"""
-
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from adapters.openai.fields import OpenAIFields
-from gateway.core.conversation import ToolChoice
-from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
-
-
-class FunctionSpec(msgspec.Struct, frozen=True):
-    """A function that the model may call; `parameters` is a JSON Schema."""
-
-    name: str
-    description: str | None = None
-    parameters: FreeObject | None = None
-    strict: bool | None = None
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """An entry of `tools`. Only the type `function` is interpreted; other types reach a native backend unchanged."""
-
-    type: str = "function"
-    function: FunctionSpec | None = None
-
-
-class FunctionName(msgspec.Struct, frozen=True):
-    """A function by its name."""
-
-    name: str
-
-
-class ForcedTool(msgspec.Struct, frozen=True):
-    """`tool_choice` as an object."""
-
-    type: str = "function"
-    function: FunctionName | None = None
-
-
-class RequestFields(OpenAIFields, frozen=True):
-    """A chat completions request without its messages. None: the client did not set the field."""
-
-    tools: list[Tool] | None = None
-    tool_choice: str | ForcedTool | None = None
-    parallel_tool_calls: bool | None = None
-    max_completion_tokens: Whole | None = None
-    logprobs: bool | None = None
-    top_logprobs: Whole | None = None
-    response_format: FreeObject | None = None
-    functions: list[FunctionSpec] | None = None
-    function_call: str | FunctionName | None = None
-
+from adapters.openai_chat.table import ChatFields, FunctionName, Tool
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName
 
 _NAMED: Final = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -97,7 +48,7 @@ _MESSAGES: Final = {
 }
 
 
-class ChatCompletionRequest(RequestFields, frozen=True, kw_only=True):
+class ChatCompletionRequest(ChatFields, frozen=True, kw_only=True):
     """A chat completions request. Fields that are not listed are legal.
 
     For the published document only. It also holds the fields that the reader checks with error texts of its own.
@@ -119,6 +70,3 @@ class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
     n: int | None = None
     profile: str | None = None
     settings: FreeObject | None = None
-
-
-TOOL_CHOICES: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "none": "none", "required": "required"}

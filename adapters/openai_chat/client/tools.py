@@ -3,14 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.openai_chat.client.request_models import (
-    TOOL_CHOICES,
-    ForcedTool,
-    FunctionName,
-    FunctionSpec,
-    RequestFields,
-    Tool,
-)
+from adapters.openai_chat.table import CHOICES, ChatFields, ForcedTool, FunctionName, FunctionSpec, Tool
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -27,7 +20,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "stric
 
 
 def read_tools(
-    request: RequestFields, document: JsonObject, faults: Faults
+    request: ChatFields, document: JsonObject, faults: Faults
 ) -> tuple[tuple[ToolSpec, ...], tuple[Notice, ...]]:
     """Returns every function and custom tool of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT,
     TOOLS_NAME.
@@ -140,7 +133,7 @@ def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
     return {} if read.issuperset(fields) else {name: fields[name] for name in fields if name not in read}
 
 
-def read_tool_choice(request: RequestFields, document: JsonObject) -> ToolChoice:
+def read_tool_choice(request: ChatFields, document: JsonObject) -> ToolChoice:
     """Reads `tool_choice`, or the deprecated `function_call`. Raises InvalidRequest for an unknown word."""
     choice, older = request.tool_choice, request.function_call
     if choice is None:
@@ -153,9 +146,9 @@ def read_tool_choice(request: RequestFields, document: JsonObject) -> ToolChoice
 def _choice(choice: str | FunctionName, param: str) -> ToolChoice:
     if isinstance(choice, FunctionName):
         return NamedTool(choice.name)
-    known = TOOL_CHOICES.get(choice)
+    known = CHOICES.values.get(choice)
     if known is None:
-        words = ", ".join(TOOL_CHOICES)
+        words = ", ".join(CHOICES.known)
         raise InvalidRequest(f"{param} must be one of {words} or name a function; it is {choice[:40]!r}.", param=param)
     return known
 

@@ -9,6 +9,7 @@ from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.calls import derived_id, read_calls, read_function_call
 from adapters.openai_chat.client.content import Part, read_content
 from adapters.openai_chat.client.foreign_forms import has_foreign_blocks, with_blocks_read
+from adapters.openai_chat.table import ROLES
 from gateway.core.conversation import (
     EMPTY,
     Block,
@@ -34,12 +35,7 @@ _ASSISTANT_KEYS: Final = frozenset({*_SPEAKER_KEYS, *_REASONING_FIELDS, "tool_ca
 _TEXT_KEYS: Final = frozenset({*_REASONING_FIELDS, "name", "refusal"})
 _TOOL_KEYS: Final = frozenset({*_SPEAKER_KEYS, "tool_call_id"})
 _NONE: Final[frozenset[str]] = frozenset()
-_SPEAKERS: Final[dict[str, Role]] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "assistant": "assistant",
-}
+_SPEAKERS: Final = ROLES.values
 
 
 def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:

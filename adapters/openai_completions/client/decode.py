@@ -1,11 +1,11 @@
 """Decodes a completions request into a Conversation of one user turn: a chat model answers to the prompt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from adapters.openai_completions import DIALECT
 from adapters.openai_completions.client.paths import PATHS
-from adapters.openai_completions.client.request_models import DEFAULT_MAX_TOKENS, CompletionFields
+from adapters.openai_completions.table import DEFAULT_MAX_TOKENS, FIELDS, CompletionFields
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.notices import Notice
@@ -14,20 +14,8 @@ from gateway.dialects.document import Document, kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 
-# Fields that only a raw model could honour, and whether a value asks for anything.
-REFUSED: Final[Mapping[str, Callable[[Json], bool]]] = {
-    "suffix": bool,
-    "echo": bool,
-    "logprobs": lambda value: value is not None,
-    "best_of": lambda value: value not in (None, 1),
-    "n": lambda value: value not in (None, 1),
-    "logit_bias": bool,
-}
-# Fields of chat completions that mean something only beside messages.
-_OF_CHAT: Final = frozenset(
-    {"messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_completion_tokens"}
-)
-_READ: Final = frozenset({"prompt", *REFUSED})
+# What is no parameter of the conversation.
+_APART: Final = frozenset({"prompt", *FIELDS.reasons, *FIELDS.reported})
 
 
 def decode(document: Document) -> Conversation:
@@ -36,16 +24,15 @@ def decode(document: Document) -> Conversation:
     request = read_fields(fields, CompletionFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
-    for name, asks in REFUSED.items():
-        if asks(fields.get(name)):
-            raise Unsupported(f"{name} is not supported: the models behind the gateway answer in a chat.", param=name)
+    for name in FIELDS.asked(fields):
+        raise Unsupported(f"{name} is not supported: {FIELDS.reasons[name]}.", param=name)
     prompt = _prompt(fields)
     faults = Faults(paths=PATHS)
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, "prompt")
     options = request.stream_options
     limit = DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
-    params = {name: value for name, value in fields.items() if name not in _READ and name not in _OF_CHAT}
+    params = {name: value for name, value in fields.items() if name not in _APART}
     return Conversation(
         (Turn("user", (Text(prompt),), index=0),),
         model=request.model,
@@ -56,7 +43,9 @@ def decode(document: Document) -> Conversation:
         params={**params, "max_tokens": limit},
         dialect=DIALECT,
         paths=PATHS,
-        notices=tuple([_unread(name) for name, value in fields.items() if name in _OF_CHAT and value is not None]),
+        notices=tuple(
+            [_unread(name) for name, value in fields.items() if name in FIELDS.reported and value is not None]
+        ),
         reads=frozenset(),
         holds=NO_STATE,
     )

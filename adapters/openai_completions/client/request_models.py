@@ -1,28 +1,11 @@
-"""Defines a completions request as a msgspec type. Unknown fields are legal.
+"""Defines the whole request of the API as msgspec types, for the published document."""
 
-Source: OpenAI, API reference, `POST /v1/completions`. The published OpenAPI document is made from these types.
-"""
-
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from adapters.openai.fields import OpenAIFields
+from adapters.openai_completions.table import DEFAULT_MAX_TOKENS, CompletionFields
 from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
-
-# The limit of tokens of a request that sets none.
-DEFAULT_MAX_TOKENS: Final = 16
-
-
-class CompletionFields(OpenAIFields, frozen=True):
-    """A completions request. None: the client did not set the field. Any: the prompt has error texts of its own."""
-
-    prompt: Any = None
-    suffix: str | None = None
-    echo: bool | None = None
-    best_of: Whole | None = None
-    logprobs: Whole | None = None
-    user: str | None = None
 
 
 class CompletionRequest(CompletionFields, frozen=True, kw_only=True):

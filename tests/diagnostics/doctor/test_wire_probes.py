@@ -11,7 +11,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel
 
 from adapters.anthropic_messages.table import EVENT_FIELDS as MESSAGES
-from adapters.openai_chat.backend.event_fields import EVENT_FIELDS as CHAT
+from adapters.openai_chat.table import EVENT_FIELDS as CHAT
 from adapters.openai_responses.table import EVENT_FIELDS as RESPONSES
 from adapters.text.backend.adapter import TextAdapter
 from adapters.text.backend.event_fields import EVENT_FIELDS as TEXT

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.openai.client_errors import ErrorBody, encode_error
 from adapters.openai_chat.client.dialect import OpenAIChatDialect
-from adapters.openai_chat.client.response_models import ChatCompletion, ChatCompletionChunk
+from adapters.openai_chat.response_models import ChatCompletion, ChatCompletionChunk
 from gateway.core.backend_status import status_error
 from gateway.registry import load_dialects
 from gateway.server.api.app import create_app

@@ -18,6 +18,7 @@ from gateway.core.conversation import (
     JsonObject,
     OtherTool,
     Reasoning,
+    Sampling,
     Source,
     Text,
     ToolCall,
@@ -68,6 +69,12 @@ def outcome(conversation: Conversation, policy: Policy) -> bytes | str:
         return exchange(conversation, policy).request.body
     except InvalidRequest as error:
         return error.message
+
+
+def test_the_fields_of_another_dialect_keep_their_order_before_the_sampling() -> None:
+    params: dict[str, Json] = {"verbosity": "low", "temperature": 0.5, "user": "u", "logit_bias": {"1": 1}}
+    conversation = Conversation((Turn("user", (Text("a"),)),), params=params, sampling=Sampling(0.5, seed=1))
+    assert [*sent(conversation)][2:] == ["verbosity", "user", "logit_bias", "temperature", "seed"]
 
 
 @given(requests(), ANY_PROFILE)

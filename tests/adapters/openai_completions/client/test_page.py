@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.openai_completions.client.decode import REFUSED, decode
-from adapters.openai_completions.client.request_models import CompletionFields
+from adapters.openai_completions.client.decode import decode
+from adapters.openai_completions.table import FIELDS, CompletionFields
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.dialects.document import Document
@@ -44,7 +44,7 @@ def read(**fields: Any) -> Conversation:
 
 def test_every_field_has_a_row() -> None:
     assert ROWS.keys() == set(CompletionFields.__struct_fields__) == VALUES.keys()
-    assert {field for field, handling in ROWS.items() if handling == "refused"} == REFUSED.keys()
+    assert {field for field, handling in ROWS.items() if handling == "refused"} == FIELDS.reasons.keys()
 
 
 @pytest.mark.parametrize("field", [field for field in ROWS if ROWS[field] == "honoured"])
@@ -54,7 +54,7 @@ def test_an_honoured_field_changes_the_conversation(field: str) -> None:
     assert conversation != read()
 
 
-@pytest.mark.parametrize("field", REFUSED)
+@pytest.mark.parametrize("field", FIELDS.reasons)
 def test_a_refused_field_is_a_400_that_names_it(field: str) -> None:
     with pytest.raises(Unsupported) as caught:
         read(**{field: VALUES[field]})
