@@ -6,7 +6,7 @@ from adapters.anthropic_messages import usage as messages
 from adapters.anthropic_messages.backend.decoder import MessagesDecoder
 from adapters.gemini import usage as gemini
 from adapters.openai.usage import usage_object
-from adapters.openai_responses.client import usage as responses
+from adapters.openai_responses import usage as responses
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport

@@ -227,7 +227,10 @@ NAMED: Final = st.sampled_from(
     )
 )
 # Where the values of a wire are others.
-ASKED_OF: Final[Mapping[tuple[str, str], st.SearchStrategy[Any]]] = {("openai_responses", "response_format"): NAMED}
+ASKED_OF: Final[Mapping[tuple[str, str], st.SearchStrategy[Any]]] = {
+    ("openai_chat", "response_format"): NAMED,
+    ("openai_responses", "response_format"): NAMED,
+}
 # Further names of a field that has one, and what stands in no body.
 OTHERS: Final = frozenset({"max_completion_tokens", "model", "thinking"})
 
@@ -326,8 +329,8 @@ def read_back(back: Conversation, field: str) -> Any:
             # The words of this API for no effort.
             return "none" if back.params.get("thinking") == {"type": "disabled"} else None
         case "response_format", {"json_schema": dict(said), **others}:
-            # Some APIs hold every schema strictly, others want a name of each.
-            return {**others, "json_schema": {one: said[one] for one in said if one not in ("name", "strict")}}
+            # Some APIs hold every schema strictly.
+            return {**others, "json_schema": {one: said[one] for one in said if one != "strict"}}
         case _:
             return value
 
