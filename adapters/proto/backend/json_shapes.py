@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import Values
+from adapters.proto.backend.template_keys import AS, EACH, MARK, WITH
 from adapters.proto.backend.template_names import Scope
-from adapters.proto.backend.template_words import AS, EACH, MARK, WITH
 from gateway.core.conversation import Json
 
 JsonRender: TypeAlias = Callable[[Values], Json]

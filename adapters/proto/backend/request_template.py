@@ -18,9 +18,21 @@ from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.object_values import value_converter, write_object
 from adapters.proto.backend.rendering import Render, Values, each_item, each_value, listed, named
 from adapters.proto.backend.schema import Field, MessageType, message_class
-from adapters.proto.backend.template_checks import check_keys, check_oneofs, find_field, joined_fields
+from adapters.proto.backend.template_keys import (
+    AS,
+    BY,
+    CASE,
+    EACH,
+    JSON,
+    MARK,
+    TOGETHER,
+    WITH,
+    check_keys,
+    check_oneofs,
+    find_field,
+    joined_fields,
+)
 from adapters.proto.backend.template_names import FIELD, Scope
-from adapters.proto.backend.template_words import AS, BY, CASE, EACH, JSON, MARK, TOGETHER, WITH
 from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest

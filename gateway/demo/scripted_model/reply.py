@@ -12,8 +12,7 @@ from typing import Final
 from gateway.demo.scripted_model.arguments import absolute_paths
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Reply, Result
 from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
-from gateway.demo.scripted_model.prose import answer
-from gateway.demo.scripted_model.quotation import quotation
+from gateway.demo.scripted_model.prose import answer, quotation
 from gateway.demo.scripted_model.summary import summary
 from gateway.demo.scripted_model.tool_choice import changes_files
 

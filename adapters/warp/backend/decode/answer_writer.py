@@ -4,8 +4,8 @@ from typing import Final
 
 from adapters.warp.backend.decode.calls import CallWriter
 from adapters.warp.backend.decode.entry import CALL, OUTPUT, REASONING, Entry
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output
+from adapters.warp.backend.provider_state import MessageState
 from gateway.core.events import ReasoningDelta, ReasoningEnd, TextDelta
 
 # Every response has these beside its content: the echo of the question and the backend's own records.

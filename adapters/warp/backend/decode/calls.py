@@ -11,9 +11,9 @@ from google.protobuf import json_format
 
 from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.options import WarpOptions
+from adapters.warp.backend.provider_state import MessageState
 from adapters.warp.multi_agent_pb2 import Message
 from gateway.core.conversation import EMPTY, Conversation
 from gateway.core.errors import InvalidToolCall

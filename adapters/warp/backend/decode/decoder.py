@@ -14,12 +14,11 @@ from adapters.warp.backend.decode.calls import CallWriter
 from adapters.warp.backend.decode.entry import OUTPUT
 from adapters.warp.backend.decode.finish import REASONS, finish_error, read_usage
 from adapters.warp.backend.decode.frames import FrameReader
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.decode.tasks import TaskLog
 from adapters.warp.backend.encode.structured import history_task
 from adapters.warp.backend.options import WarpOptions
-from adapters.warp.backend.provider_state import read_provider_state
+from adapters.warp.backend.provider_state import MessageState, read_provider_state
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
 from gateway.adapter import DecoderExtensions
 from gateway.core.conversation import Conversation

@@ -1,12 +1,26 @@
-"""Checks the keys of a request template against the fields of its message type."""
+"""Defines the keys of a request template, and checks them against the fields of its message type.
+
+Those that begin with the mark are no fields of a message.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from adapters.proto.backend.field_values import type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.schema import Field, MessageType
-from adapters.proto.backend.template_words import KEYS, MARK, TOGETHER
 from gateway.core.conversation import Json
+
+MARK: Final = "$"
+WITH: Final = "$with"
+EACH: Final = "$each"
+BY: Final = "by"
+AS: Final = "as"
+TOGETHER: Final = "together"
+CASE: Final = "$case"
+JSON: Final = "$json"
+# Those that begin with the mark, and stand where a field could stand.
+KEYS: Final = (WITH, EACH, CASE, JSON)
 
 
 def find_field(key: str, kind: MessageType, place: str) -> Field:
