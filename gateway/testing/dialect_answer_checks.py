@@ -168,7 +168,7 @@ def notices_are_told_on_demand(case: DialectCase) -> None:
     events: list[Event] = [*NOTICES, ResponseStart(), TextDelta("x"), NOTICES[0], Finish("stop")]
     for asks in (True, False):
         head = msgspec.structs.replace(HEAD, diagnostics=asks)
-        rules = ("RULE_ONE", "RULE_TWO", "RULE_ONE") if asks else ()
+        rules = (*_RULES, _RULES[0]) if asks else ()
         assert case.read_stream(_stream(case, events, head=head)).notices == rules
         assert case.read_whole(_whole(case, events, head)).notices == rules
 
