@@ -24,6 +24,7 @@ MODULES: Final = {
     "adapters.openai_errors": "adapters.openai.backend_errors",
     "adapters.openai_responses": "adapters.openai_responses.backend",
     "adapters.proto": "adapters.proto.backend",
+    "adapters.protobuf_values": "gateway.protobuf",
     "adapters.response_schema": "gateway.wires.response_schema",
     "adapters.service_tier": "gateway.wires.service_tier",
     "adapters.stream_or_json": "gateway.wires.event_stream",

@@ -49,7 +49,7 @@ DIALECT: Final = (
     *_ours(f"{_VALUES} core.call_arguments core.data_url core.rules core.tokens"),
     *_ours("framing dialect dialects"),
 )
-_PARTS: Final = ("adapters.openai.backend_errors", "adapters.protobuf_values")
+_PARTS: Final = ("adapters.openai.backend_errors", *_ours("protobuf"))
 _OPENAI: Final = tuple(f"adapters.openai.{name}" for name in ("client_errors", "fields", "models", "usage"))
 
 
@@ -150,7 +150,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.recording.files", _ours("core.errors recording"), io=("os",)),
     ImportRule(
         "gateway.protobuf",
-        _ours("core.errors core.descriptor_set settings.check"),
+        _ours("core.conversation core.errors core.descriptor_set settings.check"),
         others=("msgspec", "google.protobuf"),
     ),
     ImportRule("gateway.settings", _ours(f"{_VALUES} providers core.descriptor_set")),
@@ -200,7 +200,6 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=None,
     ),
     ImportRule("adapters", ("gateway.moved",)),
-    ImportRule("adapters.protobuf_values", ADAPTER, others=("msgspec", "google.protobuf")),
     ImportRule("adapters.openai", DIALECT),
     ImportRule("adapters.openai.backend_errors", ADAPTER),
     ImportRule("adapters.openai.demo", _ours("core demo")),

@@ -15,11 +15,11 @@ from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.field_getters import Place
 from adapters.proto.backend.field_values import WRAPPERS, is_map
 from adapters.proto.backend.schema import Field
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolSpec
 from gateway.core.errors import InvalidToolCall
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
 from gateway.tool_calls.parsers.declared_tools import typed, types_of
 
 # From this magnitude on, readers of JSON that know only doubles lose digits.

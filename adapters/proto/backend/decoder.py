@@ -12,11 +12,11 @@ from adapters.proto.backend.frames import Frame
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.rpc_status import grpc_error
 from adapters.proto.backend.unknown_values import unknown_values
-from adapters.protobuf_values.utf8_repair import Unsearchable, repair_texts, with_utf8
 from gateway.adapter import DecoderExtensions
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import TAIL_BROKEN, malformed_event
+from gateway.protobuf.utf8_repair import Unsearchable, repair_texts, with_utf8
 from gateway.wires.event_stream import empty_response
 
 # A message that brought something is searched for unknown values this often.

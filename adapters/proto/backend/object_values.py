@@ -19,10 +19,10 @@ from adapters.proto.backend.field_values import (
     literal,
 )
 from adapters.proto.backend.schema import Field, MessageType, message_class
-from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep, write_struct
 
 # The field for arguments that are not a JSON object.
 AS_TEXT: Final = "arguments"

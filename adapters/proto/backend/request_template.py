@@ -33,10 +33,10 @@ from adapters.proto.backend.template_keys import (
     joined_fields,
 )
 from adapters.proto.backend.template_names import FIELD, Scope
-from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep
 from gateway.providers.request_rules import EFFORTS, OFF
 
 OPAQUE: Final = "$opaque"

@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
-from adapters.protobuf_values.utf8_repair import has_unchecked_texts
 from gateway.core.descriptor_set import DescriptorSet
+from gateway.protobuf.utf8_repair import has_unchecked_texts
 
 # The stubs define two classes of descriptors, and each returns instances of either.
 MessageType: TypeAlias = Any

@@ -9,8 +9,6 @@ from typing import Final
 
 from google.protobuf import json_format
 
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.options import WarpOptions
 from adapters.warp.backend.provider_state import MessageState
@@ -18,6 +16,8 @@ from adapters.warp.multi_agent_pb2 import Message
 from gateway.core.conversation import EMPTY, Conversation
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
 from gateway.wires.call_ids import CallIds
 
 WRAPPER_TOOL: Final = "call_mcp_tool"

@@ -4,13 +4,13 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.backend.decode.delta_fast_path import AppendedText, DeltaFastPath
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.malformed_event import malformed_event
 from gateway.framing.base64 import decode_base64
+from gateway.protobuf.utf8_repair import repair_texts
 
 _AROUND: Final = b' \t\r\n"'
 _SENTINEL: Final = b"[DONE]"

@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 
-from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.encode.indexed_turn import IndexedTurn
 from adapters.warp.backend.encode.tools import inexact_numbers
@@ -13,6 +12,7 @@ from gateway.core.conversation import File, Image, JsonObject, Text, ToolCall, T
 from gateway.core.data_url import read_image
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep, write_struct
 
 _DECODER: Final = msgspec.json.Decoder(dict)
 # The field for arguments that a Struct cannot hold because they are not a JSON object.

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
-from adapters.protobuf_values.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.options import WarpOptions
 from gateway.core.conversation import Conversation, JsonObject, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.protobuf.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 
 _CALLS: Final = pb.Message.ToolCall.DESCRIPTOR.fields_by_name
 

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from google.protobuf.struct_pb2 import Struct, Value
 
-from adapters.protobuf_values.tool_schema import Place, Schema
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidToolCall
+from gateway.protobuf.tool_schema import Place, Schema
 
 # From this magnitude on, one double may stand for several whole numbers (IEEE 754, binary64).
 _INEXACT_FROM: Final = 2**53
