@@ -29,7 +29,7 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def encode_arguments(args: Struct, schema: Schema) -> Arguments:
-    """Encode the Struct as JSON text. Raises InvalidToolCall for a number that JSON cannot represent."""
+    """Encodes the Struct as JSON text. Raises InvalidToolCall for a number that JSON cannot represent."""
     writer = _Writer()
     value = writer.members(args, schema.root)
     return Arguments(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False), writer.inexact)

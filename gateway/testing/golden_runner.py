@@ -50,7 +50,7 @@ class ScenarioResult(msgspec.Struct, frozen=True):
 
 
 def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
-    """Return the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
+    """Returns the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
     order."""
     adapter = _adapter(golden.scenario)
     dialect = load_dialect(golden.scenario.dialect)

@@ -244,7 +244,7 @@ SERVER_ROOMS: Final = (
 
 
 def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
-    """Return one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
+    """Returns one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
     not allowed. Generated protobuf modules are left out."""
     found = []
     for package in ("gateway", "adapters"):
@@ -257,7 +257,7 @@ def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
 
 
 def broken_imports(module: str, source: str, rules: Iterable[ImportRule] = RULES) -> list[str]:
-    """Return one sentence for each import in the source of `module` that its rule does not allow."""
+    """Returns one sentence for each import in the source of `module` that its rule does not allow."""
     rule = max((rule for rule in rules if _below(module, rule.package)), key=lambda rule: len(rule.package))
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"

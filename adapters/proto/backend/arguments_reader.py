@@ -35,7 +35,7 @@ class ArgumentsReader:
         self._schemas: dict[str, Schema] = {}
 
     def read(self, found: Place, arguments: Any, name: str, writer: AnswerWriter) -> str:
-        """Return a Struct, a map or a message as JSON text. (Any: its class is of the schema's own pool.) Raises
+        """Returns a Struct, a map or a message as JSON text. (Any: its class is of the schema's own pool.) Raises
         InvalidToolCall for a number that JSON does not have."""
         if found.leaf == "struct":
             return self._struct(arguments, name, writer)
@@ -65,7 +65,7 @@ class ArgumentsReader:
 
 
 def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json]:
-    """Return the members of a map. A text is the value that it writes where the schema asks for another type."""
+    """Returns the members of a map. A text is the value that it writes where the schema asks for another type."""
     value = found.field.message_type.fields_by_name["value"]
     members = {str(key): _field_json(item, value) for key, item in arguments.items()}
     for key, member in members.items():
@@ -75,7 +75,7 @@ def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json
 
 
 def _typed(text: str, parameters: JsonObject, key: str) -> Json:
-    """Return the value that a text writes; the text itself for a number that is too large for readers of JSON."""
+    """Returns the value that a text writes; the text itself for a number that is too large for readers of JSON."""
     try:
         return decode_json(typed(text, types_of(parameters, key)).encode())
     except NotJson:
@@ -83,7 +83,7 @@ def _typed(text: str, parameters: JsonObject, key: str) -> Json:
 
 
 def _message(arguments: Any, parameters: JsonObject) -> dict[str, Json]:
-    """Return the fields that have a value. A required one without presence has one even if that is the default."""
+    """Returns the fields that have a value. A required one without presence has one even if that is the default."""
     members: dict[str, Json] = {
         field.name: _field_json(value, field) for field, value in arguments.ListFields() if not field.is_extension
     }
@@ -99,7 +99,7 @@ def _is_large(value: Json) -> bool:
 
 
 def _field_json(value: Any, field: Field) -> Json:
-    """Return the value of a field as JSON. (Any: its class exists only at run time.) Raises InvalidToolCall for a
+    """Returns the value of a field as JSON. (Any: its class exists only at run time.) Raises InvalidToolCall for a
     number that JSON does not have."""
     if is_map(field):
         inner = field.message_type.fields_by_name["value"]

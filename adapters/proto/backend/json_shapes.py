@@ -20,7 +20,7 @@ _LIST_KEYS: Final = (EACH, AS)
 
 
 def compile_json(shape: Json, scope: Scope, place: str, use: UseName) -> JsonRender:
-    """Return the renderer of a JSON value. Raises OptionError, with the place in the template."""
+    """Returns the renderer of a JSON value. Raises OptionError, with the place in the template."""
     match shape:
         case str() if shape.startswith(MARK):
             return _name(shape, scope, place, use)

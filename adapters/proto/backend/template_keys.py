@@ -24,7 +24,7 @@ KEYS: Final = (WITH, EACH, CASE, JSON)
 
 
 def find_field(key: str, kind: MessageType, place: str) -> Field:
-    """Return the field of this name. Raises OptionError with the nearest name."""
+    """Returns the field of this name. Raises OptionError with the nearest name."""
     if key in KEYS:
         raise mapping_error(f"{place}.{key}", "it cannot stand here")
     if key not in kind.fields_by_name:
@@ -50,7 +50,7 @@ def check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -
 
 
 def joined_fields(template: Mapping[str, Json], field: Field, place: str) -> Sequence[str]:
-    """Return the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
+    """Returns the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
     if not isinstance(template.get(TOGETHER, False), bool):
         raise mapping_error(f"{place}.{TOGETHER}", "write true or false")
     if not template.get(TOGETHER):

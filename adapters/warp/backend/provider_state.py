@@ -32,14 +32,15 @@ NOTHING: Final = ProviderState()
 
 
 def write_provider_state(state: ProviderState) -> JsonObject:
-    """Encode the state as the `extra` of a call. The result is empty when there is no state."""
+    """Encodes the state as the `extra` of a call. The result is empty when there is no state."""
     if state == NOTHING:
         return EMPTY
     return {CONTAINER: {PROVIDER: msgspec.to_builtins(state)}}
 
 
 def read_provider_state(extra: JsonObject) -> ProviderState:
-    """Decode the state from the `extra` of a call or a turn. A value that a client made unreadable counts as absent."""
+    """Decodes the state from the `extra` of a call or a turn. A value that a client made unreadable counts as
+    absent."""
     container = extra.get(CONTAINER)
     carried = container.get(PROVIDER) if isinstance(container, dict) else None
     if not isinstance(carried, dict):
@@ -58,7 +59,7 @@ class MessageState:
         self._wanted = options.encoding == "structured"
 
     def extra(self, message: Message) -> JsonObject:
-        """Return the fields of one message. The gateway neither interprets nor changes them."""
+        """Returns the fields of one message. The gateway neither interprets nor changes them."""
         if not self._wanted:
             return EMPTY
         return write_provider_state(

@@ -20,7 +20,7 @@ _FILL: Final = (
 
 
 def answer(question: str) -> str:
-    """Write a deterministic response; it can repeat, count, write a number of words, and return a greeting."""
+    """Writes a deterministic response; it can repeat, count, write a number of words, and return a greeting."""
     text = question.strip()
     for pattern, write in _SKILLS:
         if found := pattern.search(text):
@@ -65,6 +65,6 @@ _EDIT: Final = re.compile(r"\s*(?:`{3}|~{3}|<{5,}|={5,}|>{5,}|diff |--- |\+\+\+ 
 
 
 def quotation(text: str) -> str:
-    """Return the text unchanged, or with every line marked as quoted if it holds a line of an edit."""
+    """Returns the text unchanged, or with every line marked as quoted if it holds a line of an edit."""
     lines = text.splitlines(keepends=True)
     return "".join(f"> {line}" for line in lines) if any(map(_EDIT.match, lines)) else text

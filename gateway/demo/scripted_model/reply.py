@@ -23,7 +23,7 @@ _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet",
 
 
 def reply(dialogue: Dialogue) -> Reply:
-    """Return the scripted model's next output."""
+    """Returns the scripted model's next output."""
     if (summarised := summary(dialogue.question)) is not None:
         return Reply(text=summarised)
     tools = _callable(dialogue)

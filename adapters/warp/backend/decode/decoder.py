@@ -63,11 +63,11 @@ class WarpDecoder:
 
     @property
     def extensions(self) -> DecoderExtensions:
-        """Returns what a transaction holds back."""
+        """Returns the part that holds the events of a transaction back."""
         return DecoderExtensions(holding=self)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
+        """Returns the events of the next bytes. Raises BackendError."""
         try:
             for frame in self._sse.feed(data):
                 self._frame(frame)
@@ -79,7 +79,7 @@ class WarpDecoder:
         return self._output.drain()
 
     def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
+        """Returns the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
         BackendError."""
         return [] if self.done else self._close()
 
@@ -146,7 +146,7 @@ class WarpDecoder:
         self._output.events.append(ResponseStart(response_id))
 
     def _arrive(self, action: ClientAction) -> None:
-        """Apply the action at once. An action on a task that was not created yet waits, with all actions after it,
+        """Applies the action at once. An action on a task that was not created yet waits, with all actions after it,
         until the root task is known."""
         if action.HasField("create_task"):
             self._log.declare(action.create_task.task)
@@ -262,7 +262,7 @@ class WarpDecoder:
             raise BackendRejected("The backend finished without any output.", code="upstream_empty_answer")
 
     def _is_continued(self) -> bool:
-        """Whether the request named a conversation of the backend."""
+        """Returns whether the request named a conversation of the backend."""
         if self._options.encoding != "structured":
             return False
         turns = self._conversation.turns
@@ -271,7 +271,7 @@ class WarpDecoder:
 
 
 def _task_of(action: ClientAction) -> str:
-    """Return the task whose messages an action edits, or an empty string if the action edits none or names no task."""
+    """Returns the task whose messages an action edits, or an empty string if the action edits none or names no task."""
     match action.WhichOneof("action"):
         case "add_messages_to_task":
             added = action.add_messages_to_task

@@ -26,7 +26,7 @@ EVENTS: Final = "text/event-stream"
 
 
 def encode_request(conversation: Conversation, policy: Policy, options: WarpOptions) -> BackendRequest:
-    """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest for content that protobuf
+    """Encodes the request; the same conversation gives the same bytes. Raises InvalidRequest for content that protobuf
     cannot represent and Unsupported for content that this wire cannot."""
     try:
         body, sent_text, notices = _serialize(conversation, policy, options)
@@ -52,7 +52,7 @@ def _serialize(
 
 
 def _write_flat(request: pb.Request, conversation: Conversation, policy: Policy) -> tuple[SentText, list[Notice]]:
-    """Fill the input with one query, which holds the whole history as text: for a backend without support for client
+    """Fills the input with one query, which holds the whole history as text: for a backend without support for client
     tool calls. Raises InvalidRequest for an invalid image."""
     conversation, notices = _attach_images(request.input, conversation)
     flattened = flatten(conversation, policy)
@@ -75,7 +75,7 @@ def _headers(options: WarpOptions) -> Mapping[str, str]:
 
 
 def _attach_images(target: pb.Input, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
-    """Move every image into the input's context and leave its number in its place, for a conversation sent as text.
+    """Moves every image into the input's context and leaves its number in its place, for a conversation sent as text.
 
     Raises InvalidRequest for a `data:` URL that holds no image.
     """

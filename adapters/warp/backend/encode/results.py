@@ -20,7 +20,7 @@ AS_TEXT: Final = "arguments"
 
 
 def write_result(target: pb.CallMCPToolResult, result: ToolResult, indexed: IndexedTurn, position: int) -> list[Notice]:
-    """Write a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
+    """Writes a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
     image; `position` is that of the result among those of its turn."""
     if result.is_error:
         target.error.message = result.text
@@ -64,7 +64,7 @@ def _parts_lost(result: ToolResult, index: int) -> list[Notice]:
 
 
 def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[Notice]:
-    """Write a call of the model. Arguments that are not a JSON object, or that nest too deep, are sent as one text."""
+    """Writes a call of the model. Arguments that are not a JSON object, or that nest too deep, are sent as one text."""
     target.tool_call_id = call.id
     target.call_mcp_tool.name = call.name
     if server_id := read_provider_state(call.extra).server_id:

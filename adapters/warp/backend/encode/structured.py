@@ -17,7 +17,7 @@ from gateway.core.notices import Notice
 
 
 def write_structured(request: pb.Request, conversation: Conversation) -> list[Notice]:
-    """Fill the task context and the input. Raises InvalidRequest or Unsupported for content that the wire cannot
+    """Fills the task context and the input. Raises InvalidRequest or Unsupported for content that the wire cannot
     hold."""
     notices: list[Notice] = []
     turns = index_turns(conversation)
@@ -31,13 +31,13 @@ def write_structured(request: pb.Request, conversation: Conversation) -> list[No
 
 
 def history_task(conversation: Conversation) -> str | None:
-    """Return the id of the task that the request carries as its history, or None when there is no history."""
+    """Returns the id of the task that the request carries as its history, or None when there is no history."""
     history, _ = _parted(index_turns(conversation))
     return _task_id(history) if history else None
 
 
 def _parted(turns: Sequence[IndexedTurn]) -> tuple[list[IndexedTurn], list[IndexedTurn]]:
-    """Split the dialogue into the turns up to the model's last turn and the turns after it."""
+    """Splits the dialogue into the turns up to the model's last turn and the turns after it."""
     dialogue = [indexed for indexed in turns if not is_system(indexed.turn)]
     answered = 1 + max((n for n, indexed in enumerate(dialogue) if indexed.turn.role == "assistant"), default=-1)
     return dialogue[:answered], dialogue[answered:]
@@ -57,7 +57,7 @@ def _task_id(turns: Sequence[IndexedTurn]) -> str:
 
 
 def _newest_state(turns: Sequence[IndexedTurn]) -> ProviderState:
-    """Return the newest provider state of the conversation, because each turn starts where the one before ended."""
+    """Returns the newest provider state of the conversation, because each turn starts where the one before ended."""
     for indexed in reversed(turns):
         for extra in (*(call.extra for call in reversed(indexed.turn.calls)), indexed.turn.extra):
             state = read_provider_state(extra)
@@ -67,13 +67,13 @@ def _newest_state(turns: Sequence[IndexedTurn]) -> ProviderState:
 
 
 def _derived_id(turns: Sequence[IndexedTurn]) -> str:
-    """Derive an id from the first turn, so that it is deterministic and differs between conversations."""
+    """Derives an id from the first turn, so that it is deterministic and differs between conversations."""
     opening = turns[0].turn
     return "task-" + hashlib.sha256(f"{opening.role}\n{opening.text}".encode()).hexdigest()[:16]
 
 
 def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice]:
-    """Write results and questions in order. With neither, ask the model to continue its response."""
+    """Writes results and questions in order. With neither, asks the model to continue its response."""
     notices: list[Notice] = []
     inputs = target.user_inputs.inputs
     for indexed in turns:
@@ -91,7 +91,7 @@ def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice
 
 
 def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> None:
-    """Attach the system text to the newest question on every request, including one that carries only results."""
+    """Attaches the system text to the newest question on every request, including one that carries only results."""
     system = [indexed.turn.text for indexed in turns if is_system(indexed.turn)]
     if text := "\n\n".join(filter(None, system)):
         attach_system(request, text)
@@ -107,7 +107,7 @@ def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
 
 
 def write_log(task: pb.Task, turns: Sequence[IndexedTurn]) -> list[Notice]:
-    """Append every turn to the task's messages. Raises InvalidRequest or Unsupported for content that a log cannot
+    """Appends every turn to the task's messages. Raises InvalidRequest or Unsupported for content that a log cannot
     hold."""
     log = _Log(task)
     for indexed in turns:
@@ -158,7 +158,7 @@ class _Log:
 
 
 def _restore(message: pb.Message, state: ProviderState) -> None:
-    """Restore the provider state that the backend sent with this message, byte for byte."""
+    """Restores the provider state that the backend sent with this message, byte for byte."""
     if state.message_id:
         message.id = state.message_id
     if state.request_id:
