@@ -32,7 +32,7 @@ _RATES: Final = frozenset({"requests/s", "chunks/s"})
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints."""
     options = _options()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
@@ -94,7 +94,7 @@ def _medians(figures: Figures) -> dict[str, float]:
 
 
 def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the figures in Markdown, followed by the same as ratios to the direct call (1 is as good as no
+    """Returns the figures in Markdown, followed by the same as ratios to the direct call (1 is as good as no
     gateway)."""
     head = (
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"

@@ -117,7 +117,7 @@ async def idle_mb(_: Target, running: Running, __: str, ___: float) -> float:
 
 
 def _sound(load: Load, value: float) -> float:
-    """Return the figure, which counts only if every response was whole."""
+    """Returns the figure, which counts only if every response was whole."""
     return math.nan if load.errors else value
 
 
@@ -140,6 +140,6 @@ STREAMED: Final = ("first byte, ms", "chunks/s", "CPU/chunk, us")
 
 
 async def warm(target: Target, model: str) -> None:
-    """Fill the connection pools and run every code path once."""
+    """Fills the connection pools and runs every code path once."""
     for stream in (False, True):
         await drive(target, target.request(model, stream=stream), connections=8, seconds=0.7, stream=stream)

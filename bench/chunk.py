@@ -77,7 +77,7 @@ PATHS: Final[Mapping[str, Path]] = {
 
 
 def microseconds(path: str, per_read: int) -> float:
-    """Measure the processor time for a chunk of one response, with this many chunks per read."""
+    """Measures the processor time for a chunk of one response, with this many chunks per read."""
     measured = PATHS[path]
     events = measured.write(CHUNKS)
     reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
@@ -95,7 +95,7 @@ def microseconds(path: str, per_read: int) -> float:
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measures and prints a table."""
     best = {(path, per_read): float("inf") for path in PATHS for per_read in PER_READ}
     for _ in range(_ROUNDS):
         for path, per_read in best:

@@ -44,7 +44,7 @@ HISTORIES: Final[Mapping[str, History]] = {
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measures and prints a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.compression", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of which the best counts")
     parser.add_argument("--seconds", type=float, default=1.5, help="of each model in a round")
@@ -85,7 +85,7 @@ def _settings(folder: Path) -> Path:
 
 
 async def _measure(gateway: Running, rounds: int, seconds: float) -> Mapping[str, Mapping[str, float]]:
-    """Return seconds of processor time for a request, by history and way."""
+    """Returns seconds of processor time for a request, by history and way."""
     return {name: await _compare(gateway, rounds, seconds, name, history) for name, history in HISTORIES.items()}
 
 

@@ -58,7 +58,7 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
 
 
 def answer_us() -> float:
-    """Measure the processor time for decoding a whole response."""
+    """Measures the processor time for decoding a whole response."""
     body = payload.completion()
     begun = time.process_time()
     for _ in range(_ANSWERS):
@@ -91,7 +91,7 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
 
 
 def without(path: str, measure: Callable[[], float]) -> float:
-    """Measure once without this fast path."""
+    """Measures once without this fast path."""
     patches = [patch.object(owner, name, plain) for owner, name, plain in PLAIN[path]]
     for patched in patches:
         patched.start()
@@ -103,7 +103,7 @@ def without(path: str, measure: Callable[[], float]) -> float:
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measures and prints a table."""
     print("| fast path | of | with, us | without, us | times as fast |\n|---|---|---|---|---|")
     for path, measures in MEASURES.items():
         for name, measure in measures.items():

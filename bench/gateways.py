@@ -65,7 +65,7 @@ class Running:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def _stats(self) -> Iterator[list[str]]:
-        """Yield the stat fields of the process and its children."""
+        """Yields the stat fields of the process and its children."""
         with contextlib.suppress(OSError):
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
             for pid in (str(self.pid), *children):
@@ -73,7 +73,7 @@ class Running:
 
 
 def known(folder: Path) -> dict[str, MeasuredGateway]:
-    """Return Dragoman with its defaults and the installed control gateways. Their files are written to `folder`."""
+    """Returns Dragoman with its defaults and the installed control gateways. Their files are written to `folder`."""
     python = sys.executable
     key = (("authorization", f"Bearer {KEY}"),)
     chat, responses, messages = (
@@ -119,7 +119,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
 
 
 def settings_file(folder: Path, name: str = "settings", **sections: object) -> Path:
-    """Write the settings of a Dragoman before the benchmark's backend, with these sections beside them."""
+    """Writes the settings of a Dragoman before the benchmark's backend, with these sections beside them."""
     file = folder / f"{name}.json"
     settings = {
         **sections,
@@ -173,8 +173,8 @@ def _nginx(folder: Path) -> Path:
 def started(
     command: tuple[str, ...], port: int, core: int | None, environ: Mapping[str, str], log: Path
 ) -> Iterator[Running]:
-    """Run a command, pinned to one core (None: not pinned); the block begins with its first accepted connection. Raises
-    TimeoutError."""
+    """Runs a command, pinned to one core (None: not pinned); the block begins with its first accepted connection.
+    Raises TimeoutError."""
     # Not `gateway.testing.gateway`: the command may be any server, and its start, cores and memory are measured.
     begun = time.perf_counter()
     with log.open("wb") as out:

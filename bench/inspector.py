@@ -69,7 +69,7 @@ Figures: TypeAlias = dict[str, list[float]]
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
     parser.add_argument("--gateways", type=int, default=6, help="the table shows the means of so many")
     parser.add_argument("--turns", type=int, default=50, help="how often each gateway is loaded off and on")
@@ -181,7 +181,7 @@ async def _load(gateway: Running, minutes: float) -> None:
 
 
 def _table(rows: Mapping[str, Figures]) -> str:
-    """Return the means in Markdown."""
+    """Returns the means in Markdown."""
     lines = [f"| {row} | {' | '.join(map(_cell, figures.values()))} |" for row, figures in rows.items()]
     return "\n".join([f"| inspector | {' | '.join(_CASES)} |", f"|{'---|' * (len(_CASES) + 1)}", *lines])
 

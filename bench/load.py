@@ -21,7 +21,7 @@ class Target(msgspec.Struct, frozen=True):
     request: Callable[..., bytes] = payload.request
 
     def encode(self, body: bytes) -> bytes:
-        """Return the bytes of the request."""
+        """Returns the bytes of the request."""
         place = urlsplit(self.url)
         lines = [f"POST {place.path} HTTP/1.1", f"host: {place.netloc}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in self.headers]
@@ -65,7 +65,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     async def ask(self, request: bytes) -> None:
-        """Send the request and wait for the end of its response."""
+        """Sends the request and waits for the end of its response."""
         self._parser = httptools.HttpResponseParser(self)
         self._done = asyncio.get_running_loop().create_future()
         self._begun = time.perf_counter()
@@ -113,7 +113,7 @@ class _Connection(asyncio.Protocol):
 async def drive(
     target: Target, body: bytes, *, connections: int, seconds: float, stream: bool, events: int = payload.CHUNKS
 ) -> Load:
-    """Keep every connection busy. A streamed response with fewer events than the backend sent is an error."""
+    """Keeps every connection busy. A streamed response with fewer events than the backend sent is an error."""
     load = Load()
     request = target.encode(body)
     begun = time.perf_counter()
@@ -135,7 +135,7 @@ async def _repeat(target: Target, request: bytes, load: Load, until: float, even
 
 
 async def connect(target: Target, load: Load, events: int = 0) -> _Connection:
-    """Open a connection."""
+    """Opens a connection."""
     place = urlsplit(target.url)
     loop = asyncio.get_running_loop()
     host, port = place.hostname or "127.0.0.1", place.port or 80

@@ -41,7 +41,7 @@ _MEDIA_TYPES: Final[Mapping[bytes, bytes]] = {b"/dragoman.demo.v1.Generation/Gen
 
 
 def _pace(body: bytes) -> tuple[int, float, str]:
-    """Return the number of deltas, the seconds between two of them, and the mark."""
+    """Returns the number of deltas, the seconds between two of them, and the mark."""
     pace, asked, mark = _PACE.search(body), _COUNT.search(body), _MARK.search(body)
     count, delay = (int(pace[1]), int(pace[2])) if pace else (payload.CHUNKS, 0)
     return int(asked[1]) if asked else count, delay / 1000, mark[0].decode() if mark else ""
@@ -120,7 +120,7 @@ class MockProtocol(asyncio.Protocol):
 
 
 async def serve(port: int) -> None:
-    """Serve until the process ends."""
+    """Serves until the process ends."""
     server = await asyncio.get_running_loop().create_server(MockProtocol, "127.0.0.1", port, backlog=4096)
     await server.serve_forever()
 

@@ -23,17 +23,17 @@ _ROUNDS: Final = 3
 
 
 def call(tool_format: ToolFormat, size: int) -> str:
-    """Write a call with about this many characters of arguments, in the format."""
+    """Writes a call with about this many characters of arguments, in the format."""
     return tool_format.render_call(_TOOL.name, json.dumps({"text": _content(size)}, ensure_ascii=False))
 
 
 def repaired_call(tool_format: ToolFormat, size: int) -> str:
-    """Write the same with raw line ends inside strings, which models write although JSON forbids them."""
+    """Writes the same with raw line ends inside strings, which models write although JSON forbids them."""
     return call(tool_format, size).replace("\\n", "\n")
 
 
 def prose(_: ToolFormat, size: int) -> str:
-    """Write a text that contains no call, although the parser must search it for one."""
+    """Writes a text that contains no call, although the parser must search it for one."""
     return _content(size)
 
 
@@ -42,7 +42,7 @@ def _content(size: int) -> str:
 
 
 def seconds(tool_format: ToolFormat, text: str, size: int) -> float:
-    """Return the shortest time of parsing the text in pieces of this size."""
+    """Returns the shortest time of parsing the text in pieces of this size."""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     return min(_once(tool_format, pieces) for _ in range(_ROUNDS))
 
@@ -75,7 +75,7 @@ CASES: Final[Mapping[str, tuple[str, Callable[[ToolFormat, int], str]]]] = {
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measures and prints a table."""
     titles = ["whole" if size == SIZE else f"{size} characters" for size in PIECES]
     print(f"| {SIZE // 1000} kB, MB/s | {' | '.join(titles)} | twice the size |\n|{'---|' * (len(titles) + 2)}")
     for title, (name, write) in CASES.items():

@@ -17,14 +17,14 @@ _IDS: Final = Ids("conversation", "request", "task")
 
 
 def model(chunks: int = CHUNKS, delay_ms: int = 0) -> str:
-    """Return a model name that contains the options of the backend, because gateways forward this name."""
+    """Returns a model name that contains the options of the backend, because gateways forward this name."""
     return f"bench-{chunks}-{delay_ms}"
 
 
 def request(
     name: str, *, stream: bool, messages: int = 2, size: int = 60, tools: Sequence[str] = (), deltas: int | None = None
 ) -> bytes:
-    """Build a chat request with this many messages of this many characters; every fourth is a tool's result. `deltas`:
+    """Builds a chat request with this many messages of this many characters; every fourth is a tool's result. `deltas`:
     the number that the last message asks the backend for, instead of `CHUNKS`."""
     history = [turn for group in range(messages // 4) for turn in _round(group, size)]
     rest = [{"role": "user", "content": _text(size)} for _ in range(messages % 4 or 1)]
@@ -36,21 +36,21 @@ def request(
 
 
 def responses_request(name: str, *, stream: bool, deltas: int | None = None) -> bytes:
-    """Build a request of the Responses API like the smallest of `request`."""
+    """Builds a request of the Responses API like the smallest of `request`."""
     return msgspec.json.encode(
         {"model": name, "stream": stream, "temperature": 0.7, "store": False, "input": _question(deltas)}
     )
 
 
 def messages_request(name: str, *, stream: bool, deltas: int | None = None) -> bytes:
-    """Build the same of the Messages API."""
+    """Builds the same of the Messages API."""
     return msgspec.json.encode(
         {"model": name, "stream": stream, "temperature": 0.7, "max_tokens": 4096, "messages": _question(deltas)}
     )
 
 
 def gemini_request() -> bytes:
-    """Build the same of generateContent, whose model stands in the path."""
+    """Builds the same of generateContent, whose model stands in the path."""
     config = {"temperature": 0.7, "maxOutputTokens": 4096}
     contents = [{"role": "user", "parts": [{"text": _text(60)}]}]
     return msgspec.json.encode({"contents": contents, "generationConfig": config})
@@ -75,7 +75,7 @@ def _text(size: int) -> str:
 
 
 def completion() -> bytes:
-    """Build a whole response of 600 characters."""
+    """Builds a whole response of 600 characters."""
     message = {"role": "assistant", "content": _text(600), "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     usage = {"prompt_tokens": 19, "completion_tokens": 150, "total_tokens": 169}
@@ -83,12 +83,12 @@ def completion() -> bytes:
 
 
 def said(count: int, mark: str) -> list[str]:
-    """Return the texts of the deltas of a response; with a mark they differ from those of every other response."""
+    """Returns the texts of the deltas of a response; with a mark they differ from those of every other response."""
     return [f"{mark}.{number} " for number in range(count)] if mark else [TEXT] * count
 
 
 def chunks(count: int, mark: str = "") -> list[bytes]:
-    """Build a streamed response, one item per event."""
+    """Builds a streamed response, one item per event."""
     deltas = [{"role": "assistant", "content": ""}, *({"content": text} for text in said(count, mark))]
     return [*(_chunk(delta, None) for delta in deltas), _chunk({}, "stop"), b"data: [DONE]\n\n"]
 
@@ -103,7 +103,7 @@ def _head(kind: str) -> dict[str, object]:
 
 
 def message_events(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response as the Messages API does."""
+    """Builds the same response as the Messages API does."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     usage = {"input_tokens": 19, "output_tokens": 1}
     deltas = [{"type": "text_delta", "text": text} for text in said(count, mark)]
@@ -123,7 +123,7 @@ def _event(event: dict[str, object]) -> bytes:
 
 
 def response_events(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response on the wire of OpenAI Responses."""
+    """Builds the same response on the wire of OpenAI Responses."""
     texts = said(count, mark)
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -151,7 +151,7 @@ def response_events(count: int, mark: str = "") -> list[bytes]:
 
 
 def gemini_chunks(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response as Google does: with CRLF, and with the token counts so far in every chunk."""
+    """Builds the same response as Google does: with CRLF, and with the token counts so far in every chunk."""
     *texts, last = said(count, mark)
     candidates = [*({"content": _content(text), "index": 0} for text in texts), _ended(last)]
     return [_gemini_chunk(candidate, at + 1) for at, candidate in enumerate(candidates)]
@@ -177,7 +177,7 @@ def _gemini_chunk(candidate: dict[str, object], tokens: int) -> bytes:
 
 
 def frames(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response on the agent wire."""
+    """Builds the same response on the agent wire."""
     first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))
     grown = [
         actions_event(append(_IDS.task, "agent_output.text", output("m1", _IDS.task, text)))
@@ -189,24 +189,24 @@ def frames(count: int, mark: str = "") -> list[bytes]:
 
 
 def generation(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response as the gRPC demo backend does, each message in its envelope."""
+    """Builds the same response as the gRPC demo backend does, each message in its envelope."""
     answer = Answer("r1", "m", tuple(said(count, mark)), (), (), "FINISH_STOP", 19)
     return grpc_frames(answer)
 
 
 def web_generation(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response over gRPC-Web, whose last envelope holds the trailers."""
+    """Builds the same response over gRPC-Web, whose last envelope holds the trailers."""
     trailers = b"grpc-status: 0\r\n"
     return [*generation(count, mark), b"\x80" + len(trailers).to_bytes(4, "big") + trailers]
 
 
 def words(count: int, mark: str = "") -> list[bytes]:
-    """Build the same response as llama.cpp's completion endpoint does, for a model that takes one text."""
+    """Builds the same response as llama.cpp's completion endpoint does, for a model that takes one text."""
     return _completion(said(count, mark))
 
 
 def written_call(count: int) -> list[bytes]:
-    """Build a call of `write_file` as a model writes it into its text, in this many pieces."""
+    """Builds a call of `write_file` as a model writes it into its text, in this many pieces."""
     return _completion(
         ['<tool_call>\n{"name": "write_file", "arguments": {"text": "', *[TEXT] * count, '"}}\n</tool_call>']
     )

@@ -49,7 +49,7 @@ _TICK_S: Final = 0.001
 
 
 def captured(size: int) -> Interaction:
-    """Return the request as the inspector has captured it."""
+    """Returns the request as the inspector has captured it."""
     texts = _texts()
     document = msgspec.json.decode(
         payload.request("m", stream=True, messages=MESSAGES, tools=[f"tool_{at}" for at in range(11)])
@@ -76,7 +76,7 @@ def _texts() -> Iterator[str]:
 
 
 def _ms(work: Callable[[], object], rounds: int) -> float:
-    """Return the shortest processor time of so many rounds."""
+    """Returns the shortest processor time of so many rounds."""
     times: list[float] = []
     for _ in range(rounds):
         begun = time.process_time()
@@ -86,7 +86,7 @@ def _ms(work: Callable[[], object], rounds: int) -> float:
 
 
 def _pause_ms(work: Callable[[], object]) -> float:
-    """Return the longest time for which this thread got no turn while another one works."""
+    """Returns the longest time for which this thread got no turn while another one works."""
     thread = threading.Thread(target=work)
     longest, before = 0.0, time.perf_counter()
     thread.start()
@@ -103,7 +103,7 @@ def _redact(interaction: Interaction, level: RedactionLevel) -> None:
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measures and prints a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.redaction", description="Measure what redaction costs.")
     parser.add_argument("--rounds", type=int, default=10, help="the shortest of so many counts")
     rounds = parser.parse_args().rounds

@@ -18,7 +18,7 @@ TRANSPORT: Final = Transport(max_response=2**30, last_descriptor=MOST)
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Relay one request."""
+    """Relays one request."""
     if scope["type"] == "lifespan":
         await _live(receive, send)
         return

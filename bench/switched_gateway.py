@@ -21,7 +21,7 @@ from gateway.settings import load_settings
 
 
 def main() -> None:
-    """Serve until a signal."""
+    """Serves until a signal."""
     _, path, port = sys.argv
     settings = load_settings(Path(path))
     server = msgspec.structs.replace(settings.server, port=int(port))

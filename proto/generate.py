@@ -51,7 +51,7 @@ def generate() -> dict[Path, bytes]:
 
 
 def compile_folder(folder: Path, package: str, output: Path) -> None:
-    """Compile the sources of one folder as if they lay in the package, so that what is generated lands there."""
+    """Compiles the sources of one folder as if they lay in the package, so that what is generated lands there."""
     sources = [f"{package}/{path.name}" for path in sorted(folder.glob("*.proto"))]
     arguments = [f"--proto_path={package}={folder}", f"--proto_path={GOOGLE}"]
     arguments += [f"--python_out={output}", f"--pyi_out={output}"]
@@ -60,7 +60,7 @@ def compile_folder(folder: Path, package: str, output: Path) -> None:
 
 
 def descriptors(source: Path, output: Path) -> bytes:
-    """Compile one source and its imports to a FileDescriptorSet."""
+    """Compiles one source and its imports to a FileDescriptorSet."""
     arguments = [f"--proto_path={source.parent}", f"--proto_path={GOOGLE}", "--include_imports"]
     if protoc.main(["protoc", *arguments, f"--descriptor_set_out={output}", source.name]) != 0:
         raise RuntimeError(f"{source} does not compile")

@@ -8,8 +8,7 @@ from gateway.registry import ADAPTERS, DIALECTS
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.events import content, join
 from gateway.testing.golden import Golden, read_all
-from gateway.testing.golden_format import show
-from gateway.testing.golden_runner import play
+from gateway.testing.golden_runner import expected_files, play
 from gateway.testing.replay import cut, cuttings
 from tests.golden_wires import READERS
 from tests.tiers import sample
@@ -22,7 +21,7 @@ goldens = pytest.mark.parametrize("golden", EVERY, ids=str)
 
 @goldens
 def test_a_scenario_gives_the_expected_files(golden: Golden, rewrite_golden: bool) -> None:
-    shown = show(play(golden, _bytewise(golden)))
+    shown = expected_files(play(golden, _bytewise(golden)))
     if rewrite_golden:
         for name, text in shown.items():
             (golden.folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -41,7 +41,7 @@ EVENT_READERS: Final = {
     "gateway/testing/events.py:join",
 }
 # What several wires are built of.
-SHARED: Final = frozenset({"openai", "protobuf_values"})
+SHARED: Final = frozenset({"openai"})
 SOURCES: Final = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for package in ("gateway", "adapters")

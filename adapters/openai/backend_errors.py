@@ -45,8 +45,8 @@ _MINIMAX: Final[Mapping[int, int]] = {
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Decode a response with a status other than 200. Message, code and param are forwarded where `status_error` lets a
-    client read them."""
+    """Decodes a response with a status other than 200. Message, code and param are forwarded where `status_error` lets
+    a client read them."""
     try:
         document = decode_json(body, lenient=True)
     except NotJson:
@@ -59,8 +59,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 
 
 def reported_failure(failure: Json) -> BackendError:
-    """Decode an `error` inside a response with status 200. It gets the status that it stands for, if it names one, else
-    502."""
+    """Decodes an `error` inside a response with status 200. It gets the status that it stands for, if it names one,
+    else 502."""
     fields = failure if isinstance(failure, dict) else {"message": failure}
     code, kind = fields.get("code"), text_in(fields.get("type"))
     status = stated_status(code) or _MEANT.get(text_in(code) or kind or "")
@@ -68,7 +68,7 @@ def reported_failure(failure: Json) -> BackendError:
 
 
 def minimax_failure(said: Json) -> BackendError | None:
-    """Decode the `base_resp` of a response of MiniMax, whose errors have status 200. Return None for a success."""
+    """Decodes the `base_resp` of a response of MiniMax, whose errors have status 200. Returns None for a success."""
     status = said.get("status_code") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(status, int) or status == 0:
         return None
@@ -76,7 +76,7 @@ def minimax_failure(said: Json) -> BackendError | None:
 
 
 def error_of(document: Json) -> dict[str, Json]:
-    """Return the error object of a body: `{"error": {...}}`, the same in a list (Gemini), `base_resp` (MiniMax), or
+    """Returns the error object of a body: `{"error": {...}}`, the same in a list (Gemini), `base_resp` (MiniMax), or
     flat fields, among them a text `error` (xAI, LM Studio and other servers)."""
     if isinstance(document, list) and document:
         document = document[0]
@@ -89,7 +89,7 @@ def error_of(document: Json) -> dict[str, Json]:
 
 
 def message_of(fields: JsonObject) -> str | None:
-    """Return the message of an error object: of a list of details what each says, and of which field."""
+    """Returns the message of an error object: of a list of details what each says, and of which field."""
     for value in (fields.get("message"), fields.get("detail"), fields.get("status_msg")):
         if words := _words(value):
             return words
@@ -97,8 +97,8 @@ def message_of(fields: JsonObject) -> str | None:
 
 
 def _words(value: Json) -> str:
-    """Return a text, or the texts of details as FastAPI and pydantic write them: `{"loc", "msg"}`, several of them in a
-    list, or that list in an object `{"detail"}`."""
+    """Returns a text, or the texts of details as FastAPI and pydantic write them: `{"loc", "msg"}`, several of them in
+    a list, or that list in an object `{"detail"}`."""
     match value:
         case str():
             return value

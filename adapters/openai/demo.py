@@ -15,18 +15,18 @@ _QUOTA: Final = "You exceeded your current quota, please check your plan and bil
 
 
 def model_list(names: Iterable[str]) -> Json:
-    """Return the list of these models."""
+    """Returns the list of these models."""
     listed: list[Json] = [{"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in names]
     return {"object": "list", "data": listed}
 
 
 def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Json]:
-    """Build the error object."""
+    """Builds the error object."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def refusals(too_long: str, param: str) -> dict[str, Fault[object]]:
-    """Return the faults that refuse a request, with the words for one that is too long and the field with its text."""
+    """Returns the faults that refuse a request, with the words for one that is too long and the field with its text."""
     quota = error_body(_QUOTA, "insufficient_quota", "insufficient_quota")
     length = error_body(too_long, "invalid_request_error", "context_length_exceeded", param)
     return {

@@ -20,7 +20,7 @@ from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
-from gateway.dialects.tool_names import check_tools
+from gateway.dialects.offered_functions import check_tools
 
 # Items that bring further tools.
 _TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})

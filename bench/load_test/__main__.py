@@ -42,7 +42,7 @@ Table = tuple[str, list[Figure]]
 
 
 def main() -> int:
-    """Run the named parts and print their figures."""
+    """Runs the named parts and prints their figures."""
     options = _options()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})

@@ -32,7 +32,7 @@ class Visitor:
         self._connection: HttpConnection | None = None
 
     async def ask(self, body: bytes) -> WholeResponse:
-        """Send a request on the reused connection and return the response."""
+        """Sends a request on the reused connection and returns the response."""
         if self._connection is None or self._connection.gone.done():
             self._connection = await connect(self.target)
         return await self._connection.ask(self.target.encode(body))

@@ -28,7 +28,7 @@ async def _try_connect(target: Target) -> HttpConnection | None:
 
 
 async def is_healthy(target: Target, seconds: float = 2) -> bool:
-    """Whether the health endpoint responds with 200 on a new connection."""
+    """Returns whether the health endpoint responds with 200 on a new connection."""
     if (connection := await _try_connect(target)) is None:
         return False
     try:
@@ -41,7 +41,7 @@ async def is_healthy(target: Target, seconds: float = 2) -> bool:
 
 
 async def descriptors(gateway_process: GatewayProcess, seconds: float = 5, share: float = CPU_SHARE) -> list[Figure]:
-    """Exceed the gateway's limit of LIMIT open descriptors. `share` is the permitted share of a core meanwhile."""
+    """Exceeds the gateway's limit of LIMIT open descriptors. `share` is the permitted share of a core meanwhile."""
     streaming = await _streaming(gateway_process)
     opened = [await _try_connect(gateway_process.target) for _ in range(4 * LIMIT)]
     connections = [connection for connection in opened if connection is not None]
@@ -70,7 +70,7 @@ async def descriptors(gateway_process: GatewayProcess, seconds: float = 5, share
 
 
 async def _streaming(gateway_process: GatewayProcess) -> list[Figure]:
-    """Open streams, which need two descriptors each, so that some find none for the second."""
+    """Opens streams, which need two descriptors each, so that some find none for the second."""
     many = LIMIT
     marks = [f"mark-{number}" for number in range(many)]
     answers = await asyncio.gather(*(ask(gateway_process.target, "native", mark, 5, 100) for mark in marks))

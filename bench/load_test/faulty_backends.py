@@ -29,7 +29,7 @@ _MODEL: Final = re.compile(rb'"model": ?"([^"]*)"')
 
 
 async def serve(faulty_port: int, demo_port: int) -> None:
-    """Serve until the process ends."""
+    """Serves until the process ends."""
     backend: FaultyBackend
 
     async def play(connection: Connection) -> None:

@@ -28,7 +28,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def table(part: str, figures: Iterable[Figure]) -> str:
-    """Format the figures as Markdown."""
+    """Formats the figures as Markdown."""
     lines = [f"| {part} | seen | promised | kept |", "|---|---|---|---|"]
     return "\n".join([*lines, *(_line(figure) for figure in figures)])
 
@@ -39,20 +39,20 @@ def _line(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number with its significant digits."""
+    """Formats a number with its significant digits."""
     if not math.isfinite(value):
         return "-"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of the values does not exceed, or NaN without values."""
+    """Returns the value that this share of the values does not exceed, or NaN without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else math.nan
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the slope of the best-fitting straight line through the points, or 0 for fewer than two points."""
+    """Returns the slope of the best-fitting straight line through the points, or 0 for fewer than two points."""
     if len(points) < 2:
         return 0.0
     middle_x = sum(x for x, _ in points) / len(points)

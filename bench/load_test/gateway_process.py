@@ -40,11 +40,11 @@ class GatewayProcess(msgspec.Struct, frozen=True):
     least_descriptors: int
 
     def read(self) -> Reading:
-        """Return the figures that the gateway wrote about itself, at most a second ago."""
+        """Returns the figures that the gateway wrote about itself, at most a second ago."""
         return msgspec.json.decode((self.folder / "reading.json").read_bytes(), type=Reading)
 
     async def collect(self) -> Reading:
-        """Return the next reading, after a garbage collection."""
+        """Returns the next reading, after a garbage collection."""
         asked = self.folder / "reading.collect"
         asked.touch()
         for _ in range(int(COLLECTED_S / POLL_S)):
@@ -58,7 +58,7 @@ class GatewayProcess(msgspec.Struct, frozen=True):
         return sum(path.stat().st_size for path in self.folder.glob("gateway.*"))
 
     async def settled(self, descriptors: int, seconds: float = 5) -> int:
-        """Return the number of open descriptors, once it is at most this or the time is over."""
+        """Returns the number of open descriptors, once it is at most this or the time is over."""
         for _ in range(int(seconds / POLL_S)):
             if self.running.descriptors <= descriptors:
                 break
@@ -77,7 +77,7 @@ class BackendAddresses(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def backends(folder: Path, pinned: bool = False) -> Iterator[BackendAddresses]:
-    """Start the backends; with `pinned` on the last core."""
+    """Starts the backends; with `pinned` on the last core."""
     ports = free_ports(3)
     mock, faulty, demo = map(str, ports)
     core = -1 if pinned else None
@@ -98,7 +98,7 @@ def gateway_process(
     pinned: bool = False,
     more: Mapping[str, Json] | None = None,
 ) -> Iterator[GatewayProcess]:
-    """Start the gateway with this limit of open descriptors (0: the system's limit) and `more` parts of its settings;
+    """Starts the gateway with this limit of open descriptors (0: the system's limit) and `more` parts of its settings;
     with `pinned` on the first core."""
     (port,) = free_ports(1)
     settings = {**_settings(folder, behind, {"port": port, **(server or {})}), **(more or {})}
@@ -141,7 +141,7 @@ def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]
 
 
 def free_ports(many: int) -> list[int]:
-    """Return ports of this machine that are unused at the moment.
+    """Returns ports of this machine that are unused at the moment.
 
     The system assigns them to nobody: another process does not get one before it is listened to, and a connection to it
     does not begin at the port itself."""
@@ -159,7 +159,7 @@ def _is_free(port: int) -> bool:
 
 
 def allow_descriptors() -> int:
-    """Raise the descriptor limit of this process and its children to the maximum. Returns the limit."""
+    """Raises the descriptor limit of this process and its children to the maximum. Returns the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

@@ -42,22 +42,22 @@ class HttpConnection(asyncio.Protocol):
         self._answer = self._loop.create_future()
 
     async def ask(self, request: bytes) -> WholeResponse:
-        """Send a request and wait for the end of its response. Raises ConnectionError."""
+        """Sends a request and waits for the end of its response. Raises ConnectionError."""
         self.say(request)
         return await self.answer()
 
     def say(self, request: bytes) -> None:
-        """Send a request without waiting."""
+        """Sends a request without waiting."""
         self._transport.write(request)
 
     async def answer(self) -> WholeResponse:
-        """Return the next response. Raises ConnectionError when there will be none."""
+        """Returns the next response. Raises ConnectionError when there will be none."""
         answer: WholeResponse = await self._answer
         self._begin()
         return answer
 
     async def begin(self, request: bytes) -> None:
-        """Send a request and wait for the first byte of the response's body. Raises ConnectionError."""
+        """Sends a request and waits for the first byte of the response's body. Raises ConnectionError."""
         self.say(request)
         await self.begun
 
@@ -87,16 +87,16 @@ class HttpConnection(asyncio.Protocol):
             self.gone.set_result(None)
 
     def stop_reading(self) -> None:
-        """Stop reading from the connection."""
+        """Stops reading from the connection."""
         self._transport.pause_reading()
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Closes the connection at once."""
         self._transport.abort()
 
 
 async def connect(target: Target) -> HttpConnection:
-    """Open a connection. Raises OSError."""
+    """Opens a connection. Raises OSError."""
     place = urlsplit(target.url)
     host, port = place.hostname or "127.0.0.1", place.port or 80
     _, connection = await asyncio.get_running_loop().create_connection(HttpConnection, host, port)

@@ -18,7 +18,7 @@ LATE_S: Final = 2
 
 
 async def crowd(gateway_process: GatewayProcess, many: int, speaking: bool) -> list[HttpConnection]:
-    """Open this many connections; with `speaking`, each has received one response before it becomes idle."""
+    """Opens this many connections; with `speaking`, each has received one response before it becomes idle."""
 
     async def one() -> HttpConnection:
         connection = await connect(gateway_process.target)
@@ -33,14 +33,14 @@ async def crowd(gateway_process: GatewayProcess, many: int, speaking: bool) -> l
 
 
 async def abort_all(connections: list[HttpConnection]) -> None:
-    """Close all connections."""
+    """Closes all connections."""
     for connection in connections:
         connection.abort()
     await asyncio.gather(*(connection.gone for connection in connections))
 
 
 async def one_too_many(gateway_process: GatewayProcess) -> tuple[WholeResponse | None, bool]:
-    """Return the unrequested response to a connection above the limit, and whether the connection is closed."""
+    """Returns the unrequested response to a connection above the limit, and whether the connection is closed."""
     connection = await connect(gateway_process.target)
     try:
         async with asyncio.timeout(5):
@@ -56,7 +56,7 @@ async def one_too_many(gateway_process: GatewayProcess) -> tuple[WholeResponse |
 async def idle(
     gateway_process: GatewayProcess, many: int, header_timeout_s: float, rounds: int = 3, seconds: float = 2
 ) -> list[Figure]:
-    """Measure idle connections. `many` is `server.max_connections` of the gateway; a few are left for the active
+    """Measures idle connections. `many` is `server.max_connections` of the gateway; a few are left for the active
     clients."""
     service = Service(gateway_process, seconds)
     spare = 8
@@ -89,7 +89,7 @@ async def idle(
 
 
 async def silent(gateway_process: GatewayProcess, many: int, header_timeout_s: float) -> list[Figure]:
-    """Fill the gateway with connections that never send anything, and open one more."""
+    """Fills the gateway with connections that never send anything, and opens one more."""
     loop = asyncio.get_running_loop()
     descriptors = await gateway_process.settled(gateway_process.least_descriptors, 0.2)
     begun = loop.time()

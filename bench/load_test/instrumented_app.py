@@ -64,7 +64,7 @@ class _Observer:
 
 
 def observe(file: Path) -> None:
-    """Install the observer on every event loop that is created from now on."""
+    """Installs the observer on every event loop that is created from now on."""
     make = uvloop.new_event_loop
 
     def made() -> uvloop.Loop:

@@ -21,14 +21,14 @@ class Service:
         self._errors = 0
 
     async def measure(self, crowded: bool) -> None:
-        """Measure one round."""
+        """Measures one round."""
         body = payload.request("native", stream=False)
         load = await drive(self._gateway.target, body, connections=4, seconds=self._seconds, stream=False)
         self._times[crowded] += load.whole
         self._errors += load.errors
 
     def figures(self) -> list[Figure]:
-        """Return the figures of all rounds together."""
+        """Returns the figures of all rounds together."""
         shares = [self._figure(share, crowded) for share in (0.5, 0.99) for crowded in (False, True)]
         return [*shares, Figure("small requests that failed", self._errors, most=0)]
 

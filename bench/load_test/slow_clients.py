@@ -27,7 +27,7 @@ async def _ask_and_wait(gateway_process: GatewayProcess) -> HttpConnection:
 
 
 async def _paused(gateway_process: GatewayProcess) -> None:
-    """Wait until the gateway has read ahead as far as it can: then it has no more work for these clients."""
+    """Waits until the gateway has read ahead as far as it can: then it has no more work for these clients."""
     idle = 0
     for _ in range(int(PAUSED_S / POLL_S)):
         spent = gateway_process.running.cpu_s
@@ -40,7 +40,7 @@ async def _paused(gateway_process: GatewayProcess) -> None:
 async def readers(
     gateway_process: GatewayProcess, many: int, write_timeout_s: float, seconds: float = 2
 ) -> list[Figure]:
-    """Let this many clients begin to read and stop; `write_timeout_s` is that of the gateway."""
+    """Lets this many clients begin to read and stop; `write_timeout_s` is that of the gateway."""
     loop = asyncio.get_running_loop()
     service = Service(gateway_process, seconds)
     await service.measure(crowded=False)

@@ -55,7 +55,7 @@ class Mixture:
         self.done: Counter[str] = Counter()
 
     async def run(self, seconds: float) -> None:
-        """Run all clients for this many seconds."""
+        """Runs all clients for this many seconds."""
         self._until = self._loop.time() + seconds
         await asyncio.gather(*(self._visit(Visitor(self._gateway.target, seed)) for seed in range(CLIENTS)))
 
@@ -108,7 +108,7 @@ async def soak(
     visits: Visits = VISITS,
     pooled: int = 0,
 ) -> list[Figure]:
-    """Report every sample as a line of a table. The final comparison uses readings without any requests in progress.
+    """Reports every sample as a line of a table. The final comparison uses readings without any requests in progress.
     So many connections may stay open in pools (`pooled`)."""
     seconds = 60 * minutes
     mixture = Mixture(gateway_process, visits)
@@ -137,7 +137,7 @@ class Quiet(msgspec.Struct, frozen=True):
 
 
 async def quiet(gateway_process: GatewayProcess, seconds: float) -> Quiet:
-    """Wait until the connections to backends are closed as well, for this many seconds at most."""
+    """Waits until the connections to backends are closed as well, for this many seconds at most."""
     descriptors = await gateway_process.settled(gateway_process.least_descriptors, seconds)
     read = await gateway_process.collect()
     return Quiet(gateway_process.running.memory_mb, descriptors, read.tasks, read.blocks)

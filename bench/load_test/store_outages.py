@@ -28,7 +28,7 @@ _TOLD: Final = frozenset({"store_unavailable", "previous_response_not_found"})
 
 
 def settings(port: int) -> dict[str, Json]:
-    """Return the settings of a gateway that keeps responses, and counts the limits of every key, in a store."""
+    """Returns the settings of a gateway that keeps responses, and counts the limits of every key, in a store."""
     return {
         "state": {"store": f"valkey://127.0.0.1:{port}", "encrypt": False},
         "keys": {"*": {"requests_per_minute": 10_000_000, "concurrent_streams": 10_000}},
@@ -63,7 +63,7 @@ _VISITS: Final[Mapping[Callable[[Visitor], Awaitable[str]], tuple[int, str]]] = 
 async def store_outages(
     gateway_process: GatewayProcess, port: int, folder: Path, minutes: float, tell: Callable[[str], None]
 ) -> list[Figure]:
-    """Measure as the soak does. `port` is that of the store, which runs until the last sample."""
+    """Measures as the soak does. `port` is that of the store, which runs until the last sample."""
     kills: list[int] = []
     outages = asyncio.create_task(_outages(port, folder, kills))
     try:

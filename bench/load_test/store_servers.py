@@ -44,7 +44,7 @@ class Server(msgspec.Struct, frozen=True):
 async def server(
     kind: str, folder: Path, *options: str, port: int = 0, host: str = "127.0.0.1", inside: tuple[str, ...] = ()
 ) -> AsyncIterator[Server]:
-    """Run a server that keeps nothing on disk until the block ends. `options` are those of its command line, `inside`
+    """Runs a server that keeps nothing on disk until the block ends. `options` are those of its command line, `inside`
     the command that starts it somewhere else."""
     chosen = port or free_ports(1)[0]
     fixed = ("--port", str(chosen), "--bind", host, "--dir", str(folder), "--save", "", "--appendonly", "no")

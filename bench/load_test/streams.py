@@ -35,7 +35,7 @@ class _Chunk(msgspec.Struct):
 
 
 def verdict(answer: WholeResponse | None, mark: str, deltas: int) -> str:
-    """Return `complete`, `shed`, or what is wrong with the response."""
+    """Returns `complete`, `shed`, or what is wrong with the response."""
     if answer is None:
         return "no answer"
     if answer.status in _SHED:
@@ -52,7 +52,7 @@ def verdict(answer: WholeResponse | None, mark: str, deltas: int) -> str:
 
 
 def request(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> bytes:
-    """Return the bytes of a request for one stream."""
+    """Returns the bytes of a request for one stream."""
     # Wires without a model name receive the options in the text.
     text = f"{payload.model(deltas, delay_ms)} {mark}"
     body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text}]}
@@ -60,7 +60,7 @@ def request(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -
 
 
 async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> WholeResponse | None:
-    """Request one stream on a separate connection; None when there was no response."""
+    """Requests one stream on a separate connection; None when there was no response."""
     try:
         connection = await connect(target)
     except OSError:
@@ -74,7 +74,7 @@ async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int)
 
 
 def at_once(answers: Sequence[WholeResponse | None]) -> int:
-    """Return the greatest number of simultaneous streams."""
+    """Returns the greatest number of simultaneous streams."""
     found = [answer for answer in answers if answer is not None and answer.status == 200]
     moments = sorted([(answer.begun, 1) for answer in found] + [(answer.ended, -1) for answer in found])
     most = running = 0
@@ -87,7 +87,7 @@ def at_once(answers: Sequence[WholeResponse | None]) -> int:
 async def streams(
     gateway_process: GatewayProcess, models: Sequence[str], many: int, deltas: int = 20, delay_ms: int = 250
 ) -> list[Figure]:
-    """Request this many streams at once, from the models in turn. Memory and descriptors are compared with those
+    """Requests this many streams at once, from the models in turn. Memory and descriptors are compared with those
     before."""
     model = [models[number % len(models)] for number in range(many)]
     await asyncio.gather(

@@ -62,7 +62,7 @@ class DemoBackend:
         return tuple(self._recorder.requests)
 
     def show(self) -> Json:
-        """Return the requests, and the numbers of responses in progress and aborted, as JSON."""
+        """Returns the requests, and the numbers of responses in progress and aborted, as JSON."""
         return self._recorder.show()
 
     @property
@@ -76,7 +76,7 @@ class DemoBackend:
         return self._recorder.active
 
     async def idle(self) -> None:
-        """Wait until no response is in progress."""
+        """Waits until no response is in progress."""
         await self._recorder.idle()
 
 
@@ -84,7 +84,7 @@ class DemoBackend:
 async def serve_demo(
     kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None, needs_key: bool = False
 ) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (a key of `KINDS`) until the block ends, with the fault `defect` in every
+    """Serves one kind of demo backend (a key of `KINDS`) until the block ends, with the fault `defect` in every
     response (a name in `FAULTS[kind]`), or without one. `needs_key`: it refuses every request without the key
     `demo-key`.
 
@@ -107,7 +107,7 @@ async def serve_demo(
 
 
 def _routes(wire: _Wire, recorder: Recorder, faults: Faults, needs_key: bool) -> list[Route]:
-    """Return the routes of the wire; a fault serves all but those that show the record, which need no key."""
+    """Returns the routes of the wire; a fault serves all but those that show the record, which need no key."""
     routes = wire.routes(recorder, faults)
     serves = None if faults.planted is None else faults.planted.serves
     for route in routes:
@@ -119,7 +119,7 @@ def _routes(wire: _Wire, recorder: Recorder, faults: Faults, needs_key: bool) ->
 
 
 async def _stop(listening: asyncio.Server, server: DemoServer) -> None:
-    """Close every connection and wait for every response in progress."""
+    """Closes every connection and waits for every response in progress."""
     listening.close()
     connections = server.connections()
     for connection in connections:

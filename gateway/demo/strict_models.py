@@ -6,5 +6,5 @@ STRICT: Final = "-strict"
 
 
 def is_strict(model: str) -> bool:
-    """Return whether the model has this demand. A backend accepts any name with this ending."""
+    """Returns whether the model has this demand. A backend accepts any name with this ending."""
     return model.endswith(STRICT)

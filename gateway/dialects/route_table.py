@@ -95,7 +95,8 @@ def _extensions(dialect: Dialect) -> DialectExtensions:
 
 
 def _served(dialects: Sequence[Dialect]) -> dict[tuple[str, str], Served]:
-    """Returns who serves each method and path. A route without a mark stands before those with one."""
+    """Returns the dialect and the route of each method and path. A route without a mark stands before those with
+    one."""
     found: dict[tuple[str, str], Served] = {}
     routes = [(dialect, route) for dialect in dialects for route in dialect.routes]
     for dialect, route in sorted(routes, key=lambda owned: owned[1].mark is not None):

@@ -256,7 +256,7 @@ class _HeldBlock(msgspec.Struct):
     state: JsonObject = EMPTY
 
     def steps(self) -> Iterator[BlockStep]:
-        """Yields what stands between the beginning and the end of the block, with neighbouring texts as one."""
+        """Yields the pieces between the beginning and the end of the block, with neighbouring texts as one."""
         for is_text, run in groupby(self.pieces, lambda piece: isinstance(piece, str)):
             if is_text:
                 yield BlockDelta("".join([piece for piece in run if isinstance(piece, str)]))

@@ -35,7 +35,7 @@ class StoringEncoder(StreamEncoder, Protocol):
     """Extends a StreamEncoder whose answer may be stored. A whole answer is made by the same encoder."""
 
     def record(self, renew_s: float) -> AnswerRecord:
-        """Returns what is to be stored. Called once, behind the last events and before `close` or `whole`. The entries
+        """Returns the entries to store. Called once, behind the last events and before `close` or `whole`. The entries
         that the answer continues are renewed where they were not for `renew_s` seconds."""
         ...
 
@@ -78,6 +78,6 @@ class StatefulDialect(Dialect, Protocol):
         ...
 
     def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
-        """Returns what a request on a `stored` route asks for. `name` is the parameter of its path. Raises
+        """Returns the query of a request on a `stored` route. `name` is the parameter of its path. Raises
         InvalidRequest."""
         ...

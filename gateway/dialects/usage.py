@@ -54,7 +54,7 @@ def usage_part(usage: UsageReport, part: UsagePart) -> int | None:
 
 
 def usage_note(usage: UsageReport) -> UsageNote | None:
-    """Returns how the counts came about; None when the backend reported all of them."""
+    """Returns the note on the origin of the counts; None when the backend reported all of them."""
     if usage.estimated:
         return "estimated"
     asked, answered = usage.prompt_tokens is not None, usage.completion_tokens is not None

@@ -60,7 +60,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         return getattr(self.adapter, "__name__", "adapter")
 
     def build(self, max_event: int = MAX_EVENT) -> Adapter:
-        """Create a new adapter, as the gateway does. Raises SettingsError for wrong options."""
+        """Creates a new adapter, as the gateway does. Raises SettingsError for wrong options."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), max_event)
 
     @cached_property
@@ -70,18 +70,18 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         return self.build()
 
     def decoder(self, adapter: Adapter, conversation: Conversation) -> Decoder:
-        """Return the adapter's decoder, which takes the trailers of the case at the end of the bytes."""
+        """Returns the adapter's decoder, which takes the trailers of the case at the end of the bytes."""
         decoder = adapter.decoder(conversation)
         return _WithTrailers(decoder, self.trailers) if self.trailers else decoder
 
     def sends(self, conversation: Conversation, policy: Policy | None = None) -> Exchange:
-        """Return the exchange of a conversation as the gateway begins it: it enforces what the adapter declares before
+        """Returns the exchange of a conversation as the gateway begins it: it enforces what the adapter declares before
         it calls the adapter. Raises InvalidRequest for content that cannot be sent; the contract allows no other
         error."""
         return Exchange(self.shared, conversation, policy or self.policy)
 
     def prepared(self) -> Conversation:
-        """Return the conversation after the passes, as an adapter receives it."""
+        """Returns the conversation after the passes, as an adapter receives it."""
         return prepare(self.conversation, self.policy).conversation
 
 

@@ -11,22 +11,22 @@ _KINDS: Final = frozenset({"function", "custom"})
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:
-    """Return the messages of a request that are objects."""
+    """Returns the messages of a request that are objects."""
     return list(objects(body.get("messages")))
 
 
 def calls_of(message: JsonObject) -> list[JsonObject]:
-    """Return the entries of `tool_calls` of an assistant message; in any other message the field has no meaning."""
+    """Returns the entries of `tool_calls` of an assistant message; in any other message the field has no meaning."""
     return list(objects(message.get("tool_calls"))) if message.get("role") == "assistant" else []
 
 
 def older_call_of(message: JsonObject) -> JsonObject:
-    """Return the `function_call` of an assistant message; empty where there is none."""
+    """Returns the `function_call` of an assistant message; empty where there is none."""
     return object_of(message.get("function_call")) if message.get("role") == "assistant" else {}
 
 
 def ids_of(body: JsonObject) -> Iterator[Json]:
-    """Yield the ids of all calls and results."""
+    """Yields the ids of all calls and results."""
     for message in messages_of(body):
         yield from (call.get("id") for call in calls_of(message))
         if message.get("role") == "tool":
@@ -34,7 +34,7 @@ def ids_of(body: JsonObject) -> Iterator[Json]:
 
 
 def names_of(body: JsonObject) -> Iterator[str]:
-    """Yield the names of functions from every place of a request that may hold one."""
+    """Yields the names of functions from every place of a request that may hold one."""
     offered = [*objects(body.get("tools")), *map(_entry, objects(body.get("functions")))]
     choice, older = body.get("tool_choice"), body.get("function_call")
     if isinstance(choice, dict):
@@ -60,10 +60,10 @@ def _entry(function: JsonObject) -> JsonObject:
 
 
 def objects(value: Json) -> Iterator[JsonObject]:
-    """Yield the entries of an array that are objects; nothing for any other value."""
+    """Yields the entries of an array that are objects; nothing for any other value."""
     return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
 
 
 def object_of(value: Json) -> JsonObject:
-    """Return a value that is an object; an empty one for any other value."""
+    """Returns a value that is an object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}

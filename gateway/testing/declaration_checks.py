@@ -141,7 +141,7 @@ def provider_state_is_sent(case: Case) -> None:
 
 
 def _with_state(case: Case, extra: JsonObject) -> Conversation:
-    """Build a round of calls, or an answer for an adapter without tools, with this state at each of its blocks."""
+    """Builds a round of calls, or an answer for an adapter without tools, with this state at each of its blocks."""
     blocks = (Reasoning("Hm.", extra=extra), Text("Let me see."))
     if not case.shared.capabilities.tools:
         return Conversation((_ASKED, _CALLED.changed(*blocks), msgspec.structs.replace(_ASKED, index=2)), model="model")

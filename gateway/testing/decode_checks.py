@@ -230,7 +230,7 @@ def _replay(case: Case, cutting: list[bytes]) -> list[Event]:
 
 
 def _until_error(decoder: Decoder, cutting: list[bytes]) -> tuple[list[Event], str | None]:
-    """Return the events, and the code of the error after them."""
+    """Returns the events, and the code of the error after them."""
     events: list[Event] = []
     try:
         for piece in cutting:

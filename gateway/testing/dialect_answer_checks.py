@@ -211,7 +211,7 @@ def _whole(case: DialectCase, events: Sequence[Event], head: AnswerHead = HEAD) 
 
 
 def _expected(case: DialectCase, events: Sequence[Event]) -> ClientAnswer:
-    """Return what a client should read, without the tokens."""
+    """Returns the answer that a client should read, without the tokens."""
     answer = fold(events)
     assert answer.finish is not None
     reasoning = answer.reasoning if "reasoning" in case.reads else ""

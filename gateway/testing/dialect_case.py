@@ -69,18 +69,18 @@ class DialectCase(msgspec.Struct, frozen=True):
         return self.dialect().name
 
     def target(self, conversation: Conversation) -> str:
-        """Return the path, and the query if any, to which a request with this conversation goes."""
+        """Returns the path, and the query if any, to which a request with this conversation goes."""
         if self.write_target is not None:
             return self.write_target(conversation)
         return next(route.path for route in self.dialect().routes if route.kind == "generate")
 
     def decode(self, body: bytes, conversation: Conversation) -> ClientRequest:
-        """Return a request, written from this conversation, as the gateway decodes it. Raises InvalidRequest."""
+        """Returns a request, written from this conversation, as the gateway decodes it. Raises InvalidRequest."""
         path, _, query = self.target(conversation).partition("?")
         return self.dialect().decode(read_document(body), RequestHead(path, query.encode()))
 
     def decode_saved(self, body: bytes) -> ClientRequest:
-        """Return a request that has no head as the gateway decodes it. Raises InvalidRequest."""
+        """Returns a request that has no head as the gateway decodes it. Raises InvalidRequest."""
         return self.dialect().decode(read_document(body), RequestHead(""))
 
 
@@ -93,12 +93,12 @@ GREETING: Final = Conversation(
 
 
 def greeting(case: DialectCase) -> ClientRequest:
-    """Return GREETING as the dialect reads it."""
+    """Returns GREETING as the dialect reads it."""
     return case.decode(case.write(GREETING), GREETING)
 
 
 def arguments_by_id(calls: Sequence[ToolCall]) -> dict[str, tuple[str, Json]]:
-    """Return the name and the arguments, as a value, of each call by its id."""
+    """Returns the name and the arguments, as a value, of each call by its id."""
     return {call.id: (call.name, json.loads(call.arguments or "{}")) for call in calls}
 
 

@@ -172,7 +172,7 @@ def state_is_read(case: DialectCase) -> None:
 
 
 def _state_of(case: DialectCase, *blocks: Reasoning | ToolCall) -> bool | None:
-    """Whether the state of these blocks is read; None: the client does not return it there."""
+    """Returns whether the state of these blocks is read; None: the client does not return it there."""
     asked = msgspec.structs.replace(_plain(case, (_ASKED, _CALLED.changed(*blocks), _BROUGHT)))
     if _STATE not in _written(case, asked):
         return None
@@ -188,7 +188,7 @@ def _plain(case: DialectCase, turns: tuple[Turn, ...]) -> Conversation:
 
 
 def _stated(case: DialectCase, conversation: Conversation) -> Conversation:
-    """Return a request whose reasoning has the state without which the provider of the API does not take it back."""
+    """Returns a request whose reasoning has the state without which the provider of the API does not take it back."""
     if not case.provider:
         return conversation
     extra = with_provider_state(case.provider, dict.fromkeys(_STATE_FIELDS, _STATE))

@@ -83,7 +83,7 @@ class SocketFault(msgspec.Struct, frozen=True):
     tls: bool = False
 
     def script(self, spoken: Spoken, begun: bool = False) -> Script:
-        """Build the script of the fault on this wire; `begun`: after the first text (only for a fault in the body)."""
+        """Builds the script of the fault on this wire; `begun`: after the first text (only for a fault in the body)."""
 
         async def play(connection: Connection) -> None:
             if self.in_body:
@@ -117,7 +117,7 @@ async def _send(connection: Connection, part: Part) -> None:
 
 @asynccontextmanager
 async def playing(fault: SocketFault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
-    """Serve a backend with this fault until the block ends."""
+    """Serves a backend with this fault until the block ends."""
     async with faulty_backend(fault.script(spoken, begun)) as backend:
         if fault.tls:
             backend.scheme = "https"
@@ -150,7 +150,7 @@ def _body(parts: Callable[[Spoken], Iterable[Part]]) -> SocketFault:
 
 
 def listed(name: str, **options: str) -> SocketFault:
-    """Return a fault of the demo backends by its name in their catalogue and its options, for the body of a stream of
+    """Returns a fault of the demo backends by its name in their catalogue and its options, for the body of a stream of
     two events, the text and the end. Raises ValueError for another name, or a fault that is not in a body."""
     if name not in IN_BODY:
         raise ValueError(f"there is no fault {name!r} in the body of a stream; there are {', '.join(IN_BODY)}")
@@ -197,12 +197,12 @@ def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] 
 
 @cache
 def _packed(silence: bytes) -> bytes:
-    """Build a decompression bomb of keep-alive bytes, which no limit on the size of an event stops."""
+    """Builds a decompression bomb of keep-alive bytes, which no limit on the size of an event stops."""
     return zlib.compress(silence * (2**24 // len(silence)), wbits=31)
 
 
 def coded(media_type: str, coding: str, body: bytes) -> bytes:
-    """Build a whole 200 with a body in this content coding."""
+    """Builds a whole 200 with a body in this content coding."""
     return answer("200 OK", body, b"content-type: " + media_type.encode(), b"content-encoding: " + coding.encode())
 
 

@@ -19,7 +19,7 @@ END: Final = b"0\r\n\r\n"
 
 
 def head(media_type: str) -> bytes:
-    """Build the head of a 200 with a chunked body."""
+    """Builds the head of a 200 with a chunked body."""
     return b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % media_type.encode()
 
 
@@ -27,12 +27,12 @@ HEAD: Final = head("text/event-stream")
 
 
 def chunk(data: bytes) -> bytes:
-    """Build one chunk of a chunked body."""
+    """Builds one chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def answer(status: str, body: bytes = b"", *headers: bytes) -> bytes:
-    """Build a whole response. `status` is the code and the reason phrase: `429 Too Many Requests`."""
+    """Builds a whole response. `status` is the code and the reason phrase: `429 Too Many Requests`."""
     lines = [b"HTTP/1.1 " + status.encode(), b"content-length: %d" % len(body), *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
@@ -47,7 +47,7 @@ class Connection:
         self.body = b""
 
     async def read_request(self) -> bool:
-        """Read the next request. Returns False when the gateway has closed the connection."""
+        """Reads the next request. Returns False when the gateway has closed the connection."""
         try:
             self.head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -59,13 +59,13 @@ class Connection:
         return True
 
     async def send(self, *pieces: bytes) -> None:
-        """Send bytes unchanged. Raises ConnectionError when the gateway has closed the connection."""
+        """Sends bytes unchanged. Raises ConnectionError when the gateway has closed the connection."""
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
 
     async def gone(self) -> None:
-        """Wait until the gateway closes the connection."""
+        """Waits until the gateway closes the connection."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -73,11 +73,11 @@ class Connection:
             pass
 
     def close(self) -> None:
-        """Close with FIN, after the sent bytes."""
+        """Closes with FIN, after the sent bytes."""
         self.writer.close()
 
     def reset(self) -> None:
-        """Close with RST; bytes in transit are lost."""
+        """Closes with RST; bytes in transit are lost."""
         self.writer.transport.abort()
 
 
@@ -102,7 +102,7 @@ class FaultyBackend:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Play the script for every request of one connection."""
+        """Plays the script for every request of one connection."""
         connection = Connection(reader, writer)
         playing = asyncio.current_task()
         assert playing is not None
@@ -128,12 +128,12 @@ class FaultyBackend:
             writer.close()
 
     def hang_up(self) -> None:
-        """Reset every open connection."""
+        """Resets every open connection."""
         for writer in tuple(self._open):
             writer.transport.abort()
 
     async def close(self) -> None:
-        """Reset every connection and cancel every running script."""
+        """Resets every connection and cancels every running script."""
         self._closed = True
         self.hang_up()
         for playing in self._playing:
@@ -143,7 +143,7 @@ class FaultyBackend:
 
 @asynccontextmanager
 async def faulty_backend(script: Script) -> AsyncIterator[FaultyBackend]:
-    """Serve the script for every request until the block ends."""
+    """Serves the script for every request until the block ends."""
     backend = FaultyBackend(script)
     server = await asyncio.start_server(backend.serve, "127.0.0.1", 0)
     backend.port = server.sockets[0].getsockname()[1]

@@ -47,7 +47,7 @@ class _PromptServer(GatewayServer):
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """End what is running, and then serve no more."""
+        """Ends what is running, and then serves no more."""
         self._app.gateway_state.stop()
         self.should_exit = True
         self._stopped.set()
@@ -85,18 +85,19 @@ class RunningGateway:
         self.port = int(port)
 
     async def chat(self, **fields: Json) -> httpx.Response:
-        """Return the response to `Hello`, or to what the fields say."""
+        """Returns the response to `Hello`, or to what the fields say."""
         return await self.client.post("/v1/chat/completions", json={**hello(), **fields})
 
 
 def hello(model: str = "m") -> dict[str, Json]:
-    """Return the smallest chat request."""
+    """Returns the smallest chat request."""
     return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
 
 
 @asynccontextmanager
 async def running_gateway(settings: Mapping[str, Json]) -> AsyncIterator[RunningGateway]:
-    """Serve with these settings (those of settings.json, over `DEFAULTS`; the port is a free one) until the block ends.
+    """Serves with these settings (those of settings.json, over `DEFAULTS`; the port is a free one) until the block
+    ends.
 
     Raises SettingsError."""
     known = read_settings(_over_defaults(settings))
@@ -140,7 +141,7 @@ class GatewayCommand:
         self.base_url = ""
 
     async def wait_ready(self) -> None:
-        """Read what it prints until it has printed its address and how to try it."""
+        """Reads what it prints until it has printed its address and how to try it."""
         assert self.process.stdout is not None
         async with asyncio.timeout(_WAIT_S):
             while "Try it" not in self.printed or not self.printed.rstrip().endswith("'"):
@@ -153,7 +154,7 @@ class GatewayCommand:
         self.base_url = found.group()
 
     async def ended(self) -> tuple[int, str]:
-        """Wait until it ends. Return its exit status and what it wrote to standard error."""
+        """Waits until it ends. Returns its exit status and what it wrote to standard error."""
         async with asyncio.timeout(_WAIT_S):
             _, errors = await self.process.communicate()
         assert self.process.returncode is not None
@@ -168,7 +169,7 @@ async def gateway_command(
     stderr: int = asyncio.subprocess.PIPE,
     **environ: str,
 ) -> AsyncIterator[GatewayCommand]:
-    """Run `dragoman ARGUMENTS` in this folder until the block ends, and kill it there.
+    """Runs `dragoman ARGUMENTS` in this folder until the block ends, and kills it there.
 
     `settings` are written to settings.json as they are (None: there is no such file). `stderr` and `environ` are those
     of `python_process`."""
@@ -186,7 +187,7 @@ async def python_process(
     stderr: int = asyncio.subprocess.PIPE,
     environ: Mapping[str, str] = {},
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `python ARGUMENTS` in this folder until the block ends, and kill it there. Its standard output is a pipe.
+    """Runs `python ARGUMENTS` in this folder until the block ends, and kills it there. Its standard output is a pipe.
 
     `stdin` and `stderr` are descriptors or constants of `asyncio.subprocess`. The process can import this project. Of
     the variables DRAGOMAN_* it has only those of `environ`."""

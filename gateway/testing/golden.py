@@ -54,7 +54,7 @@ class Golden(msgspec.Struct, frozen=True):
 
 
 def read_golden(folder: Path, readers: WireReaders) -> Golden:
-    """Read one folder. A wire whose suffix has no reader is used unchanged."""
+    """Reads one folder. A wire whose suffix has no reader is used unchanged."""
     scenario = msgspec.convert(tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8")), Scenario)
     (wire,) = folder.glob("backend_wire.*")
     read = readers.get(wire.suffix)
@@ -65,5 +65,5 @@ def read_golden(folder: Path, readers: WireReaders) -> Golden:
 
 
 def read_all(root: Path, readers: WireReaders) -> list[Golden]:
-    """Read every folder below `root`, in order of their names."""
+    """Reads every folder below `root`, in order of their names."""
     return [read_golden(path.parent, readers) for path in sorted(root.glob("*/scenario.toml"))]

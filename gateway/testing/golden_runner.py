@@ -1,5 +1,7 @@
-"""Runs a golden scenario through the gateway, from request to response, without a socket."""
+"""Runs a golden scenario through the gateway, from request to response, without a socket, and formats its result as the
+texts that a person can read and a diff can compare."""
 
+import json
 import pkgutil
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -48,7 +50,7 @@ class ScenarioResult(msgspec.Struct, frozen=True):
 
 
 def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
-    """Return the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
+    """Returns the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
     order."""
     adapter = _adapter(golden.scenario)
     dialect = load_dialect(golden.scenario.dialect)
@@ -104,3 +106,41 @@ def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Ite
 def _adapter(scenario: Scenario) -> Adapter:
     kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
     return kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)
+
+
+def expected_files(outcome: ScenarioResult) -> dict[str, str]:
+    """Returns the expected files of the folder by name."""
+    answer = _json_text(json.loads(outcome.completion)) if outcome.completion else ""
+    return {
+        "backend_request.txt": _request_text(outcome),
+        "client_stream.txt": _answer_text(outcome.stream.decode("utf-8"), outcome),
+        "client_answer.txt": _answer_text(answer, outcome),
+        "notices.txt": "".join(f"{_notice_text(notice, outcome.paths)}\n" for notice in outcome.notices),
+    }
+
+
+def _request_text(outcome: ScenarioResult) -> str:
+    request = outcome.request
+    if request is None:
+        return "Nothing is sent.\n"
+    headers = "".join(f"{name}: {value}\n" for name, value in sorted(request.headers.items()))
+    return f"{request.method} {request.path}\n{headers}\n{_json_text(outcome.describe, sort=True)}\n"
+
+
+def _answer_text(body: str, outcome: ScenarioResult) -> str:
+    error = outcome.error
+    if error is None or body:
+        return f"HTTP 200\n\n{body.rstrip()}\n"
+    headers = "".join(f"{name}: {value}\n" for name, value in sorted(error.headers.items()))
+    return f"HTTP {error.status}\n{headers}\n{_json_text(json.loads(outcome.error_body))}\n"
+
+
+def _notice_text(notice: Notice, paths: FieldPaths) -> str:
+    place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
+    call = "" if notice.tool_call_id is None else f" {notice.tool_call_id}"
+    return f"{notice.level} {notice.stage} {notice.action} {notice.rule}{place}{call}: {notice.detail}"
+
+
+def _json_text(value: Json, sort: bool = False) -> str:
+    # Protobuf guarantees no order of a map's keys, so a request is shown with its keys sorted.
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort)

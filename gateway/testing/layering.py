@@ -49,7 +49,7 @@ DIALECT: Final = (
     *_ours(f"{_VALUES} core.call_arguments core.data_url core.rules core.tokens"),
     *_ours("framing dialect dialects"),
 )
-_PARTS: Final = ("adapters.openai.backend_errors", "adapters.openai.usage", "adapters.protobuf_values")
+_PARTS: Final = ("adapters.openai.backend_errors", "adapters.openai.usage", *_ours("protobuf"))
 _OPENAI: Final = tuple(f"adapters.openai.{name}" for name in ("client_errors", "fields", "models", "usage"))
 
 
@@ -150,7 +150,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.recording.files", _ours("core.errors recording"), io=("os",)),
     ImportRule(
         "gateway.protobuf",
-        _ours("core.errors core.descriptor_set settings.check"),
+        _ours("core.conversation core.errors core.descriptor_set settings.check"),
         others=("msgspec", "google.protobuf"),
     ),
     ImportRule("gateway.settings", _ours(f"{_VALUES} providers core.descriptor_set")),
@@ -200,7 +200,6 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=None,
     ),
     ImportRule("adapters", ("gateway.moved",)),
-    ImportRule("adapters.protobuf_values", ADAPTER, others=("msgspec", "google.protobuf")),
     ImportRule("adapters.openai", (*DIALECT, "gateway.wires")),
     ImportRule("adapters.openai.backend_errors", ADAPTER),
     ImportRule("adapters.openai.demo", _ours("core demo")),
@@ -245,7 +244,7 @@ SERVER_ROOMS: Final = (
 
 
 def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
-    """Return one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
+    """Returns one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
     not allowed. Generated protobuf modules are left out."""
     found = []
     for package in ("gateway", "adapters"):
@@ -258,7 +257,7 @@ def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
 
 
 def broken_imports(module: str, source: str, rules: Iterable[ImportRule] = RULES) -> list[str]:
-    """Return one sentence for each import in the source of `module` that its rule does not allow."""
+    """Returns one sentence for each import in the source of `module` that its rule does not allow."""
     rule = max((rule for rule in rules if _below(module, rule.package)), key=lambda rule: len(rule.package))
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"

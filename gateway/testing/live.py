@@ -42,12 +42,12 @@ class LiveCase(msgspec.Struct, frozen=True):
     timeout_s: float = 60
 
     def build(self) -> Adapter:
-        """Create the adapter, as the gateway does."""
+        """Creates the adapter, as the gateway does."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), MAX_EVENT)
 
 
 async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
-    """Return the events of one response, checked against the grammar. Raises BackendError like any exchange."""
+    """Returns the events of one response, checked against the grammar. Raises BackendError like any exchange."""
     named = msgspec.structs.replace(conversation, model=case.model, stream=True)
     exchange = Exchange(case.build(), named, case.policy)
     grammar = Grammar()

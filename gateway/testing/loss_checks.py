@@ -152,13 +152,13 @@ def other_dialects_are_not_sent(case: Case) -> None:
 
 
 def _called(arguments: str, *parts: Text | Image | File) -> tuple[Turn, Turn]:
-    """Build a call and its result."""
+    """Builds a call and its result."""
     call = Turn("assistant", (ToolCall("k", "look", arguments),), index=1)
     return call, Turn("tool", (ToolResult("k", (Text("This."), *parts)),), index=2)
 
 
 def _sent_or_noticed(case: Case, turns: tuple[Turn, ...], words: tuple[bytes, ...], what: str) -> None:
-    """Check each policy for parts: a word is sent so that the adapter can describe it, rejected, or reported."""
+    """Checks each policy for parts: a word is sent so that the adapter can describe it, rejected, or reported."""
     tools = (ToolSpec("look"),) if case.shared.capabilities.tools else ()
     for images in _IMAGES:
         policy = msgspec.structs.replace(case.policy, images=images)
@@ -176,12 +176,12 @@ _IMAGES: Final[tuple[Literal["refuse", "placeholder"], ...]] = ("refuse", "place
 
 
 def _has_notice(notices: Iterable[Notice]) -> bool:
-    """Whether a notice reports that content was not sent unchanged."""
+    """Returns whether a notice reports that content was not sent unchanged."""
     return any(notice.action not in ("seen", "added") for notice in notices)
 
 
 def _marked(tools: bool) -> Conversation:
-    """Build a short history in which every text is a word that occurs once. The adapter receives it as a client wrote
+    """Builds a short history in which every text is a word that occurs once. The adapter receives it as a client wrote
     it."""
     turns = [
         Turn("system", (Text("systemmarker"),)),

@@ -45,7 +45,7 @@ Demand: TypeAlias = Callable[[Sent, Profile], Iterator[str]]
 
 
 def broken_demands(sent: Sent, profile: Profile) -> list[str]:
-    """Return one sentence for each demand of the profile that is broken, prefixed by the field of `Profile`."""
+    """Returns one sentence for each demand of the profile that is broken, prefixed by the field of `Profile`."""
     return [f"{field}: {sentence}" for field, demand in DEMANDS.items() for sentence in demand(sent, profile)]
 
 
@@ -78,7 +78,7 @@ def _reused_ids(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _asked_calls(sent: Sent) -> Iterator[JsonObject]:
-    """Yield the client's calls. A message with an unknown role counts as an assistant's if it has calls."""
+    """Yields the client's calls. A message with an unknown role counts as an assistant's if it has calls."""
     return (call for message in messages_of(sent.request) for call in objects(message.get("tool_calls")))
 
 
@@ -125,7 +125,7 @@ def _result_media(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
-    """Check the name in tool messages only: a `function` message is bound to its call by its name, so that its name is
+    """Checks the name in tool messages only: a `function` message is bound to its call by its name, so that its name is
     required."""
     called: dict[Json, Json] = {}
     for message in messages_of(sent.body):
@@ -218,7 +218,7 @@ def _last_turn(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _alternation(sent: Sent, profile: Profile) -> Iterator[str]:
-    """Check the roles of neighbouring messages. A message after calls is exempt: only results may follow calls, which
+    """Checks the roles of neighbouring messages. A message after calls is exempt: only results may follow calls, which
     does not depend on the profile."""
     if profile.alternation == "strict":
         for before, message in pairwise(messages_of(sent.body)):
@@ -295,7 +295,7 @@ def _tool_rules(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _incomplete(schema: JsonObject) -> Iterator[JsonObject]:
-    """Yield what lacks `properties` or `items`, in the places of properties, items and branches."""
+    """Yields the schemas that lack `properties` or `items`, in the places of properties, items and branches."""
     kind = schema.get("type")
     if (kind == "object" and "properties" not in schema) or (
         kind == "array" and not {"items", "prefixItems"} & schema.keys()

@@ -21,7 +21,7 @@ class Feedable(Protocol):
 
 
 def replay(decoder: Feedable, pieces: Iterable[bytes]) -> list[Event]:
-    """Return all events of the response, as a server would receive them: nothing is fed once `done`, and `close` is
+    """Returns all events of the response, as a server would receive them: nothing is fed once `done`, and `close` is
     called only when the bytes ended before. Raises BackendError, and GrammarError for events out of order."""
     grammar = Grammar()
     events: list[Event] = []
@@ -41,13 +41,13 @@ def _checked(grammar: Grammar, events: list[Event]) -> list[Event]:
 
 
 def cut(wire: bytes, places: Iterable[int]) -> list[bytes]:
-    """Cut the wire into pieces at these offsets."""
+    """Cuts the wire into pieces at these offsets."""
     inside = sorted({place for place in places if 0 < place < len(wire)})
     return [wire[start:end] for start, end in pairwise([0, *inside, len(wire)])]
 
 
 def cuttings(wire: bytes, seeds: int = 5) -> Iterator[list[bytes]]:
-    """Yield the wire whole, byte by byte, and cut at offsets drawn from a fixed seed."""
+    """Yields the wire whole, byte by byte, and cut at offsets drawn from a fixed seed."""
     yield [wire]
     yield cut(wire, range(len(wire)))
     for seed in range(seeds):

@@ -58,22 +58,22 @@ TOOLS: Final = (
 
 
 def texts(min_size: int = 0) -> st.SearchStrategy[str]:
-    """Generate text that mixes harmless words with hostile pieces. It has no lone surrogate, because those are repaired
-    before the core."""
+    """Generates text that mixes harmless words with hostile pieces. It has no lone surrogate, because those are
+    repaired before the core."""
     piece = st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=8)
     return st.lists(piece, min_size=min_size, max_size=6).map("".join)
 
 
 def arguments() -> st.SearchStrategy[str]:
-    """Generate the JSON text of a call's arguments: always an object."""
+    """Generates the JSON text of a call's arguments: always an object."""
     value = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts()
     return st.dictionaries(st.sampled_from("nsx"), value, max_size=3).map(lambda made: json.dumps(made))
 
 
 @st.composite
 def conversations(draw: st.DrawFn, tools: bool = True) -> Conversation:
-    """Generate a conversation that breaks no rule of the message protocol: every call has its result, in order, exactly
-    once.
+    """Generates a conversation that breaks no rule of the message protocol: every call has its result, in order,
+    exactly once.
 
     It ends with a user turn, or with tool results that wait for the assistant. Without `tools` there are no calls.
     """
@@ -105,13 +105,13 @@ def _user(draw: st.DrawFn) -> Turn:
 
 
 def pieces(wire: bytes) -> st.SearchStrategy[list[bytes]]:
-    """Cut the wire at random offsets."""
+    """Cuts the wire at random offsets."""
     return st.sets(st.integers(0, len(wire)), max_size=12).map(lambda places: cut(wire, places))
 
 
 @st.composite
 def damaged(draw: st.DrawFn, wire: bytes) -> bytes:
-    """Replace up to four ranges of the wire by other bytes, by other ranges of itself, or by nothing."""
+    """Replaces up to four ranges of the wire by other bytes, by other ranges of itself, or by nothing."""
     made = wire
     for _ in range(draw(st.integers(1, 4))):
         start, end = sorted((draw(st.integers(0, len(made))), draw(st.integers(0, len(made)))))
@@ -132,7 +132,7 @@ _COUNTS: Final = st.none() | st.integers(0, 10**6)
 
 @st.composite
 def answers(draw: st.DrawFn, arguments: st.SearchStrategy[str] = _ANY_TEXT) -> list[Event]:
-    """Generate the events of one complete answer, in every order that the grammar allows: interleaved calls, whose
+    """Generates the events of one complete answer, in every order that the grammar allows: interleaved calls, whose
     indexes are in no order, between pieces of text. `arguments` generates those of a call."""
     events: list[Event] = [ResponseStart()]
     fresh = draw(st.permutations(range(5)))

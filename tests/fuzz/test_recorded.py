@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.openai.client_errors import error_object
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.backend.decode.frames import FrameReader
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
@@ -16,6 +15,7 @@ from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
+from gateway.protobuf.utf8_repair import repair_texts
 from gateway.testing.events import content
 from gateway.testing.golden import Golden
 from gateway.testing.golden_runner import ScenarioResult, play

@@ -7,7 +7,6 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.backend.decode.frames import FrameReader
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
@@ -16,6 +15,7 @@ from gateway.core.errors import BackendProtocolError
 from gateway.framing.base64 import decode_base64
 from gateway.framing.json_text import NotJson, decode_json, repair_surrogates, repair_utf8
 from gateway.framing.sse import SSEDecoder
+from gateway.protobuf.utf8_repair import repair_texts
 from tests.fuzz.strategies import WILD, encoded, spoiled
 
 LIMIT = 64

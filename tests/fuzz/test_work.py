@@ -18,9 +18,6 @@ from adapters.openai_chat.client.completion import encode_completion
 from adapters.openai_chat.client.decode import decode
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.text.backend import TextAdapter, TextOptions
 from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
@@ -43,6 +40,9 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
 from gateway.history.transcript.styles import STYLES
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
+from gateway.protobuf.utf8_repair import repair_texts
 from gateway.providers.registry import PROFILES
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words

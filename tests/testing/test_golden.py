@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from gateway.testing.golden import Golden, read_all, read_golden
-from gateway.testing.golden_format import show
-from gateway.testing.golden_runner import play
+from gateway.testing.golden_runner import expected_files, play
 from gateway.testing.replay import cut
 
 SCENARIO = 'purpose = "A parrot speaks."\nadapter = "tests.examples.parrot:ParrotAdapter"\n'
@@ -39,7 +38,7 @@ def test_all_folders_are_read_in_order(tmp_path: Path) -> None:
 
 def test_a_complete_answer_is_played_and_shown(tmp_path: Path) -> None:
     outcome = play(_golden(tmp_path), [WIRE])
-    shown = show(outcome)
+    shown = expected_files(outcome)
     assert outcome.error is None and outcome.stream.endswith(b"[DONE]\n\n")
     assert shown["backend_request.txt"].startswith("POST /speak\naccept: text/event-stream\n")
     assert '"prompt": "User: Hi"' in shown["backend_request.txt"]
@@ -48,21 +47,21 @@ def test_a_complete_answer_is_played_and_shown(tmp_path: Path) -> None:
 
 
 def test_an_error_in_the_stream_is_shown_as_one_frame(tmp_path: Path) -> None:
-    shown = show(play(_golden(tmp_path, wire=WIRE[:40]), cut(WIRE[:40], range(40))))
+    shown = expected_files(play(_golden(tmp_path, wire=WIRE[:40]), cut(WIRE[:40], range(40))))
     assert shown["client_stream.txt"].startswith("HTTP 200\n") and '"error"' in shown["client_stream.txt"]
     assert shown["client_answer.txt"].startswith("HTTP 502\n")
 
 
 def test_an_error_before_the_stream_is_a_status_with_its_headers(tmp_path: Path) -> None:
     scenario = SCENARIO + 'status = 429\nheaders = {retry-after = "7"}\n'
-    shown = show(play(_golden(tmp_path, scenario, wire=b"busy"), [b"busy"]))
+    shown = expected_files(play(_golden(tmp_path, scenario, wire=b"busy"), [b"busy"]))
     assert shown["client_stream.txt"] == shown["client_answer.txt"]
     assert shown["client_stream.txt"].startswith("HTTP 429\nretry-after: 7\n\n{")
 
 
 def test_a_refused_request_sends_nothing(tmp_path: Path) -> None:
     outcome = play(_golden(tmp_path, request=b'{"model": "parrot"}'), [WIRE])
-    shown = show(outcome)
+    shown = expected_files(outcome)
     assert outcome.request is None and outcome.events == ()
     assert shown["backend_request.txt"] == "Nothing is sent.\n"
     assert shown["client_stream.txt"].startswith("HTTP 400\n")
@@ -70,7 +69,7 @@ def test_a_refused_request_sends_nothing(tmp_path: Path) -> None:
 
 def test_a_notice_is_one_line(tmp_path: Path) -> None:
     request = b'{"model": "parrot", "user": "u", "messages": [{"role": "user", "name": "Ann", "content": "Hi"}]}'
-    first, second = show(play(_golden(tmp_path, request=request), [WIRE]))["notices.txt"].splitlines()
+    first, second = expected_files(play(_golden(tmp_path, request=request), [WIRE]))["notices.txt"].splitlines()
     assert first == "debug encode dropped FIELD_NOT_SENT: the backend has no field for 'user'"
     assert second.startswith("debug flatten dropped TURN_NAME_NOT_SENT messages[0]: ")
 

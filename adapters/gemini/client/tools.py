@@ -9,8 +9,8 @@ from adapters.gemini.table import MODES, FunctionCallingConfig, FunctionDeclarat
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.faults import Faults
+from gateway.dialects.offered_functions import not_allowed
 
 _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})

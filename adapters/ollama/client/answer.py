@@ -29,7 +29,8 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 def answer_echo(field: AnswerField, done_reason: str | None = None) -> JsonObject:
-    """Returns what an answer repeats of its request: the field of its text, and why it is empty, if it must be."""
+    """Returns the parts of its request that an answer repeats: the field of its text, and why it is empty, if it must
+    be."""
     return {"field": field} if done_reason is None else {"field": field, "done_reason": done_reason}
 
 

@@ -9,13 +9,13 @@ from adapters.ollama import DIALECT
 from adapters.ollama.client.answer import encode_answer
 from adapters.ollama.client.decode import decode_chat, decode_generate
 from adapters.ollama.client.errors import encode_error
-from adapters.ollama.client.messages import encode_turn
 from adapters.ollama.client.models import encode_model, encode_models
 from adapters.ollama.client.paths import CHAT_PATHS
 from adapters.ollama.client.request_models import OllamaExplainRequest
 from adapters.ollama.client.response_models import OllamaError
 from adapters.ollama.client.routes import GENERATE_PATH, ROUTES
 from adapters.ollama.client.stream import OllamaStreamEncoder
+from adapters.ollama.client.turns import encode_turn
 from gateway.core.answer import read_answer
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError

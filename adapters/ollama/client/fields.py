@@ -69,5 +69,5 @@ def canonical_params(request: RequestFields) -> dict[str, Json]:
 
 
 def readable(request: RequestFields) -> frozenset[ReadableContent]:
-    """Returns what the answer may hold: no reasoning where the client says `think: false`."""
+    """Returns the parts that the answer may hold: no reasoning where the client says `think: false`."""
     return frozenset(("calls",)) if request.think is False else frozenset(("calls", "reasoning"))

@@ -54,5 +54,5 @@ def _details(model: ModelInfo) -> OllamaModelDetails:
 
 
 def _capabilities(model: ModelInfo) -> list[str]:
-    """Returns what requests may have. Whether a model thinks is not known."""
+    """Returns the parts that requests may have. Whether a model thinks is not known."""
     return ["completion", *(["tools"] if model.tools else []), *(["vision"] if model.images else [])]

@@ -7,7 +7,7 @@ from adapters.ollama.table import ChatFields, OllamaFunction
 from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolSpec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
-from gateway.dialects.tool_names import check_tools
+from gateway.dialects.offered_functions import check_tools
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters"})

@@ -1,12 +1,12 @@
-"""Reads each message of a chat as one Turn; every repaired fault names its rule."""
+"""Reads each message of a chat as one Turn, and writes a Turn as messages; every repaired fault names its rule."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from adapters.ollama.client.calls import read_calls
-from adapters.ollama.client.images import read_images
+from adapters.ollama.client.calls import call_object, read_calls
+from adapters.ollama.client.images import image_text, read_images
 from gateway.core.conversation import EMPTY, Block, Image, Json, JsonObject, Reasoning, Role, Text, ToolResult, Turn
 from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
@@ -122,3 +122,36 @@ def _rest(message: Message, read: frozenset[str]) -> JsonObject:
     if message.keys() <= read:
         return EMPTY
     return {name: value for name, value in message.items() if name not in read and value is not None}
+
+
+def encode_turn(turn: Turn) -> list[JsonObject]:
+    """Returns the messages. No request of Ollama has other parts than text and images."""
+    messages = [_result_message(turn, result) for result in turn.results]
+    if not messages or len(turn.blocks) > len(messages):
+        messages.append(_message(turn))
+    return messages
+
+
+def _result_message(turn: Turn, result: ToolResult) -> JsonObject:
+    name: dict[str, Json] = {} if turn.name is None else {"tool_name": turn.name}
+    images: list[Json] = [image_text(part) for part in result.content if isinstance(part, Image)]
+    shown: dict[str, Json] = {"images": images} if images else {}
+    return {"role": "tool", "content": result.text, "tool_call_id": result.call_id, **name, **shown}
+
+
+def _message(turn: Turn) -> JsonObject:
+    message: dict[str, Json] = {"role": _encoded_role(turn), "content": turn.text}
+    if thinking := "".join([block.text for block in turn.blocks if isinstance(block, Reasoning)]):
+        message["thinking"] = thinking
+    if images := [image_text(block) for block in turn.blocks if isinstance(block, Image)]:
+        message["images"] = [*images]
+    if calls := turn.calls:
+        message["tool_calls"] = [
+            call_object(call.id, call.name, call.arguments, position) for position, call in enumerate(calls)
+        ]
+    return message
+
+
+def _encoded_role(turn: Turn) -> str:
+    """Returns a role that Ollama knows."""
+    return {"developer": "system", "tool": "user"}.get(turn.role, turn.role)

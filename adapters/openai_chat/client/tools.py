@@ -7,11 +7,10 @@ from adapters.openai_chat.table import CHOICES, ChatFields, ForcedTool, Function
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.custom_input import Grammar, custom_spec
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field
-from gateway.dialects.tool_names import check_tools
+from gateway.dialects.offered_functions import check_tools, not_allowed
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _CUSTOM_FIELDS: Final = frozenset({"type", "custom"})

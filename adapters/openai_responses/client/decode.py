@@ -24,10 +24,10 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import ClientRequest
-from gateway.dialects.allowed_tools import not_allowed
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
+from gateway.dialects.offered_functions import not_allowed
 
 # Where the echo keeps the request's fields and the names of its tools.
 FIELDS: Final = "fields"

@@ -50,7 +50,7 @@ class ProtoAdapter:
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the conversation as one message. Raises InvalidRequest, including Unsupported."""
+        """Encodes the conversation as one message. Raises InvalidRequest, including Unsupported."""
         message, notices, sent_text = self._request.encode(conversation, policy)
         body = self._carrier.write(message.SerializeToString(deterministic=True))
         return BackendRequest(
@@ -65,7 +65,7 @@ class ProtoAdapter:
         )
 
     def decoder(self, conversation: Conversation) -> ProtoDecoder:
-        """Create a decoder for the response to this conversation."""
+        """Creates a decoder for the response to this conversation."""
         facts = AnswerFacts(
             len(conversation.turns),
             conversation.sampling.stop,
@@ -86,11 +86,11 @@ class ProtoAdapter:
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the error of a status other than 200: its `grpc-status` or Connect's JSON, where there is one."""
+        """Returns the error of a status other than 200: its `grpc-status` or Connect's JSON, where there is one."""
         return http_failure(status, headers, body, connect=self._options.carrier == "connect")
 
     def describe(self, body: bytes) -> Json:
-        """Return the message as JSON with its field names."""
+        """Returns the message as JSON with its field names."""
         from google.protobuf.json_format import MessageToDict
 
         message = self._request.template.parse(self._carrier.read(body))
@@ -98,7 +98,7 @@ class ProtoAdapter:
         return described
 
     def field_places(self, conversation: Conversation, policy: Policy) -> tuple[FieldPlace, ...]:
-        """Return each field of the message for this conversation, with the place in `request` that made it."""
+        """Returns each field of the message for this conversation, with the place in `request` that made it."""
         request = copy(self._request)
         request.template = template = TracedTemplate(request.template)
         request.encode(conversation, policy)

@@ -86,12 +86,12 @@ class AnswerWriter:
         return self._reason is not None
 
     def take(self) -> list[Event]:
-        """Return the collected events and forget them."""
+        """Returns the collected events and forgets them."""
         events, self.events = self.events, []
         return events
 
     def text(self, text: str) -> None:
-        """Add a piece of the text. Raises BackendError for an invalid call in it."""
+        """Adds a piece of the text. Raises BackendError for an invalid call in it."""
         if not text or (self.over and self._late()):
             return
         self._touch()
@@ -107,7 +107,7 @@ class AnswerWriter:
             self._emit("tool_calls", self._call_filter.stopped)
 
     def reasoning(self, text: str) -> None:
-        """Add a piece of the reasoning."""
+        """Adds a piece of the reasoning."""
         if text and not self._late():
             if self._call_filter is not None:
                 self._call_filter.thinks_apart()
@@ -115,8 +115,8 @@ class AnswerWriter:
             self.events.append(ReasoningDelta(text))
 
     def new_part(self, key: object, total: str) -> str:
-        """Return what a text so far adds to the one before it. Raises BackendProtocolError if it does not continue
-        that one. `key` tells the texts of one response apart."""
+        """Returns the piece that a text so far adds to the one before it. Raises BackendProtocolError if it does not
+        continue that one. `key` tells the texts of one response apart."""
         before = self._totals.get(key, "")
         if not total.startswith(before):
             raise BackendProtocolError("The backend sent a text so far that does not begin with the one before it.")
@@ -124,7 +124,7 @@ class AnswerWriter:
         return total[len(before) :]
 
     def characters(self, key: object, data: bytes, whole: bool = False) -> str:
-        """Return the characters that these bytes complete; one may be split over two messages with the same key.
+        """Returns the characters that these bytes complete; one may be split over two messages with the same key.
         `whole`: the bytes are all of the text so far. Bytes that are not UTF-8 become U+FFFD, with a notice."""
         decoder = utf8() if whole else self._characters.get(key) or utf8()
         self._characters[key] = decoder
@@ -134,7 +134,7 @@ class AnswerWriter:
         return text
 
     def document(self, key: object, value: str | bytes) -> Json:
-        """Return the JSON document in a field. A character may be split over two documents with the same key; half of
+        """Returns the JSON document in a field. A character may be split over two documents with the same key; half of
         one is mended, with a notice. Raises BackendProtocolError."""
         reader = self._documents.get(key) or self._documents.setdefault(key, DocumentReader())
         notices: list[Event] = []
@@ -148,7 +148,7 @@ class AnswerWriter:
                 self.add_once(notice)
 
     def opaque(self, state: str) -> None:
-        """Add state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
+        """Adds state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
         depend on how the bytes were cut."""
         if state and not self._late():
             self._release()
@@ -163,8 +163,8 @@ class AnswerWriter:
         return with_provider_state(self._facts.provider, {self._facts.field: state})
 
     def call(self, key: int | str | None, call_id: str, name: str, arguments: str, opaque: str = "") -> None:
-        """Add a piece of the call that `key` or the id names; an empty key is that of the call before it. None: this is
-        a whole call. `opaque`: its state. Raises BackendError."""
+        """Adds a piece of the call that `key` or the id names; an empty key is that of the call before it. None: this
+        is a whole call. `opaque`: its state. Raises BackendError."""
         if self._late():
             return
         self._release()
@@ -180,7 +180,7 @@ class AnswerWriter:
         self.events += self._calls.feed([entry])
 
     def finish(self, reason: Reason, raw: str) -> None:
-        """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
+        """Records the end of the response, which the carrier may still have to confirm. The first one counts."""
         self._touch()
         if self.finished or (self.over and self._reason != (reason, raw)):
             self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
@@ -188,18 +188,18 @@ class AnswerWriter:
             self._reason = (reason, raw)
 
     def other_choice(self) -> None:
-        """Report a choice beside the first one, which is no part of the response."""
+        """Reports a choice beside the first one, which is no part of the response."""
         self.touched = True
         self.note_once("dropped", "OTHER_CHOICE", "a choice that was not requested")
 
     def stopped_at(self, stop: str) -> None:
-        """Record the stop sequence that was met."""
+        """Records the stop sequence that was met."""
         if stop:
             self._touch()
             self._stopped_by = stop
 
     def chunk(self, document: Json) -> None:
-        """Add a chunk of OpenAI's chat completions, or a whole response. Raises BackendError, after the events before
+        """Adds a chunk of OpenAI's chat completions, or a whole response. Raises BackendError, after the events before
         the fault."""
         if self._chunks is None:
             self._chunks = OpenAIChunks(self._facts.seed, self._facts.stops, passes=self._facts.passes)
@@ -207,7 +207,7 @@ class AnswerWriter:
             self._forward(event)
 
     def _forward(self, event: Event) -> None:
-        """Add an event of the chunk. The end and the counts wait for the carrier's own end."""
+        """Adds an event of the chunk. The end and the counts wait for the carrier's own end."""
         match event:
             case ResponseStart():
                 self.start(event.id or "", event.model or "")
@@ -226,7 +226,7 @@ class AnswerWriter:
                 self.events.append(event)
 
     def usage(self, counts: Counts, mode: CountsMode) -> None:
-        """Combine token counts with those before them."""
+        """Combines token counts with those before them."""
         if counts == Counts():
             return
         self._touch()
@@ -235,23 +235,23 @@ class AnswerWriter:
             self.events.append(self._counts.report())
 
     def start(self, call_id: str, model: str) -> None:
-        """Record the backend's id of the response and its name of the model."""
+        """Records the backend's id of the response and its name of the model."""
         if call_id or model:
             self.id, self.model = self.id or call_id or None, self.model or model or None
             self._touch()
 
     def complete(self) -> None:
-        """End the response; without a finish of its own it is a stop. Raises BackendError for an invalid call."""
+        """Ends the response; without a finish of its own it is a stop. Raises BackendError for an invalid call."""
         if not self.finished:
             reason, raw = self._reason or ("stop", "")
             self._emit(reason, raw or None)
 
     def note_once(self, action: Action, rule: NoticeRule, detail: str, level: Level = "warning") -> None:
-        """Add a notice unless the response has the same one."""
+        """Adds a notice unless the response has the same one."""
         self.add_once(Notice("backend", action, rule, detail, level=level))
 
     def add_once(self, notice: Notice) -> None:
-        """Add this notice unless the response has it."""
+        """Adds this notice unless the response has it."""
         if self._reported_notices.is_new(notice):
             self.events.append(notice)
 
@@ -288,7 +288,7 @@ class AnswerWriter:
             self.events.append(ResponseStart(self.id, self.model))
 
     def _late(self) -> bool:
-        """Whether the response is over; whatever comes then is dropped with a notice."""
+        """Returns whether the response is over; whatever comes then is dropped with a notice."""
         if not self.over:
             self._touch()
             return False

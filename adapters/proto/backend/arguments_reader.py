@@ -1,15 +1,25 @@
-"""Writes the arguments of a call as JSON text, from the forms that they have in protobuf messages."""
+"""Writes the arguments of a call as JSON text, from the forms that they have in protobuf messages.
 
+Integers of 64 bits stay numbers, bytes are base64, and enums are names.
+"""
+
+import base64
 import json
+import math
 from typing import Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.json_format import MessageToDict
 
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.field_getters import Place
-from adapters.proto.backend.message_json import field_json
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
+from adapters.proto.backend.field_values import WRAPPERS, is_map
+from adapters.proto.backend.schema import Field
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolSpec
+from gateway.core.errors import InvalidToolCall
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
 from gateway.tool_calls.parsers.declared_tools import typed, types_of
 
 # From this magnitude on, readers of JSON that know only doubles lose digits.
@@ -25,7 +35,7 @@ class ArgumentsReader:
         self._schemas: dict[str, Schema] = {}
 
     def read(self, found: Place, arguments: Any, name: str, writer: AnswerWriter) -> str:
-        """Return a Struct, a map or a message as JSON text. (Any: its class is of the schema's own pool.) Raises
+        """Returns a Struct, a map or a message as JSON text. (Any: its class is of the schema's own pool.) Raises
         InvalidToolCall for a number that JSON does not have."""
         if found.leaf == "struct":
             return self._struct(arguments, name, writer)
@@ -55,9 +65,9 @@ class ArgumentsReader:
 
 
 def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json]:
-    """Return the members of a map. A text is the value that it writes where the schema asks for another type."""
+    """Returns the members of a map. A text is the value that it writes where the schema asks for another type."""
     value = found.field.message_type.fields_by_name["value"]
-    members = {str(key): field_json(item, value) for key, item in arguments.items()}
+    members = {str(key): _field_json(item, value) for key, item in arguments.items()}
     for key, member in members.items():
         if isinstance(member, str):
             members[key] = _typed(member, parameters, key)
@@ -65,7 +75,7 @@ def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json
 
 
 def _typed(text: str, parameters: JsonObject, key: str) -> Json:
-    """Return the value that a text writes; the text itself for a number that is too large for readers of JSON."""
+    """Returns the value that a text writes; the text itself for a number that is too large for readers of JSON."""
     try:
         return decode_json(typed(text, types_of(parameters, key)).encode())
     except NotJson:
@@ -73,16 +83,52 @@ def _typed(text: str, parameters: JsonObject, key: str) -> Json:
 
 
 def _message(arguments: Any, parameters: JsonObject) -> dict[str, Json]:
-    """Return the fields that have a value. A required one without presence has one even if that is the default."""
+    """Returns the fields that have a value. A required one without presence has one even if that is the default."""
     members: dict[str, Json] = {
-        field.name: field_json(value, field) for field, value in arguments.ListFields() if not field.is_extension
+        field.name: _field_json(value, field) for field, value in arguments.ListFields() if not field.is_extension
     }
     required = parameters.get("required")
     for field in arguments.DESCRIPTOR.fields:
         if isinstance(required, list) and field.name in required and not field.has_presence:
-            members.setdefault(field.name, field_json(getattr(arguments, field.name), field))
+            members.setdefault(field.name, _field_json(getattr(arguments, field.name), field))
     return members
 
 
 def _is_large(value: Json) -> bool:
     return isinstance(value, int) and abs(value) > _INEXACT_FROM
+
+
+def _field_json(value: Any, field: Field) -> Json:
+    """Returns the value of a field as JSON. (Any: its class exists only at run time.) Raises InvalidToolCall for a
+    number that JSON does not have."""
+    if is_map(field):
+        inner = field.message_type.fields_by_name["value"]
+        return {str(key): _item_json(item, inner) for key, item in value.items()}
+    return [_item_json(item, field) for item in value] if field.is_repeated else _item_json(value, field)
+
+
+def _item_json(value: Any, field: Field) -> Json:
+    if field.message_type is not None:
+        return _message_json(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return int(value) if known is None else str(known.name)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidToolCall("The backend sent a tool call with a number that JSON cannot represent.")
+    scalar: Json = value
+    return scalar
+
+
+def _message_json(message: Any) -> Json:
+    name = message.DESCRIPTOR.full_name
+    if name in WRAPPERS:
+        return _item_json(message.value, message.DESCRIPTOR.fields_by_name["value"])
+    if name.startswith("google.protobuf."):
+        try:
+            known: Json = MessageToDict(message)
+        except (TypeError, ValueError) as error:
+            raise InvalidToolCall("The backend sent a tool call with a value that JSON cannot represent.") from error
+        return known
+    return {field.name: _field_json(value, field) for field, value in message.ListFields()}

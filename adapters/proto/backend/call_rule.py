@@ -20,7 +20,7 @@ CallReader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
 
 
 def compile_call(rule: CallRule, kind: Kind, place: str, state: Getter | None = None) -> CallReader:
-    """Return the reader of one rule. `state` gets the opaque state of the calls from the message. Raises
+    """Returns the reader of one rule. `state` gets the opaque state of the calls from the message. Raises
     OptionError."""
     items = None
     if rule.each is not None:

@@ -123,7 +123,7 @@ CARRIERS: Final[Mapping[CarrierName, Carrier]] = {
 
 
 def find_carrier(name: str, method: Method) -> Carrier:
-    """Return the carrier of a method. Raises OptionError for a name that does not exist, and for a method that the
+    """Returns the carrier of a method. Raises OptionError for a name that does not exist, and for a method that the
     carrier cannot call."""
     if name not in get_args(CarrierName):
         raise unknown_name("carrier", f"there is no carrier {name!r}", name, CARRIERS)

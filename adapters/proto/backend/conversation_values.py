@@ -50,12 +50,12 @@ class TemplateUse(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """Return the names for fields of the client, `$request.NAME`."""
+        """Returns the names for fields of the client, `$request.NAME`."""
         return frozenset(name for name in self.names if name.startswith(FIELD))
 
 
 def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
-    """Return the value of each name of a template; None: the name has no value. (Any: items are mappings.)"""
+    """Returns the value of each name of a template; None: the name has no value. (Any: items are mappings.)"""
     choice = conversation.tool_choice
     offered = () if choice == "none" else conversation.tools
     system = [turn.text for turn in conversation.turns if is_system(turn) and turn.text]
@@ -79,7 +79,7 @@ def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[st
 
 
 def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
-    """Return a notice of what the template has no name for, reasoning and the names of speakers."""
+    """Returns a notice of what the template has no name for, reasoning and the names of speakers."""
     turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
     thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
     ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
@@ -108,7 +108,7 @@ class _Items:
         self._use = use
 
     def of(self, turn: Turn, position: int) -> Iterator[Values]:
-        """Yield the results of a turn, each as an item of its own unless they are parts, and then the turn if it says
+        """Yields the results of a turn, each as an item of its own unless they are parts, and then the turn if it says
         something else. Raises InvalidRequest for an image that holds none."""
         if is_system(turn) and self._use.system_apart:
             return
@@ -160,7 +160,7 @@ class _Items:
         return {"$id": result.call_id, "$name": self._called.get(result.call_id), "$text": result.text}
 
     def _stated(self, turn: Turn) -> Turn:
-        """Return the turn with the state that some clients keep beside the message at the first of its reasoning."""
+        """Returns the turn with the state that some clients keep beside the message at the first of its reasoning."""
         thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
         if not self._state(turn.extra) or any(self._state(thought.extra) for thought in thoughts):
             return turn

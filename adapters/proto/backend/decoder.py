@@ -12,11 +12,11 @@ from adapters.proto.backend.frames import Frame
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.rpc_status import grpc_error
 from adapters.proto.backend.unknown_values import unknown_values
-from adapters.protobuf_values.utf8_repair import Unsearchable, repair_texts, with_utf8
 from gateway.adapter import DecoderExtensions
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import TAIL_BROKEN, malformed_event
+from gateway.protobuf.utf8_repair import Unsearchable, repair_texts, with_utf8
 from gateway.wires.event_stream import empty_response
 
 # A message that brought something is searched for unknown values this often.
@@ -56,16 +56,16 @@ class ProtoDecoder:
 
     @property
     def extensions(self) -> DecoderExtensions:
-        """Returns what holds text back, and that a status may stand in the head and in the trailers."""
+        """Returns the part that holds text back, and the readers of a status in the head and in the trailers."""
         return DecoderExtensions(self._writer, self, self)
 
     def head(self, headers: Mapping[str, str]) -> None:
-        """Take a status in the head of the response. Raises BackendError unless it is OK."""
+        """Takes a status in the head of the response. Raises BackendError unless it is OK."""
         if self._carrier.reports_status and "grpc-status" in headers and (error := grpc_error(headers)):
             raise error
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError, which keeps the events before the fault."""
+        """Returns the events of the next bytes. Raises BackendError, which keeps the events before the fault."""
         try:
             self._read(self._frames.feed(data))
         except BackendError as error:
@@ -74,12 +74,12 @@ class ProtoDecoder:
         return self._writer.take()
 
     def trailers(self, headers: Mapping[str, str]) -> list[Event]:
-        """Return the events that the status in the trailers completes. Raises BackendError, which keeps the events
+        """Returns the events that the status in the trailers completes. Raises BackendError, which keeps the events
         before it, unless the status is OK."""
         return self._collect(lambda: self._status(headers))
 
     def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. Raises BackendTruncated, which keeps the events before it, unless
+        """Returns the events at the end of the bytes. Raises BackendTruncated, which keeps the events before it, unless
         the response was complete."""
         events = self._collect(self._end_of_bytes)
         self.done = True
@@ -121,7 +121,7 @@ class ProtoDecoder:
         self._writer.complete()
 
     def _broken_tail(self, error: BackendProtocolError) -> None:
-        """Judge what cannot be read at the end of the bytes: half an event, unless it is the whole response."""
+        """Judges what cannot be read at the end of the bytes: half an event, unless it is the whole response."""
         if self._carrier.one:
             raise error
         if not self._writer.finished:
@@ -139,7 +139,7 @@ class ProtoDecoder:
                 return
 
     def _note_rest(self, frames: Iterator[Frame]) -> None:
-        """Report what follows the end, except after a response that was cut off on purpose. It cannot fail one."""
+        """Reports what follows the end, except after a response that was cut off on purpose. It cannot fail one."""
         try:
             followed = next(frames, None) is not None
         except BackendError:
@@ -148,7 +148,7 @@ class ProtoDecoder:
             self._writer.note_once("ignored", "LATE_EVENT", "more data came after the end of the response")
 
     def _end(self) -> None:
-        """Handle the carrier's own end, which confirms a response that is complete."""
+        """Handles the carrier's own end, which confirms a response that is complete."""
         writer = self._writer
         if writer.empty:
             self._check_type()
@@ -177,7 +177,7 @@ class ProtoDecoder:
                 writer.complete()
 
     def _parsed(self, payload: bytes) -> Any:
-        """Return the message. Bytes of a text that are not UTF-8 become U+FFFD, with a notice. (Any: its class exists
+        """Returns the message. Bytes of a text that are not UTF-8 become U+FFFD, with a notice. (Any: its class exists
         only at run time.)"""
         if self._unchecked and not payload.isascii():
             payload = self._checked(payload)
@@ -191,7 +191,7 @@ class ProtoDecoder:
         return self._parsed(repaired)
 
     def _checked(self, payload: bytes) -> bytes:
-        """Return the message with texts that are UTF-8. The runtime checks those of proto3 itself."""
+        """Returns the message with texts that are UTF-8. The runtime checks those of proto3 itself."""
         try:
             checked = with_utf8(payload, self._response)
         except Unsearchable as error:
@@ -211,7 +211,7 @@ class ProtoDecoder:
             self._writer.add_once(notice)
 
     def _check_type(self) -> None:
-        """Judge a response of which nothing was read. A newer version may send messages that the schema lacks before
+        """Judges a response of which nothing was read. A newer version may send messages that the schema lacks before
         others; messages of another type have none but such."""
         if self._strange and not self._known:
             raise BackendProtocolError("The backend sent a message of another type than that of the schema.")

@@ -44,7 +44,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def leaf_of(field: Field) -> Leaf:
-    """Return what a field holds, of a repeated one each item."""
+    """Returns the leaf of a field, of a repeated one that of each item."""
     if is_map(field):
         return "map"
     if field.message_type is not None:
@@ -61,7 +61,7 @@ def leaf_of(field: Field) -> Leaf:
 
 
 def find_field(written: str, kind: MessageType, place: str, leaves: Leaves | None = None) -> Place:
-    """Return the field at a path below a message. A selected item that is missing reads as an empty one. Raises
+    """Returns the field at a path below a message. A selected item that is missing reads as an empty one. Raises
     OptionError for a path that does not exist, that leads into a repeated field without a selector, or whose field has
     a type that `leaves` does not list."""
     *above, last = parse_path(written, place)
@@ -75,7 +75,7 @@ def find_field(written: str, kind: MessageType, place: str, leaves: Leaves | Non
 
 
 def find_repeated(written: str, kind: MessageType, place: str) -> tuple[Getter, MessageType]:
-    """Return the getter of a repeated field of messages, and the type of its items. Raises OptionError."""
+    """Returns the getter of a repeated field of messages, and the type of its items. Raises OptionError."""
     *above, last = parse_path(written, place)
     owner, kind = _owner(above, kind, place)
     if last.name not in kind.fields_by_name:
@@ -87,7 +87,7 @@ def find_repeated(written: str, kind: MessageType, place: str) -> tuple[Getter, 
 
 
 def _owner(steps: Sequence[Step], kind: MessageType, place: str) -> tuple[list[str | Getter], MessageType]:
-    """Return the way to the message at these steps, fields by name and getters of items, and its type."""
+    """Returns the way to the message at these steps, fields by name and getters of items, and its type."""
     way: list[str | Getter] = []
     for step in steps:
         field = _field(step, kind, place)
@@ -100,7 +100,7 @@ def _owner(steps: Sequence[Step], kind: MessageType, place: str) -> tuple[list[s
 
 
 def _getter(way: Sequence[str | Getter]) -> Getter:
-    """Return one getter for a way; neighbours that are fields by name are read in one step."""
+    """Returns one getter for a way; neighbours that are fields by name are read in one step."""
     getters: list[Getter] = []
     for by_name, steps in groupby(way, key=lambda step: isinstance(step, str)):
         found = list(steps)
@@ -142,7 +142,7 @@ def _item(field: Field, step: Step, way: list[str | Getter], place: str) -> Plac
 
 
 def _select(step: Step, item: Field, missing: Any, place: str) -> Getter:
-    """Return the getter of the item that a step selects, or of what stands for a missing one."""
+    """Returns the getter of the item that a step selects, or of what stands for a missing one."""
     items = attrgetter(step.name)
     match step.selector:
         case Position(position):
@@ -159,7 +159,7 @@ def _select(step: Step, item: Field, missing: Any, place: str) -> Getter:
 
 
 def _missing(item: Field) -> Any:
-    """Return what stands for an item that is missing: an empty message, or the default of its type."""
+    """Returns the value in place of an item that is missing: an empty message, or the default of its type."""
     return _DEFAULTS[leaf_of(item)] if item.message_type is None else message_class(item.message_type)()
 
 
@@ -175,7 +175,7 @@ _JSON_WORDS: Final = {"true": True, "false": False}
 
 
 def _field(step: Step, kind: MessageType, place: str, *, maps: bool = False) -> Field:
-    """Return the field of a step, which must have a selector if and only if the field has several items."""
+    """Returns the field of a step, which must have a selector if and only if the field has several items."""
     name = step.name
     if name not in kind.fields_by_name:
         raise unknown_name(place, f"{kind.full_name} has no field {name!r}", name, kind.fields_by_name)
@@ -196,7 +196,7 @@ def _fits_selector(field: Field, selector: Selector) -> bool:
 
 
 def field_conditions(written: Conditions, kind: MessageType, place: str) -> Condition:
-    """Compile conditions, which all must hold. Raises OptionError for a value that the field cannot have."""
+    """Compiles conditions, which all must hold. Raises OptionError for a value that the field cannot have."""
     checks = [
         _condition(find_field(path, kind, f"{place}.{path}"), value, f"{place}.{path}")
         for path, value in written.items()

@@ -26,7 +26,7 @@ class TracedTemplate(RequestTemplate):
         self._traced = _TracedCompiler().message(template.written, template.kind, template.scope, "request")
 
     def render(self, values: Values, notices: list[Notice]) -> Message:
-        """Return the message, as the template does."""
+        """Returns the message, as the template does."""
         self.places = tuple(_places(self._traced(values, []) or {}, ""))
         return super().render(values, notices)
 
@@ -57,7 +57,7 @@ def _traced(render: Render, place: str) -> Render:
 
 
 def _has_places(value: Value) -> bool:
-    """Whether the value is made of values that have their places already. The first one decides for all."""
+    """Returns whether the value is made of values that have their places already. The first one decides for all."""
     match value:
         case _Placed():
             return True

@@ -53,7 +53,7 @@ _FLOATS: Final = frozenset({FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTY
 
 
 def type_name(field: Field) -> str:
-    """Return the type of a field as a .proto file names it."""
+    """Returns the type of a field as a .proto file names it."""
     if field.message_type is not None:
         return str(field.message_type.full_name)
     if field.enum_type is not None:
@@ -62,12 +62,12 @@ def type_name(field: Field) -> str:
 
 
 def is_map(field: Field) -> bool:
-    """Whether the field is a map."""
+    """Returns whether the field is a map."""
     return bool(field.is_repeated) and field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def item_of(field: Field) -> Field:
-    """Return the field that describes one item: of a map its values, of any other field itself."""
+    """Returns the field that describes one item: of a map its values, of any other field itself."""
     return field.message_type.fields_by_name["value"] if is_map(field) else field
 
 
@@ -81,7 +81,7 @@ _SCALARS: Final = {
 
 
 def converter(kind: Kind, field: Field, name: str) -> Convert | None:
-    """Return the conversion of a value of this kind to one value of a field that is no message, or is a wrapper; None:
+    """Returns the conversion of a value of this kind to one value of a field that is no message, or is a wrapper; None:
     there is none. `name` is that of the template, for errors. The conversion raises InvalidRequest for a value that
     the field cannot hold."""
     if field.message_type is not None and field.message_type.full_name in WRAPPERS:
@@ -150,7 +150,7 @@ def _bounded(field: Field, name: str) -> Convert:
 
 
 def _checked(field: Field, name: str) -> Convert:
-    """Take a field of the client as it is, where its type is that of the backend's field."""
+    """Takes a field of the client as it is, where its type is that of the backend's field."""
     field_name = name.removeprefix("$request.")
 
     def convert(value: Value, notices: list[Notice]) -> Value:
@@ -162,7 +162,8 @@ def _checked(field: Field, name: str) -> Convert:
 
 
 def fits(value: Json, field: Field) -> bool:
-    """Whether a JSON value is a value of this field: of its type, in its range, or the name of a value of its enum."""
+    """Returns whether a JSON value is a value of this field: of its type, in its range, or the name of a value of its
+    enum."""
     if field.message_type is not None:
         wrapped = field.message_type.full_name in WRAPPERS
         return wrapped and fits(value, field.message_type.fields_by_name["value"])
@@ -181,7 +182,7 @@ def fits(value: Json, field: Field) -> bool:
 
 
 def literal(value: Json, field: Field) -> Value:
-    """Return a value of the template, which `fits` the field, as the constructor takes it."""
+    """Returns a value of the template, which `fits` the field, as the constructor takes it."""
     if field.message_type is not None:
         return {"value": literal(value, field.message_type.fields_by_name["value"])}
     return value.encode() if isinstance(value, str) and field.type == FieldDescriptor.TYPE_BYTES else value

@@ -19,7 +19,7 @@ _WORDS: Final[Leaves] = {"enum": "an enum", "text": "text", "flag": "a bool"}
 
 
 def compile_finish(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
-    """Return the reader of one rule. Raises OptionError."""
+    """Returns the reader of one rule. Raises OptionError."""
     ways = [name for name, value in (("at", rule.at), ("oneof", rule.oneof), ("reason", rule.reason)) if value]
     if len(ways) != 1:
         raise mapping_error(place, "write one of `at`, `oneof` and `reason`")
@@ -99,7 +99,7 @@ def _by_oneof(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
 
 
 def _check_meanings(rule: FinishRule, known: Iterable[str], needed: Iterable[str], what: str, place: str) -> None:
-    """Refuse names that do not exist, and values without a meaning."""
+    """Refuses names that do not exist, and values without a meaning."""
     known = list(known)
     for part in ("reasons", "none", "failures"):
         for name in getattr(rule, part):

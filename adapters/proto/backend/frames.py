@@ -184,7 +184,7 @@ class GrpcWebTextFrames:
             begin = end
 
     def _part(self, text: bytes) -> Iterator[Frame]:
-        """Decode whole groups. What precedes a fault does not depend on how the text was cut."""
+        """Decodes whole groups. What precedes a fault does not depend on how the text was cut."""
         try:
             decoded = decode_base64(text, len(text))
         except BackendProtocolError:
@@ -213,7 +213,7 @@ class SSEBase64Frames:
             raise self._sse.fault
 
     def end(self) -> Iterator[Frame]:
-        """Read an event that lacks its blank line: base64 without its end may still be base64, so it counts only where
+        """Reads an event that lacks its blank line: base64 without its end may still be base64, so it counts only where
         its length is that of whole groups."""
         tail = self._sse.tail()
         if tail is not None and tail.strip():

@@ -32,7 +32,7 @@ class DocumentReader:
         self._json = EventJson()
 
     def read(self, value: str | bytes, events: list[Event]) -> Json:
-        """Return the document in a field; add a notice if its text was mended. Raises BackendProtocolError."""
+        """Returns the document in a field; adds a notice if its text was mended. Raises BackendProtocolError."""
         data = _bytes(value)
         try:
             return self._json.read(data, events)
@@ -40,12 +40,12 @@ class DocumentReader:
             raise _not_json(data) from error
 
     def end(self, events: list[Event]) -> None:
-        """Add the notice for half a character that nothing will follow."""
+        """Adds the notice for half a character that nothing will follow."""
         self._json.end(events)
 
 
 def read_document(value: str | bytes) -> Json:
-    """Return the JSON of a field, with U+FFFD for half a character. Raises BackendProtocolError for anything else."""
+    """Returns the JSON of a field, with U+FFFD for half a character. Raises BackendProtocolError for anything else."""
     data = _bytes(value)
     try:
         return decode_json(data, lenient=True)
@@ -63,8 +63,8 @@ def _not_json(data: bytes) -> BackendProtocolError:
 
 
 def find_in_document(written: str, place: str, leaves: Leaves | None = None) -> Place:
-    """Return a place of a document. A value of another type than that of `leaves` reads as none. Raises OptionError for
-    text that is no path."""
+    """Returns a place of a document. A value of another type than that of `leaves` reads as none. Raises OptionError
+    for text that is no path."""
     steps = _steps(written, place)
 
     def value(document: Any) -> Json:
@@ -74,13 +74,13 @@ def find_in_document(written: str, place: str, leaves: Leaves | None = None) -> 
 
 
 def find_list(written: str, place: str) -> Getter:
-    """Return the getter of the items of an array; anything else has none. Raises OptionError."""
+    """Returns the getter of the items of an array; anything else has none. Raises OptionError."""
     steps = _steps(written, place)
     return lambda document: found if isinstance(found := look_up(document, steps), list) else ()
 
 
 def document_conditions(written: Conditions, place: str) -> Condition:
-    """Compile conditions, which all must hold. Raises OptionError for text that is no path."""
+    """Compiles conditions, which all must hold. Raises OptionError for text that is no path."""
     checks = [_condition(find_in_document(path, f"{place}.{path}"), value) for path, value in written.items()]
     return lambda document: all([check(document) for check in checks])
 
@@ -101,7 +101,7 @@ def _place(value: Getter, leaves: Leaves) -> Place:
 
 
 def _as_text(value: Json) -> str:
-    """Return the arguments of a call as JSON text: some wires write the text itself, some the object."""
+    """Returns the arguments of a call as JSON text: some wires write the text itself, some the object."""
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import Values
+from adapters.proto.backend.template_keys import AS, EACH, MARK, WITH
 from adapters.proto.backend.template_names import Scope
-from adapters.proto.backend.template_words import AS, EACH, MARK, WITH
 from gateway.core.conversation import Json
 
 JsonRender: TypeAlias = Callable[[Values], Json]
@@ -20,7 +20,7 @@ _LIST_KEYS: Final = (EACH, AS)
 
 
 def compile_json(shape: Json, scope: Scope, place: str, use: UseName) -> JsonRender:
-    """Return the renderer of a JSON value. Raises OptionError, with the place in the template."""
+    """Returns the renderer of a JSON value. Raises OptionError, with the place in the template."""
     match shape:
         case str() if shape.startswith(MARK):
             return _name(shape, scope, place, use)

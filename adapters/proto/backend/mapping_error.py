@@ -7,14 +7,14 @@ from gateway.core.errors import Correction, OptionError
 
 
 def mapping_error(place: str, reason: str) -> OptionError:
-    """Create the error for one place of the entry, such as `read[0].text`."""
+    """Creates the error for one place of the entry, such as `read[0].text`."""
     error = OptionError(f"{place}: {reason}")
     error.place = place
     return error
 
 
 def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> OptionError:
-    """Create the error for a name that does not exist, with the most similar one, or all if none is similar."""
+    """Creates the error for a name that does not exist, with the most similar one, or all if none is similar."""
     names = list(known)
     similar = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if similar:

@@ -21,7 +21,7 @@ _OF_CARRIER: Final = re.compile(
 
 
 def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the metadata. Raises OptionError for a name that belongs to the carrier or to a credential, and for text
+    """Returns the metadata. Raises OptionError for a name that belongs to the carrier or to a credential, and for text
     that no header can hold."""
     for name, value in metadata.items():
         place = f"metadata.{name}"
@@ -37,5 +37,5 @@ def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def write_metadata(metadata: Mapping[str, str], model: str) -> dict[str, str]:
-    """Return the headers of one request. The model's name is percent-encoded, except for its slashes."""
+    """Returns the headers of one request. The model's name is percent-encoded, except for its slashes."""
     return {name: value.replace(MODEL, quote(model, safe="/:@")) for name, value in metadata.items()}

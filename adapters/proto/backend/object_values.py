@@ -19,17 +19,17 @@ from adapters.proto.backend.field_values import (
     literal,
 )
 from adapters.proto.backend.schema import Field, MessageType, message_class
-from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep, write_struct
 
 # The field for arguments that are not a JSON object.
 AS_TEXT: Final = "arguments"
 
 
 def value_converter(kind: Kind, field: Field, name: str) -> Convert | None:
-    """Return the conversion of a value of this kind to one value of a field, of a map to the whole map; None: there is
+    """Returns the conversion of a value of this kind to one value of a field, of a map to the whole map; None: there is
     none. `name` is that of the template, for errors. The conversion raises InvalidRequest for a value that the field
     cannot hold."""
     message: MessageType | None = field.message_type
@@ -50,7 +50,7 @@ def value_converter(kind: Kind, field: Field, name: str) -> Convert | None:
 
 
 def write_object(fields: Mapping[str, Json], message: MessageType, notices: list[Notice]) -> Value:
-    """Return a Struct with these members. Raises NestedTooDeep."""
+    """Returns a Struct with these members. Raises NestedTooDeep."""
     struct: Any = message_class(message)()
     if inexact := write_struct(struct, fields):
         detail = f"{inexact} numbers have more digits than a double, the number type of the wire"

@@ -19,7 +19,7 @@ _STREAM: Final = ("stream", "stream_options")
 
 
 def request_json(conversation: Conversation, policy: Policy, *, streams: bool) -> tuple[Json, tuple[Notice, ...]]:
-    """Return the request and the notices of its changes. It asks for a stream with token counts if the method streams,
+    """Returns the request and the notices of its changes. It asks for a stream with token counts if the method streams,
     even if the client did not."""
     params = {name: value for name, value in conversation.params.items() if name not in _STREAM}
     if streams:
@@ -37,7 +37,7 @@ class OpenAIChunks:
         self._reader = ChunkReader(seed, stops, passes=passes)
 
     def read(self, document: Json) -> list[Event]:
-        """Return the events of one document. Raises BackendError."""
+        """Returns the events of one document. Raises BackendError."""
         return self._reader.completion(document) if _is_whole(document) else self._reader.event(document)
 
 

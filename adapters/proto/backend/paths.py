@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def parse_path(written: str, place: str) -> tuple[Step, ...]:
-    """Return the steps of a path. Raises OptionError for text that is no path."""
+    """Returns the steps of a path. Raises OptionError for text that is no path."""
     steps: list[Step] = []
     position = 0
     while position < len(written) or not steps:

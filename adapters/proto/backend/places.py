@@ -21,7 +21,7 @@ Kind: TypeAlias = Any
 
 
 def find_place(written: Path, kind: Kind, place: str, leaves: Leaves) -> Place:
-    """Return the place that a path names below a message or a document, with one of these leaves. Raises
+    """Returns the place that a path names below a message or a document, with one of these leaves. Raises
     OptionError."""
     if isinstance(written, Tensor):
         if kind is DOCUMENT:
@@ -31,17 +31,17 @@ def find_place(written: Path, kind: Kind, place: str, leaves: Leaves) -> Place:
 
 
 def find_items(written: str, kind: Kind, place: str) -> tuple[Getter, Kind]:
-    """Return the getter of the items at a path, and their type. Raises OptionError."""
+    """Returns the getter of the items at a path, and their type. Raises OptionError."""
     return (find_list(written, place), DOCUMENT) if kind is DOCUMENT else find_repeated(written, kind, place)
 
 
 def conditions(written: Conditions, kind: Kind, place: str) -> Condition:
-    """Compile conditions, which all must hold. Raises OptionError."""
+    """Compiles conditions, which all must hold. Raises OptionError."""
     return document_conditions(written, place) if kind is DOCUMENT else field_conditions(written, kind, place)
 
 
 def single_message(written: Path, kind: Kind) -> str | None:
-    """Return the field with which a path begins, if that is a single message, which may be missing as a whole."""
+    """Returns the field with which a path begins, if that is a single message, which may be missing as a whole."""
     if isinstance(written, Tensor) or kind is DOCUMENT:
         return None
     field = kind.fields_by_name.get(written.partition(".")[0])

@@ -61,7 +61,7 @@ class Rules:
             raise mapping_error("read", "no rule reads text or calls")
 
     def read(self, message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
-        """Write what one message says. Raises BackendError for an error that it reports, before all else."""
+        """Writes what one message says. Raises BackendError for an error that it reports, before all else."""
         for needed, judges in self._errors.items():
             if needed is None or message.HasField(needed):
                 for judge in judges:
@@ -81,7 +81,7 @@ class _Compiler:
         self.reads_content = False
 
     def error(self, rule: ReadRule, kind: Kind, place: str) -> Judge:
-        """Compile the error of a rule at the top, which no `each` repeats."""
+        """Compiles the error of a rule at the top, which no `each` repeats."""
         if rule.each is not None or rule.error is None:
             raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
         if rule.json is None:
@@ -95,7 +95,7 @@ class _Compiler:
         return judge_document
 
     def rule(self, rule: ReadRule, kind: Kind, place: str, nested: bool = False) -> Reader:
-        """Compile one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
+        """Compiles one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
         inner rules."""
         if nested and rule.error is not None:
             raise mapping_error(f"{place}.error", "an error belongs to a rule at the top of `read`")
@@ -172,7 +172,7 @@ def _start(id_of: Getter, model_of: Getter) -> Reader:
 
 
 def _json_field(written: str, kind: Kind, place: str) -> Getter:
-    """Return the getter of a field with a JSON document."""
+    """Returns the getter of a field with a JSON document."""
     if kind is DOCUMENT:
         raise mapping_error(place, "the rule reads JSON already")
     return find_place(written, kind, place, TEXT).get
@@ -186,7 +186,7 @@ def _openai(rule: ReadRule, place: str) -> Reader:
 
 
 def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
-    """Return the getter of opaque state as text: bytes are base64."""
+    """Returns the getter of opaque state as text: bytes are base64."""
     found = find_place(rule.at, kind, f"{place}.at", TEXT)
     if found.leaf == "text":
         return found.get
@@ -219,7 +219,7 @@ def _nothing(_: Any) -> None:
 
 
 def _needed(rule: ReadRule, error: ErrorRule, kind: Kind) -> str | None:
-    """Return the field of the message without which the error cannot be there, if there is one."""
+    """Returns the field of the message without which the error cannot be there, if there is one."""
     asked = [path for path, value in error.when.items() if value == "set"] if rule.json is None else []
     return next((name for path in asked if (name := single_message(path, kind)) is not None), None)
 

@@ -15,7 +15,7 @@ Reader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
 
 
 def read_all(readers: Sequence[Reader]) -> Reader:
-    """Return one reader for several, in their order."""
+    """Returns one reader for several, in their order."""
     if len(readers) == 1:
         return readers[0]
 
@@ -27,7 +27,7 @@ def read_all(readers: Sequence[Reader]) -> Reader:
 
 
 def read_each(items: Getter, reader: Reader) -> Reader:
-    """Return the reader of the items of a message."""
+    """Returns the reader of the items of a message."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
         for item in items(message):
@@ -37,7 +37,7 @@ def read_each(items: Getter, reader: Reader) -> Reader:
 
 
 def read_if(holds: Condition, reader: Reader) -> Reader:
-    """Return the reader of the messages for which the condition holds."""
+    """Returns the reader of the messages for which the condition holds."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
         if holds(message):
@@ -47,7 +47,7 @@ def read_if(holds: Condition, reader: Reader) -> Reader:
 
 
 def read_first_choice(number: Getter, reader: Reader) -> Reader:
-    """Return the reader of the first choice, 0. Any other one is reported."""
+    """Returns the reader of the first choice, 0. Any other one is reported."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
         if number(message):
@@ -59,14 +59,14 @@ def read_first_choice(number: Getter, reader: Reader) -> Reader:
 
 
 def read_if_there(paths: Iterable[Path | None], kind: Kind, reader: Reader) -> Reader:
-    """Ask first for the message below which all these paths lead, if there is one: most messages lack it."""
+    """Asks first for the message below which all these paths lead, if there is one: most messages lack it."""
     holders = {None if path is None else single_message(path, kind) for path in paths}
     holder = holders.pop() if len(holders) == 1 else None
     return reader if holder is None else read_if(methodcaller("HasField", holder), reader)
 
 
 def read_within(name: str, reader: Reader) -> Reader:
-    """Return the reader of the message in a field, where it is there."""
+    """Returns the reader of the message in a field, where it is there."""
     get = attrgetter(name)
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
@@ -77,7 +77,7 @@ def read_within(name: str, reader: Reader) -> Reader:
 
 
 def read_inside(get: Getter, key: str, reader: Reader) -> Reader:
-    """Return the reader of the JSON document in a field of a message, where there is one. `key` tells the documents of
+    """Returns the reader of the JSON document in a field of a message, where there is one. `key` tells the documents of
     one rule from others."""
 
     def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:

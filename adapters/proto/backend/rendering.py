@@ -12,7 +12,7 @@ Render: TypeAlias = Callable[[Values, list[Notice]], Value]
 
 
 def named(name: str, convert: Convert) -> Render:
-    """Render the value of a name, or nothing."""
+    """Renders the value of a name, or nothing."""
 
     def render(values: Values, notices: list[Notice]) -> Value:
         value = values.get(name)
@@ -22,19 +22,19 @@ def named(name: str, convert: Convert) -> Render:
 
 
 def each_value(name: str, convert: Convert) -> Render:
-    """Render every value of a list."""
+    """Renders every value of a list."""
     return lambda values, notices: [convert(value, notices) for value in values.get(name) or ()] or None
 
 
 def listed(renders: Sequence[Render]) -> Render:
-    """Render the items that have a value."""
+    """Renders the items that have a value."""
     return lambda values, notices: (
         [value for render in renders if (value := render(values, notices)) is not None] or None
     )
 
 
 def each_item(name: str, by: str | None, renders: Mapping[str, Render], joined: Sequence[str]) -> Render:
-    """Render each item by its variant. `joined`: the repeated fields in which neighbours of a variant become one."""
+    """Renders each item by its variant. `joined`: the repeated fields in which neighbours of a variant become one."""
 
     def render(values: Values, notices: list[Notice]) -> Value:
         made: list[Value] = []

@@ -47,16 +47,16 @@ class RequestEncoder(Protocol):
     capabilities: Capabilities
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
-        """Return the message, the notices, and the text in it. Raises InvalidRequest."""
+        """Returns the message, the notices, and the text in it. Raises InvalidRequest."""
         ...
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
-        """Return the filter that finds calls in the text of the response; None: calls have fields of their own."""
+        """Returns the filter that finds calls in the text of the response; None: calls have fields of their own."""
         ...
 
 
 def find_request(options: ProtoOptions, method: Method, rules: Rules, max_event: int) -> RequestEncoder:
-    """Return the encoder of a template: `$prompt` or `$transcript` make it one text, `$turns` makes it structured, and
+    """Returns the encoder of a template: `$prompt` or `$transcript` make it one text, `$turns` makes it structured, and
     `$openai` OpenAI's JSON. Raises OptionError, also for rules that do not fit."""
     template = dict(options.request)
     used = set(names_in(template))
@@ -215,13 +215,13 @@ class _OpenAIRequest:
 
 
 def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:
-    """Return the name of the provider in `extra_content` and of the field below it that hold opaque state."""
+    """Returns the name of the provider in `extra_content` and of the field below it that hold opaque state."""
     service = method.path[1:].partition("/")[0]
     return (options.state.provider, options.state.field) if options.state is not None else (service, "opaque")
 
 
 def _check_texts(request: bytes, trial: Conversation) -> None:
-    """Refuse a template that drops all text of a role. What is in the trial request is what counts."""
+    """Refuses a template that drops all text of a role. What is in the trial request is what counts."""
     for turn in trial.turns:
         texts = (turn.text, *(result.text for result in turn.results))
         if not all(text.encode() in request for text in texts):
@@ -229,7 +229,7 @@ def _check_texts(request: bytes, trial: Conversation) -> None:
 
 
 def _trial(provider: str, field: str, *, tools: bool) -> Conversation:
-    """Return a request with every kind of turn and part; without `tools` there are no results."""
+    """Returns a request with every kind of turn and part; without `tools` there are no results."""
     state = with_provider_state(provider, {field: "c3RhdGU="})
     results = (Turn("tool", (ToolResult("call_1", (Text("a result of a tool"),)),)),) if tools else ()
     return Conversation(

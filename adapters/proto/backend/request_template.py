@@ -18,13 +18,25 @@ from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.object_values import value_converter, write_object
 from adapters.proto.backend.rendering import Render, Values, each_item, each_value, listed, named
 from adapters.proto.backend.schema import Field, MessageType, message_class
-from adapters.proto.backend.template_checks import check_keys, check_oneofs, find_field, joined_fields
+from adapters.proto.backend.template_keys import (
+    AS,
+    BY,
+    CASE,
+    EACH,
+    JSON,
+    MARK,
+    TOGETHER,
+    WITH,
+    check_keys,
+    check_oneofs,
+    find_field,
+    joined_fields,
+)
 from adapters.proto.backend.template_names import FIELD, Scope
-from adapters.proto.backend.template_words import AS, BY, CASE, EACH, JSON, MARK, TOGETHER, WITH
-from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep
 from gateway.providers.request_rules import EFFORTS, OFF
 
 OPAQUE: Final = "$opaque"
@@ -48,7 +60,7 @@ class RequestTemplate:
         self._joined_efforts = _joined_efforts(compiler.efforts)
 
     def render(self, values: Values, notices: list[Notice]) -> Message:
-        """Return the message of one request, and add notices of what was changed. Raises InvalidRequest for a value
+        """Returns the message of one request, and add notices of what was changed. Raises InvalidRequest for a value
         that the message cannot hold."""
         try:
             message = self._class(**(self._render(values, notices) or {}))
@@ -61,14 +73,14 @@ class RequestTemplate:
             raise InvalidRequest("The request has a value that the backend's message cannot hold.") from error
 
     def try_out(self, values: Values) -> bytes:
-        """Return a trial request. Raises OptionError where a required field has no value."""
+        """Returns a trial request. Raises OptionError where a required field has no value."""
         try:
             return self.render(values, []).SerializeToString()
         except (EncodeError, InvalidRequest) as error:
             raise mapping_error("request", f"a trial request cannot be written: {error}") from error
 
     def parse(self, body: bytes) -> Message:
-        """Return the message that a body holds."""
+        """Returns the message that a body holds."""
         return self._class.FromString(body)
 
 
@@ -287,8 +299,8 @@ def _constant(template: Json, field: Field, place: str) -> Render:
 
 
 def _joined_efforts(cases: Sequence[Mapping[str, Json]]) -> dict[str, Notice]:
-    """Return what is told of efforts that have the same value in each field: nothing of the one nearest to `medium`, as
-    which the others are sent, unless `none` is among them."""
+    """Returns a notice for each effort that has the values of another one in all fields: none for the one nearest to
+    `medium`, as which the others are sent, unless `none` is among them."""
     joined: dict[str, list[str]] = {}
     for effort in EFFORTS:
         if any(effort in case for case in cases):

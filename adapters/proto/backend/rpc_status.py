@@ -54,7 +54,7 @@ _MILLISECONDS: Final = re.compile(r"[0-9]{1,9}")
 
 
 def grpc_error(headers: Mapping[str, str]) -> BackendError | None:
-    """Return the error that `grpc-status` among these headers or trailers reports, or None for OK. Names are in lower
+    """Returns the error that `grpc-status` among these headers or trailers reports, or None for OK. Names are in lower
     case. Raises BackendTruncated where there is no status: a response without one is never complete."""
     status = headers.get("grpc-status", "").strip()
     if status == OK:
@@ -69,7 +69,7 @@ def grpc_error(headers: Mapping[str, str]) -> BackendError | None:
 
 
 def connect_end(body: bytes) -> BackendError | None:
-    """Return the error in the JSON that ends a stream of Connect, or None for an end without one. Raises
+    """Returns the error in the JSON that ends a stream of Connect, or None for an end without one. Raises
     BackendProtocolError for anything else than an object."""
     try:
         document = decode_json(body, lenient=True)
@@ -86,7 +86,7 @@ def connect_end(body: bytes) -> BackendError | None:
 
 
 def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | None:
-    """Return the error in the body of a response other than 200, or None for a body that is not Connect's."""
+    """Returns the error in the body of a response other than 200, or None for a body that is not Connect's."""
     try:
         document = decode_json(body, lenient=True)
     except NotJson:
@@ -98,8 +98,8 @@ def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | N
 
 
 def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connect: bool) -> BackendError:
-    """Return the error of an HTTP status other than 200: that of its `grpc-status` or of Connect's JSON, where there is
-    one. Header names are lower case."""
+    """Returns the error of an HTTP status other than 200: that of its `grpc-status` or of Connect's JSON, where there
+    is one. Header names are lower case."""
     if headers.get("grpc-status"):
         return grpc_error(headers) or status_error(status, headers)
     failure = connect_failure(body, headers) if connect else None
@@ -107,7 +107,7 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connec
 
 
 def rpc_error(code: int, message: str, headers: Mapping[str, str], details: StatusDetails = NO_DETAILS) -> BackendError:
-    """Return the error for a code other than OK; an unknown code counts as UNKNOWN. `headers` and `details` may tell
+    """Returns the error for a code other than OK; an unknown code counts as UNKNOWN. `headers` and `details` may tell
     the delay; the headers are those of the transport and win."""
     if details.delay_s is not None and not headers.keys() & _DELAYS:
         headers = {**headers, "retry-after": f"{details.delay_s:.3f}".rstrip("0").rstrip(".")}

@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
-from adapters.protobuf_values.utf8_repair import has_unchecked_texts
 from gateway.core.descriptor_set import DescriptorSet
+from gateway.protobuf.utf8_repair import has_unchecked_texts
 
 # The stubs define two classes of descriptors, and each returns instances of either.
 MessageType: TypeAlias = Any
@@ -50,7 +50,7 @@ class Schema:
             self._services |= {service.full_name: service for service in found.services_by_name.values()}
 
     def method(self, written: str) -> Method:
-        """Return the method that `package.Service/Method` names. Raises OptionError with the nearest name."""
+        """Returns the method that `package.Service/Method` names. Raises OptionError with the nearest name."""
         service, _, name = written.partition("/")
         if service not in self._services:
             raise unknown_name("method", f"the schema has no service {service!r}", service, self._services)
@@ -69,7 +69,7 @@ class Schema:
 
 
 def message_class(kind: MessageType) -> type[Message]:
-    """Return the class of a message type."""
+    """Returns the class of a message type."""
     return GetMessageClass(kind)
 
 
@@ -84,7 +84,7 @@ def _files(descriptors: DescriptorSet) -> dict[str, FileDescriptorProto]:
 
 
 def _in_order(files: dict[str, FileDescriptorProto]) -> list[FileDescriptorProto]:
-    """Return the files, each after its imports."""
+    """Returns the files, each after its imports."""
     ordered: dict[str, FileDescriptorProto] = {}
     waiting = list(reversed(files.values()))
     opened: set[str] = set()

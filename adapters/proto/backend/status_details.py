@@ -38,7 +38,7 @@ _Detail: TypeAlias = tuple[str, bytes | None]
 
 
 def status_details(text: str) -> StatusDetails:
-    """Return the details in the value of `grpc-status-details-bin`: base64, padded or not. An empty text has none."""
+    """Returns the details in the value of `grpc-status-details-bin`: base64, padded or not. An empty text has none."""
     if not text:
         return NO_DETAILS
     try:
@@ -49,7 +49,7 @@ def status_details(text: str) -> StatusDetails:
 
 
 def connect_details(listed: Json) -> StatusDetails:
-    """Return the details in the `details` of Connect's JSON: a list of objects with `type` and `value` in base64."""
+    """Returns the details in the `details` of Connect's JSON: a list of objects with `type` and `value` in base64."""
     return _combined(_connect(listed)) if isinstance(listed, list) else NO_DETAILS
 
 

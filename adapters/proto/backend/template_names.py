@@ -36,26 +36,26 @@ class Scope(msgspec.Struct, frozen=True):
     cases: Mapping[str, tuple[str, ...]] = {}
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, those of lists and choices included."""
+        """Returns all names, those of lists and choices included."""
         return (*self.kinds, *sorted(self.texts), *self.items, *self.cases)
 
     def knows(self, name: str) -> bool:
-        """Whether the name exists here. Any field of the client does."""
+        """Returns whether the name exists here. Any field of the client does."""
         return name in self.names() or (name.startswith(FIELD) and len(name) > len(FIELD))
 
     def kind(self, name: str) -> Kind | None:
-        """Return the kind of a name with one value, or None for another name."""
+        """Returns the kind of a name with one value, or None for another name."""
         return "any" if name.startswith(FIELD) else self.kinds.get(name)
 
     def described(self, name: str) -> str:
-        """Return the kind of a name that exists here, in words."""
+        """Returns the kind of a name that exists here, in words."""
         kind = self.kind(name)
         if kind is not None:
             return _DESCRIBED[kind]
         return "a choice" if name in self.cases else "a list"
 
     def within(self, kinds: Mapping[str, Kind], items: Mapping[str, "Variants"] | None = None) -> "Scope":
-        """Return the scope of an item: its own names beside these."""
+        """Returns the scope of an item: its own names beside these."""
         return Scope({**self.kinds, **kinds}, self.texts, items or {}, self.cases)
 
 
@@ -68,7 +68,7 @@ class Variants(msgspec.Struct, frozen=True):
     required: tuple[str, ...] = ()
 
     def all(self) -> Scope:
-        """Return the names that every variant has."""
+        """Returns the names that every variant has."""
         first, *others = self.scopes.values()
         kinds = {name: kind for name, kind in first.kinds.items() if all(name in other.kinds for other in others)}
         items = {name: below for name, below in first.items.items() if all(name in other.items for other in others)}

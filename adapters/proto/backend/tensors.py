@@ -32,7 +32,7 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 def find_tensor(name: str, kind: MessageType, place: str, leaves: Leaves) -> Place:
-    """Return the place of the tensor with this name among the outputs of a message, or of its one field that has
+    """Returns the place of the tensor with this name among the outputs of a message, or of its one field that has
     outputs. A tensor that is missing reads as none. Raises OptionError for a message without outputs, and for a place
     that no tensor can fill."""
     holder = _holder(kind, place)

@@ -30,7 +30,7 @@ class _Text(msgspec.Struct, frozen=True):
 
 
 def compile_texts(rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
-    """Return the readers of one rule: the reasoning comes first. Raises OptionError."""
+    """Returns the readers of one rule: the reasoning comes first. Raises OptionError."""
     texts: list[_Text] = []
     if rule.reasoning is not None:
         texts.append(_Text(rule.reasoning, rule.mode, f"{place}.reasoning", AnswerWriter.reasoning))
@@ -45,7 +45,7 @@ def compile_texts(rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
 
 
 def _readers(texts: Sequence[_Text], kind: Kind, place: str) -> list[Reader]:
-    """Return the readers in the order of the texts. A message that holds several of them is read once, and only where
+    """Returns the readers in the order of the texts. A message that holds several of them is read once, and only where
     it is there."""
     readers: list[Reader] = []
     for name, neighbours in groupby(texts, lambda text: _holder(text, kind)):
@@ -60,7 +60,7 @@ def _readers(texts: Sequence[_Text], kind: Kind, place: str) -> list[Reader]:
 
 
 def _holder(text: _Text, kind: Kind) -> str | None:
-    """Return the field with the message that holds the text, if that is not the message itself."""
+    """Returns the field with the message that holds the text, if that is not the message itself."""
     if text.hidden is not None or isinstance(text.path, Tensor) or "." not in text.path:
         return None
     return single_message(text.path, kind)

@@ -24,7 +24,7 @@ class Counts(msgspec.Struct, frozen=True):
     answer: int = 0
 
     def combined(self, other: "Counts", mode: CountsMode) -> "Counts":
-        """Return these counts with later ones."""
+        """Returns these counts with later ones."""
         match mode:
             case "sum":
                 return Counts(*[getattr(self, name) + getattr(other, name) for name in COUNTS])
@@ -36,7 +36,7 @@ class Counts(msgspec.Struct, frozen=True):
                 assert_never(mode)
 
     def report(self) -> UsageReport:
-        """Return the counts as an event."""
+        """Returns the counts as an event."""
         prompt, completion, total, reasoning, cached, answer = [token_count(getattr(self, name)) for name in COUNTS]
         completion = completion or (answer or 0) + (reasoning or 0)
         total = total or (prompt + completion if prompt and completion else 0)

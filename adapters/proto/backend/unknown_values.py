@@ -13,7 +13,7 @@ _MOST: Final = 16
 
 
 def unknown_values(message: Any) -> list[Notice]:
-    """Return one notice for each, at most 16. (Any: a message whose class exists only at run time.)"""
+    """Returns one notice for each, at most 16. (Any: a message whose class exists only at run time.)"""
     found: dict[Notice, None] = {}
     for notice in _walk(message, message.DESCRIPTOR.name, 0):
         found[notice] = None

@@ -37,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_grpc(request: GrpcRequest, number: int, model: Model = reply) -> Answer:
-    """Compute the model's reply, cut by the stop sequences and the limit."""
+    """Computes the model's reply, cut by the stop sequences and the limit."""
     planned = model(request.dialogue)
     found = limit_reply(planned, planned.text, request.stop, request.max_tokens)
     return Answer(

@@ -23,7 +23,7 @@ _PREFIX: Final = 5
 
 
 def grpc_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: the method, every other path, and the recorded requests."""
+    """Returns the routes: the method, every other path, and the recorded requests."""
 
     async def generate(request: Request) -> Response:
         return await _generate(request, recorder, faults)
@@ -61,7 +61,7 @@ async def _generate(request: Request, recorder: Recorder, faults: Faults) -> Res
 
 
 def _message(body: bytes) -> pb.GenerateRequest:
-    """Return the only message of a body. Raises ValueError or DecodeError."""
+    """Returns the only message of a body. Raises ValueError or DecodeError."""
     if len(body) < _PREFIX or body[0] or int.from_bytes(body[1:_PREFIX], "big") != len(body) - _PREFIX:
         raise ValueError("the body is not one message behind a flag of 0 and its length")
     return pb.GenerateRequest.FromString(body[_PREFIX:])

@@ -49,14 +49,14 @@ def _over_window(_: Answer, options: Options) -> Frames:
 
 
 def _pings(answer: Answer, options: Options) -> Response:
-    """Send a ping and an empty DATA frame behind each message."""
+    """Sends a ping and an empty DATA frame behind each message."""
     between = Frames(lambda stream: _frame(_PING, 0, b"demoping") + _frame(_DATA, stream, b""))
     parts = tuple(part for found in frames(answer) for part in (found, between))
     return msgspec.structs.replace(complete(answer), parts=parts)
 
 
 def _headless(*parts: Part) -> Response:
-    """Build a response of which the head is never sent."""
+    """Builds a response of which the head is never sent."""
     return Response(parts, headers=GRPC)
 
 
@@ -69,7 +69,7 @@ def _flood(about: str, write: Callable[[int], bytes]) -> Fault[Answer]:
 
 
 def _frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
-    """Encode a frame."""
+    """Encodes a frame."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + _number(stream) + payload
 
 

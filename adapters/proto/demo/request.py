@@ -34,7 +34,7 @@ class GrpcRequest(msgspec.Struct, frozen=True):
 
 
 def read_grpc(request: pb.GenerateRequest) -> GrpcRequest:
-    """Read the request. Raises Refused with the path of the invalid field."""
+    """Reads the request. Raises Refused with the path of the invalid field."""
     turns = list(request.turns)
     if not turns:
         raise Refused("turns: must not be empty")
@@ -86,7 +86,7 @@ def _text(turn: pb.Turn) -> str:
 
 
 def _question(turns: Sequence[pb.Turn]) -> tuple[int, str]:
-    """Return the index and the text of the newest turn that has text of the user."""
+    """Returns the index and the text of the newest turn that has text of the user."""
     for at in range(len(turns) - 1, -1, -1):
         if turns[at].role == pb.ROLE_USER and (question := own_words(_text(turns[at]))):
             return at, question

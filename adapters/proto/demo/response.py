@@ -32,22 +32,22 @@ _PLAIN: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != 
 
 
 def envelope(message: bytes, flags: int = 0) -> bytes:
-    """Put a message behind its flags and its length."""
+    """Puts a message behind its flags and its length."""
     return bytes([flags]) + len(message).to_bytes(4, "big") + message
 
 
 def frames(answer: Answer) -> list[bytes]:
-    """Return the messages of the whole answer, each in its envelope."""
+    """Returns the messages of the whole answer, each in its envelope."""
     return [frame(message) for message in messages(answer)]
 
 
 def frame(message: pb.GenerateResponse) -> bytes:
-    """Encode one message in its envelope."""
+    """Encodes one message in its envelope."""
     return envelope(message.SerializeToString())
 
 
 def messages(answer: Answer) -> Iterator[pb.GenerateResponse]:
-    """Yield the answer piece by piece; the last message has the finish and the token counts."""
+    """Yields the answer piece by piece; the last message has the finish and the token counts."""
     yield from (message(answer, reasoning=piece) for piece in answer.reasoning)
     yield from (message(answer, text=piece) for piece in answer.text)
     yield from (message(answer, call=_call(call)) for call in answer.calls)
@@ -55,12 +55,12 @@ def messages(answer: Answer) -> Iterator[pb.GenerateResponse]:
 
 
 def message(answer: Answer, **fields: Any) -> pb.GenerateResponse:
-    """Build a message with these fields. (Any: the constructor of the message checks them.)"""
+    """Builds a message with these fields. (Any: the constructor of the message checks them.)"""
     return pb.GenerateResponse(id=answer.id, model=answer.model, **fields)
 
 
 def last(answer: Answer, finish: str = "") -> pb.GenerateResponse:
-    """Build the last message, with the answer's finish or another one."""
+    """Builds the last message, with the answer's finish or another one."""
     usage = pb.Usage(
         prompt_tokens=answer.prompt_tokens,
         completion_tokens=answer.completion_tokens,
@@ -70,22 +70,22 @@ def last(answer: Answer, finish: str = "") -> pb.GenerateResponse:
 
 
 def complete(answer: Answer) -> Response:
-    """Build the response to a call that succeeds."""
+    """Builds the response to a call that succeeds."""
     return Response(tuple(frames(answer)), headers=GRPC, trailers=OK)
 
 
 def failed(code: int, text: str, metadata: Mapping[str, str] | None = None) -> Response:
-    """Build the response of a call that fails at once: a head alone."""
+    """Builds the response of a call that fails at once: a head alone."""
     return Response(headers={**GRPC, **status(code, text), **(metadata or {})})
 
 
 def status(code: int, text: str) -> dict[str, str]:
-    """Build the metadata that reports a status."""
+    """Builds the metadata that reports a status."""
     return {"grpc-status": str(code), "grpc-message": quote(text, safe=_PLAIN)}
 
 
 def details(code: int, text: str, found: Mapping[str, bytes]) -> dict[str, str]:
-    """Build the metadata with the details of a status: serialized messages of google.rpc by their names."""
+    """Builds the metadata with the details of a status: serialized messages of google.rpc by their names."""
     packed = [AnyMessage(type_url=f"type.googleapis.com/google.rpc.{name}", value=one) for name, one in found.items()]
     described = Status(code=code, message=text, details=packed)
     return {"grpc-status-details-bin": b64encode(described.SerializeToString()).decode().rstrip("=")}

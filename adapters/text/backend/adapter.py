@@ -55,20 +55,20 @@ class TextAdapter:
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the conversation as the wire's request. Raises InvalidRequest, including Unsupported."""
+        """Encodes the conversation as the wire's request. Raises InvalidRequest, including Unsupported."""
         return encode_request(conversation, policy, self._options, self._wire, self._format)
 
     def decoder(self, conversation: Conversation) -> TextDecoder:
-        """Create a decoder that accepts only calls of this conversation's tools as calls."""
+        """Creates a decoder that accepts only calls of this conversation's tools as calls."""
         call_filter = self.call_filter(conversation)
         return TextDecoder(self._reader, call_filter, self._max_event, conversation.sampling.stop)
 
     def request_values(self, conversation: Conversation, policy: Policy) -> tuple[Prompt, dict[str, Json]]:
-        """Return the prompt and the values for a template of another form than JSON. Raises InvalidRequest."""
+        """Returns the prompt and the values for a template of another form than JSON. Raises InvalidRequest."""
         return request_values(conversation, policy, self._options, self._wire, self._format)
 
     def call_filter(self, conversation: Conversation) -> CallFilter:
-        """Create the filter that finds this conversation's calls and thoughts in the text of one response."""
+        """Creates the filter that finds this conversation's calls and thoughts in the text of one response."""
         calling = plan_tool_choice(conversation, self._wire, self._format)
         also = _PROSE if self._options.prose_calls else ()
         parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
@@ -77,7 +77,7 @@ class TextAdapter:
         return CallFilter(parser, calling.prefill, calling.forced, parallel, conversation.paths, thought)
 
     def _thought(self, conversation: Conversation, calling: ToolChoicePlan) -> Thought | None:
-        """Return the parser of thoughts, or None when the response has a prefill or a constrained shape and so has no
+        """Returns the parser of thoughts, or None when the response has a prefill or a constrained shape and so has no
         place for a thought."""
         if self._options.thinking == "text" or calling.prefill:
             return None
@@ -86,15 +86,15 @@ class TextAdapter:
         return Thought(self._options.thinking == "opened")
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the backend's own message where the client can act on it."""
+        """Returns the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Return the names in the models list, which the wire must have. Raises BackendProtocolError."""
+        """Returns the names in the models list, which the wire must have. Raises BackendProtocolError."""
         places = self._wire.models
         assert places is not None
         return names_in_list(body, places.list, places.name)
 
     def describe(self, body: bytes) -> Json:
-        """Return the request body as JSON."""
+        """Returns the request body as JSON."""
         return decode_json(body)

@@ -41,7 +41,7 @@ class CallFilter:
         self.stopped: str | None = None
 
     def feed(self, texts: Sequence[str], events: list[Event]) -> None:
-        """Add the events of pieces that arrived together, each with its own events. Raises BackendError for an invalid
+        """Adds the events of pieces that arrived together, each with its own events. Raises BackendError for an invalid
         call, after adding the events before it."""
         if self._thought is not None:
             texts = self._without_thought(self._thought, texts, events)
@@ -54,13 +54,13 @@ class CallFilter:
                 break
 
     def thinks_apart(self) -> None:
-        """Record that the wire reports thoughts in a field of their own, so that the text holds no thought that the
+        """Records that the wire reports thoughts in a field of their own, so that the text holds no thought that the
         prompt opened."""
         if self._thought is not None and self._thought.expected:
             self._thought = None
 
     def _without_thought(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
-        """Add the events of the thoughts in the pieces and return the text outside the thoughts."""
+        """Adds the events of the thoughts in the pieces and returns the text outside the thoughts."""
         spoken: list[str] = []
         for text in texts:
             thinks, says = thought.feed(text) if not thought.over else ("", text)
@@ -84,7 +84,7 @@ class CallFilter:
             self.stopped = RAW
 
     def close(self, reason: Reason, events: list[Event]) -> None:
-        """End the text. Raises InvalidToolCall for a response without the required call, and BackendTruncated for half
+        """Ends the text. Raises InvalidToolCall for a response without the required call, and BackendTruncated for half
         a call."""
         if self._thought is not None:
             self._close_thought(self._thought, reason, events)

@@ -184,18 +184,19 @@ class AnswerReader:
             self.done = True
 
     def _late(self, detail: str, events: list[Event]) -> None:
-        """Report data after the end, except after a response that was cut off on purpose."""
+        """Reports data after the end, except after a response that was cut off on purpose."""
         if self._call_filter.stopped is None and self._reported.is_new("LATE_CONTENT"):
             events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
 
     def _count(self, usage: UsageReport, events: list[Event]) -> None:
-        """Keep counts that arrive with every event and report them once, with the last values."""
+        """Keeps counts that arrive with every event and reports them once, with the last values."""
         self._usage = usage
         if self.finished:
             events.append(usage)
 
     def _note_stop(self, stop: str, events: list[Event]) -> None:
-        """Report a stop sequence that begins a line as another speaker's turn, unless it is one of the client's own."""
+        """Reports a stop sequence that begins a line as another speaker's turn, unless it is one of the client's
+        own."""
         if stop.startswith("\n") and stop not in self._own_stops:
             events.append(TURN_INVENTED)
 

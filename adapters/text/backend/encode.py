@@ -23,7 +23,7 @@ _ANY_JSON: Final[dict[str, Json]] = {"type": "object"}
 def encode_request(
     conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, tool_format: ToolFormat
 ) -> BackendRequest:
-    """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest, including Unsupported."""
+    """Encodes the request; the same conversation gives the same bytes. Raises InvalidRequest, including Unsupported."""
     prompt, values = request_values(conversation, policy, options, wire, tool_format)
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
@@ -40,7 +40,7 @@ def encode_request(
 def request_values(
     conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, tool_format: ToolFormat
 ) -> tuple[Prompt, dict[str, Json]]:
-    """Return the prompt, and the value of each name that a template may use; None: the name has no value. Raises
+    """Returns the prompt, and the value of each name that a template may use; None: the name has no value. Raises
     InvalidRequest, including Unsupported."""
     calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
@@ -61,7 +61,7 @@ def request_values(
 
 
 def sent_text(prompt: Prompt, wire: Wire) -> SentText:
-    """Return the text in the request, for a diagnosis."""
+    """Returns the text in the request, for a diagnosis."""
     if wire.has_cue:
         return SentText(prompt.text, prompt.system)
     return SentText(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
@@ -75,7 +75,7 @@ def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
 
 
 def sampling_values(conversation: Conversation, max_tokens: int | None) -> dict[str, Json]:
-    """Return the values of the names for sampling. `max_tokens` is the limit for a client that sets none."""
+    """Returns the values of the names for sampling. `max_tokens` is the limit for a client that sets none."""
     sampling = conversation.sampling
     greedy = sampling.temperature is not None and sampling.temperature <= 0
     return {
@@ -90,7 +90,7 @@ def sampling_values(conversation: Conversation, max_tokens: int | None) -> dict[
 
 
 def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
-    """Return the schema that constrains the response: one call, or the shape that the client requested. Raises
+    """Returns the schema that constrains the response: one call, or the shape that the client requested. Raises
     Unsupported for a shape while tools may be called."""
     if calling.constraint is not None:
         return dict(calling.constraint.schema)
@@ -102,7 +102,7 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
 
 
 def requested_schema(conversation: Conversation) -> Json:
-    """Return the schema of the shape that the client requested for the text of the response; None: any text."""
+    """Returns the schema of the shape that the client requested for the text of the response; None: any text."""
     shape = conversation.params.get("response_format")
     if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
         return None
@@ -114,7 +114,7 @@ def requested_schema(conversation: Conversation) -> Json:
 def _stops(
     conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, calling: ToolChoicePlan
 ) -> list[Json]:
-    """Return the client's own stop sequences, then those of other turns. Return none while calls may be written,
+    """Returns the client's own stop sequences, then those of other turns. Returns none while calls may be written,
     because any of them may occur in the arguments. A backend that does not report which one it met would end a turn
     without a notice; for such a backend only the turn guard checks."""
     if calling.tools:

@@ -59,14 +59,14 @@ class EventFastPath:
 
 
 def _empty(wire: Wire) -> list[str]:
-    """Return the places that must be empty. Places beside a flag of the end have no meaning before the end."""
+    """Returns the places that must be empty. Places beside a flag of the end have no meaning before the end."""
     usage = wire.usage
     ends = () if wire.final is not None else (*wire.finish, usage.prompt, usage.completion, usage.total)
     return [path for path in (*wire.error, *wire.reasoning, *ends) if path is not None]
 
 
 def _can_be_typed(text: Path, others: Sequence[Path]) -> bool:
-    """Whether the text and the other places do not contain each other, and lists are used only by their first
+    """Returns whether the text and the other places do not contain each other, and lists are used only by their first
     element."""
     paths = [text, *others]
     return (
@@ -81,13 +81,13 @@ def _is_later(step: str | int) -> bool:
 
 
 def _fit(one: Path, other: Path) -> bool:
-    """Whether no value would have to be an object and a list at once."""
+    """Returns whether no value would have to be an object and a list at once."""
     kinds = next(((type(a), type(b)) for a, b in zip(one, other, strict=False) if a != b), (str, str))
     return kinds == (str, str)
 
 
 def _struct(places: Sequence[Place]) -> type[msgspec.Struct]:
-    """Create the type of a value from the places in it. A place that must be empty has no places below it."""
+    """Creates the type of a value from the places in it. A place that must be empty has no places below it."""
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     steps = list(dict.fromkeys(path[0] for path, _ in places))
     for step in steps:
@@ -100,5 +100,5 @@ def _struct(places: Sequence[Place]) -> type[msgspec.Struct]:
 
 
 def _attribute(path: Path) -> str:
-    """Encode a path as an attribute name, because not every key is a valid identifier."""
+    """Encodes a path as an attribute name, because not every key is a valid identifier."""
     return ".".join(f"_{str(step).encode().hex()}" for step in path)

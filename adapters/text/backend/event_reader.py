@@ -55,7 +55,7 @@ class Reader:
         self._reasons: dict[str, Reason] = {**REASONS, **{word.lower(): kind for word, kind in wire.reasons.items()}}
 
     def read(self, event: Json) -> Piece:
-        """Read the event. A place whose value has an unexpected type counts as empty, but for that of the text or of
+        """Reads the event. A place whose value has an unexpected type counts as empty, but for that of the text or of
         the reasoning. Raises BackendProtocolError."""
         error = next((found for path in self._error if (found := look_up(event, path))), None) if self._error else None
         if error is not None and isinstance(event, dict):
@@ -72,11 +72,11 @@ class Reader:
         )
 
     def takes(self, event: Json) -> bool:
-        """Whether the value can be an event of this wire."""
+        """Returns whether the value can be an event of this wire."""
         return isinstance(event, dict) or () in self._text
 
     def reason(self, word: str) -> Reason | None:
-        """Return the finish reason for the backend's word, or None for an unknown word."""
+        """Returns the finish reason for the backend's word, or None for an unknown word."""
         return self._reasons.get(word.lower())
 
     def _word(self, event: Json) -> str | None:
@@ -110,7 +110,7 @@ def _optional(path: str | None) -> Path | None:
 
 
 def _content(event: Json, paths: list[Path]) -> str:
-    """Return the text at the first of the places that has one. Raises BackendProtocolError for a value of another type
+    """Returns the text at the first of the places that has one. Raises BackendProtocolError for a value of another type
     in its place."""
     broken = False
     for path in paths:

@@ -14,7 +14,7 @@ _MEANT: Final[Mapping[str, int]] = {"overloaded": 429, "incomplete_generation": 
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Decode a response with a status other than 200. The message is forwarded where `status_error` lets a client read
+    """Decodes a response with a status other than 200. The message is forwarded where `status_error` lets a client read
     it."""
     try:
         fields = _find(decode_json(body, lenient=True))
@@ -24,7 +24,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 
 
 def reported_failure(failure: Json) -> BackendError:
-    """Decode an error inside a response with status 200. It gets the status that it stands for, if it names one, else
+    """Decodes an error inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
     fields = _find({"error": failure})
     status = stated_status(fields.get("code")) or _MEANT.get(text_in(fields.get("type")) or "")
@@ -32,6 +32,6 @@ def reported_failure(failure: Json) -> BackendError:
 
 
 def _find(document: Json) -> Mapping[str, Json]:
-    """Return the error fields; TGI names the type of a text `error` beside it."""
+    """Returns the error fields; TGI names the type of a text `error` beside it."""
     fields = error_of(document)
     return {**fields, "type": fields["error_type"]} if "error_type" in fields else fields

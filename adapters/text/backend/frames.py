@@ -33,5 +33,5 @@ FRAMES: Final[Mapping[str, Callable[[int], Frames]]] = {
 
 
 def utf8() -> codecs.IncrementalDecoder:
-    """Create a decoder for text whose characters may be split; invalid UTF-8 becomes U+FFFD."""
+    """Creates a decoder for text whose characters may be split; invalid UTF-8 becomes U+FFFD."""
     return codecs.getincrementaldecoder("utf-8")("replace")

@@ -11,7 +11,7 @@ _STEP: Final = re.compile(r"(?:\A|\.)([^.\[\]]+)|\[(\d{1,4})\]")
 
 
 def parse_path(written: str) -> Path:
-    """Parse the steps of a path; the empty path is the event itself. Raises ValueError for an invalid path."""
+    """Parses the steps of a path; the empty path is the event itself. Raises ValueError for an invalid path."""
     steps: list[str | int] = []
     position = 0
     while position < len(written):
@@ -24,7 +24,7 @@ def parse_path(written: str) -> Path:
 
 
 def look_up(document: Json, path: Path) -> Json:
-    """Return the value at a path, or None when the path does not exist."""
+    """Returns the value at a path, or None when the path does not exist."""
     for step in path:
         if isinstance(step, str):
             document = document.get(step) if isinstance(document, dict) else None

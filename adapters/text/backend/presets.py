@@ -190,7 +190,7 @@ PRESETS: Final[Mapping[str, Wire]] = {
 
 
 def find_preset(chosen: str | Mapping[str, Any]) -> Wire:
-    """Return the wire with this name, or the wire that an object describes. Raises ValueError that names the fault."""
+    """Returns the wire with this name, or the wire that an object describes. Raises ValueError that names the fault."""
     if isinstance(chosen, str):
         return _named(chosen)
     own = dict(chosen)

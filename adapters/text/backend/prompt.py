@@ -28,7 +28,7 @@ class Prompt(msgspec.Struct, frozen=True):
 def write_prompt(
     conversation: Conversation, policy: Policy, tool_format: ToolFormat, calling: ToolChoicePlan
 ) -> Prompt:
-    """Render the prompt. Raises Unsupported for images and files unless the policy allows placeholders."""
+    """Renders the prompt. Raises Unsupported for images and files unless the policy allows placeholders."""
     # Rendering turns the calls, whose order determines the order of results, into text.
     turns, notices = in_call_order(conversation.turns)
     ordered = msgspec.structs.replace(conversation, turns=turns)
@@ -44,7 +44,7 @@ def write_prompt(
 def _with_tools(
     conversation: Conversation, tool_format: ToolFormat, calling: ToolChoicePlan, notices: list[Notice]
 ) -> Iterator[Turn]:
-    """Yield the turns with the tools after the leading system text, and with calls in the format that the model must
+    """Yields the turns with the tools after the leading system text, and with calls in the format that the model must
     write."""
     section = ""
     declared = Declared(calling.tools)

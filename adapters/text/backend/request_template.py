@@ -14,7 +14,7 @@ WITH: Final = "$with"
 
 
 def render(template: Json, values: Mapping[str, Json]) -> Json:
-    """Return the template with its names replaced, or None when nothing remains."""
+    """Returns the template with its names replaced, or None when nothing remains."""
     match template:
         case str() if template.startswith(MARK):
             return values.get(template)
@@ -30,7 +30,7 @@ def render(template: Json, values: Mapping[str, Json]) -> Json:
 
 
 def names_in(template: Json) -> Iterator[str]:
-    """Yield every name in the template, with its `$`."""
+    """Yields every name in the template, with its `$`."""
     match template:
         case str() if template.startswith(MARK):
             yield template
@@ -45,7 +45,7 @@ def names_in(template: Json) -> Iterator[str]:
 
 
 def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the own keys into the base, recursively for nested objects. Any: this is JSON of unknown shape."""
+    """Merges the own keys into the base, recursively for nested objects. Any: this is JSON of unknown shape."""
     result = dict(base)
     for key, value in own.items():
         below = result.get(key)

@@ -35,7 +35,7 @@ class Thought:
         return bool(self._closers)
 
     def feed(self, text: str) -> tuple[str, str]:
-        """Return what the next piece adds to the thought and to the text."""
+        """Returns the additions of the next piece to the thought and to the text."""
         text, self._held = self._held + text, ""
         thoughts: list[str] = []
         while text and not self.over:
@@ -47,12 +47,13 @@ class Thought:
         return "".join(thoughts), text
 
     def close(self) -> tuple[str, str]:
-        """Return the same for the part that was held when the text ended."""
+        """Returns the same for the part that was held when the text ended."""
         held, self._held = self._held, ""
         return (held, "") if self._closers else ("", held)
 
     def _open(self, text: str) -> str:
-        """Return what follows the tag that opens a thought. Without a tag, the text begins, or the expected thought."""
+        """Returns the text behind the tag that opens a thought. Without a tag, the text begins, or the expected
+        thought."""
         stripped = text.lstrip()
         if len(text) - len(stripped) <= _BLANKS and self._thoughts < _THOUGHTS:
             for opener, closer in TAGS.items():
@@ -72,7 +73,7 @@ class Thought:
         self._closers, self._begins, self.expected = closers, True, False
 
     def _think(self, text: str) -> tuple[str, str]:
-        """Return the thought in the text, and what follows its end."""
+        """Returns the thought in the text, and what follows its end."""
         if self._begins:
             text = text.lstrip()
             self._begins = not text
@@ -86,7 +87,7 @@ class Thought:
 
 
 def _certain(text: str, closers: tuple[str, ...]) -> int:
-    """Return the index from which the text may continue as one of these tags, or the length of the text."""
+    """Returns the index from which the text may continue as one of these tags, or the length of the text."""
     longest = max(map(len, closers))
     for begin in range(max(0, len(text) - longest + 1), len(text)):
         if any(closer.startswith(text[begin:]) for closer in closers):

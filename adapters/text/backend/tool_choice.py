@@ -24,12 +24,12 @@ _PROBE = (ToolSpec("f"),)
 
 
 def can_force(wire: Wire, tool_format: ToolFormat) -> bool:
-    """Whether the backend's output can be constrained to a call in this format."""
+    """Returns whether the backend's output can be constrained to a call in this format."""
     return wire.constrains and tool_format.grammar(_PROBE, "required") is not None
 
 
 def plan_tool_choice(conversation: Conversation, wire: Wire, tool_format: ToolFormat) -> ToolChoicePlan:
-    """Plan the tool calls. Raises Unsupported for a choice that names no tool of the conversation."""
+    """Plans the tool calls. Raises Unsupported for a choice that names no tool of the conversation."""
     choice = conversation.tool_choice
     if choice == "none" or not conversation.tools:
         return ToolChoicePlan(())

@@ -15,7 +15,7 @@ MODELS = ("demo-text",)
 
 
 def text_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: completion, the models list, health and the recorded requests."""
+    """Returns the routes: completion, the models list, health and the recorded requests."""
 
     steps = Steps(
         read=read_completion, question=lambda asked: asked.marked_question, answer=write_answer, respond=_answer

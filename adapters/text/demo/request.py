@@ -53,7 +53,7 @@ class _Offered(msgspec.Struct):
 
 
 def read_completion(body: JsonObject) -> TextRequest:
-    """Decode a body. Raises Refused for one that is not a completion request."""
+    """Decodes a body. Raises Refused for one that is not a completion request."""
     try:
         completion = msgspec.convert(body, Completion)
     except ValueError as error:
@@ -90,13 +90,13 @@ def _question(turns: Sequence[TextTurn]) -> tuple[int, str]:
 
 
 def _continues(turns: Sequence[TextTurn], at: int) -> bool:
-    """Whether a user's turn only asks to continue with the results before it."""
+    """Returns whether a user's turn only asks to continue with the results before it."""
     after_result = at > 0 and turns[at - 1].speaker == "result"
     return after_result and turns[at].speaker == "user" and "tool result" in turns[at].text.lower()
 
 
 def _rounds(turns: Sequence[TextTurn]) -> tuple[tuple[Result, ...], ...]:
-    """Return the rounds since the question. Like real models, this one overlooks results that are not followed by a
+    """Returns the rounds since the question. Like real models, this one overlooks results that are not followed by a
     request to continue, and calls again."""
     rounds: list[list[str]] = []
     results: list[str] = []

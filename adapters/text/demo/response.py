@@ -24,7 +24,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write_answer(request: TextRequest, model: Model = reply) -> Written:
-    """Write the model's reply as text, with calls between their marks, cut by `stop` and `n_predict`."""
+    """Writes the model's reply as text, with calls between their marks, cut by `stop` and `n_predict`."""
     text, stop_type, word = _text(request, model), "eos", ""
     for stop in request.completion.stop:
         head, found, _ = text.partition(stop) if stop else (text, "", "")
@@ -53,12 +53,12 @@ def _call(call: PlannedCall) -> str:
 
 
 def frame(event: Json) -> bytes:
-    """Encode one server-sent event."""
+    """Encodes one server-sent event."""
     return b"data: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def piece_event(answer: Written, text: str, number: int) -> dict[str, Json]:
-    """Build an event with a piece of text. Some pieces of a real model are empty."""
+    """Builds an event with a piece of text. Some pieces of a real model are empty."""
     return {
         "index": 0,
         "content": text,
@@ -71,7 +71,7 @@ def piece_event(answer: Written, text: str, number: int) -> dict[str, Json]:
 
 
 def last_event(answer: Written, content: str = "") -> dict[str, Json]:
-    """Build the event that ends the response; with the content, it is the whole response as one object."""
+    """Builds the event that ends the response; with the content, it is the whole response as one object."""
     number = len(answer.pieces)
     ended: dict[str, Json] = {
         "stop": True,
@@ -86,11 +86,11 @@ def last_event(answer: Written, content: str = "") -> dict[str, Json]:
 
 
 def frames(answer: Written) -> list[bytes]:
-    """Return the response piece by piece, without its last event."""
+    """Returns the response piece by piece, without its last event."""
     events = [frame(piece_event(answer, text, at)) for at, text in enumerate(answer.pieces, 1)]
     return [frame(piece_event(answer, "", 0)), *events]
 
 
 def error_body(status: int, message: str, kind: str, **more: Json) -> dict[str, Json]:
-    """Build the error object of the wire."""
+    """Builds the error object of the wire."""
     return {"error": {"code": status, "message": message, "type": kind, **more}}

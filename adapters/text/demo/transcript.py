@@ -38,12 +38,12 @@ class _JsonTurn(msgspec.Struct):
 
 
 def read_transcript(query: str) -> list[TextTurn]:
-    """Parse the turns; a text without labels is one user turn. Quoted bodies (`> ` before every line) are unquoted."""
+    """Parses the turns; a text without labels is one user turn. Quoted bodies (`> ` before every line) are unquoted."""
     return read_json_lines(query) or read_fenced(query) or read_labels(query)
 
 
 def read_labels(query: str) -> list[TextTurn]:
-    """Parse `User: ...` and so on, joined by blank lines."""
+    """Parses `User: ...` and so on, joined by blank lines."""
     labels = list(_LABEL.finditer(query))
     if not labels:
         return [TextTurn("user", query)]
@@ -53,7 +53,7 @@ def read_labels(query: str) -> list[TextTurn]:
 
 
 def read_json_lines(query: str) -> list[TextTurn]:
-    """Parse one JSON object per line with the keys of a chat message; empty when the text has another form."""
+    """Parses one JSON object per line with the keys of a chat message; empty when the text has another form."""
     turns: list[TextTurn] = []
     for line in query.split("\n"):
         try:
@@ -69,7 +69,8 @@ def _text_turn(turn: "_JsonTurn") -> TextTurn:
 
 
 def read_fenced(query: str) -> list[TextTurn]:
-    """Parse bodies between fences, `<<FENCE speaker>>`, up to `<<FENCE end>>`; empty when the text has another form."""
+    """Parses bodies between fences, `<<FENCE speaker>>`, up to `<<FENCE end>>`; empty when the text has another
+    form."""
     if (opening := _FENCE.match(query)) is None:
         return []
     parts = re.split(rf"^<<{re.escape(opening.group(1))} (.*)>>$", query, flags=re.M)

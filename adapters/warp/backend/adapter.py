@@ -62,20 +62,20 @@ class WarpAdapter:
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode one serialized Request. Raises InvalidRequest, including Unsupported, for content that the wire cannot
-        express."""
+        """Encodes one serialized Request. Raises InvalidRequest, including Unsupported, for content that the wire
+        cannot express."""
         return encode_request(conversation, policy, self._options)
 
     def decoder(self, conversation: Conversation) -> WarpDecoder:
-        """Create a decoder that converts the arguments of calls to the types of this conversation's tools."""
+        """Creates a decoder that converts the arguments of calls to the types of this conversation's tools."""
         return WarpDecoder(self._options, conversation, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Convert a response with a status other than 200 into the error for the client."""
+        """Converts a response with a status other than 200 into the error for the client."""
         return decode_error(status, headers, body)
 
     def describe(self, body: bytes) -> Json:
-        """Return the protobuf message as JSON with its field names."""
+        """Returns the protobuf message as JSON with its field names."""
         from google.protobuf.json_format import MessageToDict
 
         message: dict[str, Json] = MessageToDict(pb.Request.FromString(body), preserving_proto_field_name=True)

@@ -77,8 +77,8 @@ def reasoning(message: str, task: str, text: str, seconds: int | None = None) ->
 
 
 def mcp_call(message: str, task: str, call_id: str, name: str, args: JsonObject | None) -> pb.Message:
-    """Build a call with its arguments as a Struct. With None the arguments are omitted; an empty id or name is omitted,
-    too."""
+    """Builds a call with its arguments as a Struct. With None the arguments are omitted; an empty id or name is
+    omitted, too."""
     call = pb.Message.ToolCall(call_mcp_tool=pb.Message.ToolCall.CallMCPTool())
     if call_id:
         call.tool_call_id = call_id

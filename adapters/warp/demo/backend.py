@@ -30,7 +30,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 def agent_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
+    """Returns the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
     `/scenario/stall,chunk=1`."""
     backend = _Agent(recorder, faults)
     routes = [get("/__sim/requests", recorder.show), get("/__sim/scenarios", _scenarios)]
@@ -114,7 +114,7 @@ def _scenarios() -> Json:
 
 
 def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[str, str]]:
-    """Return the scenario's name and the options: the marker's, else the path's; query parameters add options."""
+    """Returns the scenario's name and the options: the marker's, else the path's; query parameters add options."""
     path = request.path_params.get("scenario", "")
     name, _, written = path.partition(",")
     options = read_options(written)
@@ -140,7 +140,7 @@ def _content_type(request: Request) -> str:
 
 
 def _first(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Map the fields by name; the first of several fields with the same name counts."""
+    """Maps the fields by name; the first of several fields with the same name counts."""
     found: dict[str, str] = {}
     for name, value in fields:
         found.setdefault(name, value)

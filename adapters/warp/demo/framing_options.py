@@ -64,14 +64,14 @@ Frame: TypeAlias = pb.ResponseEvent | Raw | Framed | Wait | Cut
 
 
 def read_framing_options(options: Mapping[str, str]) -> FramingOptions:
-    """Parse text options as framing options. Raises ValueError that names the fault."""
+    """Parses text options as framing options. Raises ValueError that names the fault."""
     flags = {"padding", "quotes", "space", "name", "comments", "done"}
     typed = {name: _flag(name, value) if name in flags else value for name, value in options.items()}
     return msgspec.convert(typed, FramingOptions, strict=False)
 
 
 def write_frames(frames: Iterable[Frame], framing: FramingOptions) -> Iterator[Part]:
-    """Yield the parts to be played."""
+    """Yields the parts to be played."""
     for frame in _batched(frames, framing.batch):
         match frame:
             case Wait() | Cut():
@@ -117,7 +117,7 @@ def _writes(event: bytes, framing: FramingOptions) -> Iterator[bytes]:
 
 
 def _batched(frames: Iterable[Frame], size: int) -> Iterator[Frame]:
-    """Join neighbouring action events, up to `size` actions each."""
+    """Joins neighbouring action events, up to `size` actions each."""
     held: pb.ResponseEvent | None = None
     for frame in frames:
         joins = size > 1 and isinstance(frame, pb.ResponseEvent) and frame.HasField("client_actions")

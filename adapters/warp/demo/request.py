@@ -42,7 +42,7 @@ class _Talk(msgspec.Struct):
     unnamed: list[Result] = []
 
     def ask(self, message: str) -> None:
-        """Read a user's message. Text that the client added to it is not a new question."""
+        """Reads a user's message. Text that the client added to it is not a new question."""
         if question := own_words(message):
             self.question, self.turn = question, self.turns
             self.rounds, self.results, self.unnamed = [], {}, []
@@ -54,7 +54,7 @@ class _Talk(msgspec.Struct):
 
 
 def read_agent(request: pb.Request) -> AgentRequest:
-    """Read the tasks' logs, then the inputs, in order."""
+    """Reads the tasks' logs, then the inputs, in order."""
     talk = _Talk()
     last = ""
     for task in request.task_context.tasks:
@@ -82,7 +82,7 @@ def read_agent(request: pb.Request) -> AgentRequest:
 
 
 def _read_logged(message: pb.Message, talk: _Talk, last: str) -> str:
-    """Read one message of a task's log and return its kind. Consecutive calls belong to one round."""
+    """Reads one message of a task's log and returns its kind. Consecutive calls belong to one round."""
     kind = message.WhichOneof("message") or ""
     talk.turns += 1
     match kind:
@@ -128,7 +128,7 @@ def _read_turn(turn: TextTurn, talk: _Talk, *, after_result: bool) -> None:
 
 
 def _rounds(talk: _Talk) -> tuple[tuple[Result, ...], ...]:
-    """Return each round's results: matched by id where the wire has ids on both sides, else in the order of the
+    """Returns each round's results: matched by id where the wire has ids on both sides, else in the order of the
     calls."""
     unnamed = iter(talk.unnamed)
     rounds: list[tuple[Result, ...]] = []
@@ -152,7 +152,7 @@ def _result(result: pb.CallMCPToolResult) -> Result:
 
 
 def _may_call(request: pb.Request) -> bool:
-    """Whether calls are allowed: only listed tools may be called, and an empty list allows every tool."""
+    """Returns whether calls are allowed: only listed tools may be called, and an empty list allows every tool."""
     supported = request.settings.supported_tools
     return not supported or pb.TOOL_CALL_MCP_TOOL in supported
 
@@ -165,7 +165,7 @@ def _tools(request: pb.Request) -> Iterable[OfferedTool]:
 
 
 def _plain(value: Json) -> Json:
-    """Sort the keys of a value, because a Struct has no order, and convert its whole numbers to
+    """Sorts the keys of a value, because a Struct has no order, and converts its whole numbers to
     integers: they arrive as doubles, and no schema has a double there."""
     match value:
         case dict():
@@ -179,7 +179,7 @@ def _plain(value: Json) -> Json:
 
 
 def broken_rule(request: pb.Request) -> str | None:
-    """Return a sentence about what breaks the wire's rules, or None for a valid request."""
+    """Returns a sentence about what breaks the wire's rules, or None for a valid request."""
     inputs = request.input.user_inputs.inputs
     if request.input.WhichOneof("type") is None:
         return "input has no type"
@@ -197,7 +197,7 @@ def broken_rule(request: pb.Request) -> str | None:
 
 
 def summarize(body: bytes) -> Json:
-    """Return a whole request as JSON with the schema's field names, or None when it is not a request."""
+    """Returns a whole request as JSON with the schema's field names, or None when it is not a request."""
     try:
         summary: Json = MessageToDict(pb.Request.FromString(body), preserving_proto_field_name=True)
     except DecodeError:

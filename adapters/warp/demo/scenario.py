@@ -40,5 +40,5 @@ class WarpScenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure(kind: str, status: int | None, code: str | None = None, text: str = "") -> Expect:
-    """Build an expected error of this kind, after the given text at most."""
+    """Builds an expected error of this kind, after the given text at most."""
     return Expect(text=text, finish=None, fails=True, status=status, code=code, kind=kind)

@@ -24,7 +24,7 @@ from gateway.demo.scripted_model.words import count
 
 
 def scripted_steps(request: AgentRequest, model: Model = reply) -> tuple[Step, ...]:
-    """Return the steps of the model's reply, with the metadata events of the wire around it."""
+    """Returns the steps of the model's reply, with the metadata events of the wire around it."""
     planned = model(request.dialogue)
     steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
     if planned.reasoning and request.shows_reasoning:

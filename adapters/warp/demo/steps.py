@@ -135,7 +135,7 @@ def finish(finished: pb.StreamFinished | None = None) -> Step:
 
 
 def together(*steps: Step) -> Step:
-    """Combine several steps into one."""
+    """Combines several steps into one."""
     return lambda state: (frame for step in steps for frame in step(state))
 
 

@@ -18,11 +18,11 @@ class TokenExchange:
         self._spent: set[str] = set()
 
     def accepts(self, authorization: str) -> bool:
-        """Whether a header carries an issued bearer token."""
+        """Returns whether a header carries an issued bearer token."""
         return authorization.removeprefix("Bearer ") in self._issued
 
     def exchange(self, grant: str, refresh: str) -> tuple[int, Json]:
-        """Return a status and a body: tokens, or the reason of the failure."""
+        """Returns a status and a body: tokens, or the reason of the failure."""
         if grant != "refresh_token" or not refresh:
             return 400, {"error": {"code": 400, "message": "INVALID_GRANT_TYPE"}}
         if refresh == REVOKED or refresh in self._spent:

@@ -53,7 +53,7 @@ FAULTS: Final[Mapping[str, Mapping[str, Fault[Any]]]] = {wire: _faults_of(wire) 
 
 
 def find_fault(name: str, wire: str) -> Fault[Any]:
-    """Return the fault of this name. Raises ValueError if the wire does not have it."""
+    """Returns the fault of this name. Raises ValueError if the wire does not have it."""
     if name not in FAULTS[wire]:
         raise ValueError(f"the demo backend {wire!r} has no defect {name!r}; it has {', '.join(FAULTS[wire])}")
     return FAULTS[wire][name]

@@ -19,12 +19,12 @@ _PART: Final = re.compile(rb"\A((?:event: [^\n]*\n)?data: )?(\{.*\})(\s*)\Z", re
 
 
 def is_stream(response: Response) -> bool:
-    """Return whether a response is a stream of events or messages, not one object."""
+    """Returns whether a response is a stream of events or messages, not one object."""
     return response.headers.get("content-type", "").startswith(("text/event-stream", "application/grpc"))
 
 
 def with_parts(response: Response, parts: Iterable[Part]) -> Response:
-    """Return the response with another body, of unknown length. A body that is cut has no trailers."""
+    """Returns the response with another body, of unknown length. A body that is cut has no trailers."""
     kept = tuple(parts)
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
     trailers = None if any(isinstance(part, Cut) for part in kept) else response.trailers
@@ -32,7 +32,7 @@ def with_parts(response: Response, parts: Iterable[Part]) -> Response:
 
 
 def pieces(response: Response) -> tuple[Part, ...]:
-    """Return the events of a stream, or the halves of one object."""
+    """Returns the events of a stream, or the halves of one object."""
     parts = tuple(response.parts)
     if is_stream(response):
         return parts
@@ -41,23 +41,23 @@ def pieces(response: Response) -> tuple[Part, ...]:
 
 
 def begun(response: Response, options: Options, *parts: Part) -> Response:
-    """Return the beginning of the response, `after` events of a stream or half an object, and these parts."""
+    """Returns the beginning of the response, `after` events of a stream or half an object, and these parts."""
     return with_parts(response, (*pieces(response)[: _position(response, options)], *parts))
 
 
 def around(response: Response, options: Options, *parts: Part) -> Response:
-    """Return the response with these parts in its middle, behind `after` events of a stream or half an object."""
+    """Returns the response with these parts in its middle, behind `after` events of a stream or half an object."""
     found, at = pieces(response), _position(response, options)
     return with_parts(response, (*found[:at], *parts, *found[at:]))
 
 
 def of_streams(edit: Edit) -> Edit:
-    """Return an edit that leaves an answer that is one object as it is."""
+    """Returns an edit that leaves an answer that is one object as it is."""
     return lambda response, options: edit(response, options) if is_stream(response) else response
 
 
 def each_json(edit: Callable[[Event], JsonObject | None]) -> Edit:
-    """Return an edit of each JSON object of a response. None removes an event from a stream."""
+    """Returns an edit of each JSON object of a response. None removes an event from a stream."""
 
     def edited(response: Response, _: Options) -> Response:
         changed = (_edited(part, edit) for part in response.parts)
@@ -71,7 +71,7 @@ def _position(response: Response, options: Options) -> int:
 
 
 def number(options: Options, name: str, most: float = _MOST) -> float:
-    """Return the value of an option. Raises ValueError for one that is no number from 0 to `most`."""
+    """Returns the value of an option. Raises ValueError for one that is no number from 0 to `most`."""
     value = float(options[name])
     if not 0 <= value <= most:
         raise ValueError(f"{name}={options[name]} is not a number from 0 to {most:g}")

@@ -31,12 +31,12 @@ AFTER: Final = {"messages": "4", "responses": "6"}
 
 
 def after(wire: str) -> str:
-    """Return the default of the option `after` on a wire."""
+    """Returns the default of the option `after` on a wire."""
     return AFTER.get(wire, "3")
 
 
 def is_long(text: str) -> bool:
-    """Return whether a text has more words than a short context holds."""
+    """Returns whether a text has more words than a short context holds."""
     return len(text.split()) > CONTEXT
 
 
@@ -86,14 +86,14 @@ class Fault(msgspec.Struct, Generic[Answer], frozen=True):
         return f"{self.about}: {', '.join(f'{name}={value}' for name, value in self.options.items())}".rstrip(": ")
 
     def with_options(self, options: Mapping[str, str]) -> "Fault[Answer]":
-        """Return the fault with these options. Raises ValueError for an option that it does not have."""
+        """Returns the fault with these options. Raises ValueError for an option that it does not have."""
         if unknown := [name for name in options if name not in self.options]:
             known = ", ".join(self.options) or "none"
             raise ValueError(f"the fault has no option {unknown[0]!r}; its options: {known}")
         return msgspec.structs.replace(self, options={**self.options, **options})
 
     def play(self, answer: Answer, regular: Response) -> Response:
-        """Return what is sent in place of the regular response. Raises ValueError for an invalid option."""
+        """Returns the response that is sent in place of the regular one. Raises ValueError for an invalid option."""
         played = regular if self.plays is None else self.plays(answer, self.options)
         # One object has none of the events of a stream.
         kept = is_stream(played) and not is_stream(regular)

@@ -8,7 +8,7 @@ from gateway.demo.faults.fault import API_WIRES, CHAT, Fault
 
 
 def _ignoring(field: str, wires: tuple[str, ...], *paths: str) -> Fault[object]:
-    """Return a fault that does not read the fields at these paths, which are those of all its wires."""
+    """Returns a fault that does not read the fields at these paths, which are those of all its wires."""
 
     def reads(body: JsonObject) -> JsonObject:
         for path in paths:

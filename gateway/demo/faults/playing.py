@@ -27,7 +27,7 @@ class Faults(msgspec.Struct, frozen=True):
     planted: Fault[Any] | None = None
 
     def marked(self, question: str) -> Fault[Any] | None:
-        """Return the fault of the last marker in a question. Raises Refused if there is no such fault."""
+        """Returns the fault of the last marker in a question. Raises Refused if there is no such fault."""
         marker = find_marker(question, "demo")
         if marker is None:
             return None
@@ -40,7 +40,7 @@ class Faults(msgspec.Struct, frozen=True):
             raise Refused(str(error)) from error
 
     def of_counts(self) -> "Faults":
-        """Return the faults of a request that asks for no answer: a marker asks for none, and nothing is played."""
+        """Returns the faults of a request that asks for no answer: a marker asks for none, and nothing is played."""
         planted = self.planted
         return Faults({}, None if planted is None else msgspec.structs.replace(planted, plays=None))
 
@@ -62,7 +62,7 @@ async def respond_json(
     faults: Faults,
     refusal: Callable[[Refused], Response],
 ) -> Response:
-    """Record a request and return its response; `refusal` builds that to a body which is invalid, or no JSON."""
+    """Records a request and returns its response; `refusal` builds that to a body which is invalid, or no JSON."""
     body = await read_body(request)
     recorder.record(request, body, json_body)
     try:
@@ -72,7 +72,7 @@ async def respond_json(
 
 
 def read_object(body: bytes) -> JsonObject:
-    """Decode a body that is a JSON object. Raises Refused for any other."""
+    """Decodes a body that is a JSON object. Raises Refused for any other."""
     try:
         decoded: JsonObject = msgspec.json.decode(body, type=dict)
     except (ValueError, RecursionError) as error:
@@ -81,7 +81,7 @@ def read_object(body: bytes) -> JsonObject:
 
 
 def respond(steps: Steps[Asked, Answer], faults: Faults, body: JsonObject) -> Response:
-    """Return the response to a body. Raises Refused, also for what a fault refuses."""
+    """Returns the response to a body. Raises Refused, also for what a fault refuses."""
     played = [] if faults.planted is None else [faults.planted]
     asked = _read(steps, played, body)
     if (marked := faults.marked(steps.question(asked))) is not None:
@@ -92,7 +92,7 @@ def respond(steps: Steps[Asked, Answer], faults: Faults, body: JsonObject) -> Re
 
 
 def _play(faults: Sequence[Fault[Answer]], answer: Answer, response: Response) -> Response:
-    """Return what the faults, one after the other, make of a regular response."""
+    """Returns a regular response as the faults, one after the other, have changed it."""
     for fault in faults:
         if response.status == _OK:
             try:

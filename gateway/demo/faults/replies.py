@@ -19,7 +19,7 @@ _LONG: Final = "x" * 60
 
 
 def _calling(edit: Callable[[int, PlannedCall], PlannedCall]) -> Model:
-    """Return the model with each of its calls edited; the number is the position in the reply."""
+    """Returns the model with each of its calls edited; the number is the position in the reply."""
 
     def model(dialogue: Dialogue) -> Reply:
         said = reply(dialogue)
@@ -46,7 +46,7 @@ def _ignores_none(dialogue: Dialogue) -> Reply:
 
 
 def _ignores_required(dialogue: Dialogue) -> Reply:
-    """Reply without a call where one is required, and no tool is named."""
+    """Replies without a call where one is required, and no tool is named."""
     heedless = dialogue.choice == "required" and dialogue.forced is None
     return reply(msgspec.structs.replace(dialogue, choice="none") if heedless else dialogue)
 
@@ -61,7 +61,7 @@ def _ignores_results(dialogue: Dialogue) -> Reply:
 
 
 def _calls_as_text(dialogue: Dialogue) -> Reply:
-    """Write the calls into the text, as a model without a parser of its calls does."""
+    """Writes the calls into the text, as a model without a parser of its calls does."""
     said = reply(dialogue)
     written = [
         f"<tool_call>\n{msgspec.json.encode({'name': call.name, 'arguments': call.arguments}).decode()}\n</tool_call>"
@@ -76,7 +76,7 @@ def _thoughts_as_text(dialogue: Dialogue) -> Reply:
 
 
 def _forgets_beginning(dialogue: Dialogue) -> Reply:
-    """Reply to the end of a long question, as a server does that cuts a prompt to its context."""
+    """Replies to the end of a long question, as a server does that cuts a prompt to its context."""
     kept = " ".join(dialogue.question.split()[-CONTEXT:])
     return reply(msgspec.structs.replace(dialogue, question=kept) if is_long(dialogue.question) else dialogue)
 
@@ -86,7 +86,7 @@ def _silent(_: Dialogue) -> Reply:
 
 
 def _forgets_seed() -> Model:
-    """Return a model that ends each text without calls with another number."""
+    """Returns a model that ends each text without calls with another number."""
     number = itertools.count(1)
 
     def model(dialogue: Dialogue) -> Reply:

@@ -63,7 +63,7 @@ def _disconnect_first(response: Response, options: Options) -> Response:
 
 
 def _in_half(how: Cut) -> Edit:
-    """Return an edit that cuts a stream behind half of its events; an answer that is one object stays whole."""
+    """Returns an edit that cuts a stream behind half of its events; an answer that is one object stays whole."""
 
     def edit(response: Response, _: Options) -> Response:
         parts = tuple(response.parts)
@@ -116,7 +116,7 @@ def _error(_: Response, options: Options) -> Response:
 
 
 def _without_usage(event: Event) -> JsonObject | None:
-    """Remove the token counts; a chunk that has nothing else is removed as a whole."""
+    """Removes the token counts; a chunk that has nothing else is removed as a whole."""
     return None if event.get("choices") == [] else _pruned(event)
 
 

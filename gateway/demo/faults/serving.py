@@ -19,7 +19,7 @@ def _accepting(about: str, accepts: Callable[[str], bool]) -> Fault[object]:
 
 
 def _listing(about: str, edit: Callable[[bytes], Response]) -> Fault[object]:
-    """Return a fault that answers a request for the list of models with what `edit` makes of the regular body."""
+    """Returns a fault that answers a request for the list of models with what `edit` makes of the regular body."""
 
     def serves(handler: Handler, _: Recorder) -> Handler:
         async def answer(request: Request) -> Response:
@@ -47,7 +47,7 @@ def _renamed(body: bytes) -> Response:
 
 
 def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
-    """Answer the request after each one that its client has left with 503, as if that one still had the only slot."""
+    """Answers the request after each one that its client has left with 503, as if that one still had the only slot."""
     refused = 0
 
     async def answer(request: Request) -> Response:

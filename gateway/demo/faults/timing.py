@@ -22,13 +22,13 @@ _TIMED_OUT: Final = Response((b"<h1>504 Gateway Time-out</h1>",), 504, {"content
 
 
 def _buffered(response: Response, _: Options) -> Response:
-    """Send a stream in one write, after the time in which a model writes it."""
+    """Sends a stream in one write, after the time in which a model writes it."""
     parts = tuple(response.parts)
     return msgspec.structs.replace(with_parts(response, _joined(parts)), hold=len(parts) * _WRITTEN_S)
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """Join the bytes between the other parts."""
+    """Joins the bytes between the other parts."""
     held = b""
     for part in parts:
         if isinstance(part, bytes):
@@ -44,7 +44,7 @@ def _late(response: Response, _: Options) -> Response:
 
 
 def paced(response: Response) -> Response:
-    """Wait between the pieces, and not behind the last one, so that no client has left before the end is sent."""
+    """Waits between the pieces, and not behind the last one, so that no client has left before the end is sent."""
     return with_parts(response, list(_apart(response.parts))[1:])
 
 
@@ -54,7 +54,7 @@ def _apart(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _silence_cut(response: Response, _: Options) -> Response:
-    """Send a whole answer after the time in which a model writes it, or a proxy's error where that is too long."""
+    """Sends a whole answer after the time in which a model writes it, or a proxy's error where that is too long."""
     if is_stream(response):
         return response
     written = sum(len(part) for part in response.parts if isinstance(part, bytes)) * _BYTE_S

@@ -12,12 +12,12 @@ from gateway.demo.player.playback import Part, Response
 
 
 def instead(about: str, kind: str, response: Response) -> Fault[object]:
-    """Return a fault that sends this response in place of any answer."""
+    """Returns a fault that sends this response in place of any answer."""
     return Fault(about, kind, plays=lambda *_: response)
 
 
 def status_fault(body: Callable[[int, str, Options], Json], **options: str) -> Fault[object]:
-    """Return a fault that sends an error status with the body for its code and its words."""
+    """Returns a fault that sends an error status with the body for its code and its words."""
 
     def plays(_: object, options: Options) -> Response:
         code = int(options["code"])
@@ -37,7 +37,7 @@ class WireFaults(Generic[Answer]):
         self._text = text
 
     def inserted(self, about: str, kind: str, part: Callable[[Answer, Options], Part], **options: str) -> Fault[Answer]:
-        """Return a fault that sends a part between the events of the answer."""
+        """Returns a fault that sends a part between the events of the answer."""
 
         def plays(answer: Answer, options: Options) -> Response:
             return around(self._regular(answer), options, part(answer, options))
@@ -45,7 +45,7 @@ class WireFaults(Generic[Answer]):
         return Fault(about, kind, options={**self._after, **options}, plays=plays)
 
     def ended(self, about: str, kind: str, part: Callable[[Answer, Options], Part], **options: str) -> Fault[Answer]:
-        """Return a fault that sends a part in place of the rest of the answer."""
+        """Returns a fault that sends a part in place of the rest of the answer."""
 
         def plays(answer: Answer, options: Options) -> Response:
             return begun(self._regular(answer), options, part(answer, options))
@@ -53,7 +53,7 @@ class WireFaults(Generic[Answer]):
         return Fault(about, kind, options={**self._after, **options}, plays=plays)
 
     def bad_utf8(self) -> Fault[Answer]:
-        """Return the fault of a byte in a text that is no UTF-8."""
+        """Returns the fault of a byte in a text that is no UTF-8."""
         return self.inserted(
             "an event with a broken UTF-8 byte",
             "utf8",
@@ -61,7 +61,7 @@ class WireFaults(Generic[Answer]):
         )
 
     def huge(self, kind: str) -> Fault[Answer]:
-        """Return the fault of an event that is larger than any limit."""
+        """Returns the fault of an event that is larger than any limit."""
         return self.inserted(
             "one very large event", kind, lambda answer, options: self._text(answer, "x" * megabytes(options)), mb="8"
         )
@@ -71,5 +71,5 @@ _MOST_MB: Final = 1024
 
 
 def megabytes(options: Options) -> int:
-    """Return the number of bytes that the option `mb` asks for. Raises ValueError for more than `_MOST_MB`."""
+    """Returns the number of bytes that the option `mb` asks for. Raises ValueError for more than `_MOST_MB`."""
     return int(number(options, "mb", _MOST_MB) * 2**20)

@@ -16,7 +16,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 
 def abort(transport: asyncio.Transport, reset: bool) -> None:
-    """Close a connection now, by a reset or by a FIN."""
+    """Closes a connection now, by a reset or by a FIN."""
     if reset:
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     transport.abort()
@@ -53,7 +53,7 @@ class DemoConnection(HttpToolsProtocol):
             self.flow.resume_reading()
 
     async def cut(self, reset: bool) -> None:
-        """Close the connection now, by a reset or by a FIN, and return when it is closed."""
+        """Closes the connection now, by a reset or by a FIN, and returns when it is closed."""
         self.response_task = None
         abort(self.transport, reset)
         await self.lost.wait()
@@ -79,9 +79,9 @@ class Http1Server:
         self.tasks = self._state.tasks
 
     def connect(self) -> DemoConnection:
-        """Return the protocol of a new connection."""
+        """Returns the protocol of a new connection."""
         return DemoConnection(self._config, self._state, {})
 
     def connections(self) -> list[DemoConnection]:
-        """Return the open connections."""
+        """Returns the open connections."""
         return [connection for connection in self._state.connections if isinstance(connection, DemoConnection)]

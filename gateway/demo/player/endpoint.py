@@ -27,7 +27,7 @@ class Connection(Protocol):
     response_task: asyncio.Task[Any] | None
 
     async def cut(self, reset: bool) -> None:
-        """Close the connection now, by a reset or by a FIN, and return when it is closed."""
+        """Closes the connection now, by a reset or by a FIN, and returns when it is closed."""
         ...
 
 
@@ -47,7 +47,7 @@ class _TooLarge(Exception):
 
 
 def get(path: str, show: Callable[[], Json]) -> Route:
-    """Build the route of a GET request, which is answered with what `show` returns."""
+    """Builds the route of a GET request, which is answered with what `show` returns."""
 
     async def answer(request: Request) -> Response:
         return json_answer(show())
@@ -56,12 +56,12 @@ def get(path: str, show: Callable[[], Json]) -> Route:
 
 
 def post(path: str, handler: Handler, watched: Recorder | None = None) -> Route:
-    """Build the route of a request with a body; `watched` counts its responses."""
+    """Builds the route of a request with a body; `watched` counts its responses."""
     return Route(path, Endpoint(handler, watched), methods=["POST"])
 
 
 async def read_body(request: Request) -> bytes:
-    """Read the whole body, of 64 MiB at most; a larger one gets a 413."""
+    """Reads the whole body, of 64 MiB at most; a larger one gets a 413."""
     body = bytearray()
     try:
         async for part in request.stream():

@@ -31,11 +31,11 @@ class Http2Server:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def connect(self) -> "Http2Connection":
-        """Return the protocol of a new connection."""
+        """Returns the protocol of a new connection."""
         return Http2Connection(self)
 
     def connections(self) -> "list[Http2Connection]":
-        """Return the open connections."""
+        """Returns the open connections."""
         return list(self.open)
 
 
@@ -127,19 +127,19 @@ class Http2Connection(asyncio.Protocol):
         await self._server.app(scope, stream.receive, stream.send)
 
     def _end(self, stream: "_Stream", task: asyncio.Task[None]) -> None:
-        """Forget a stream whose application is done. A client that is still sending may stop."""
+        """Forgets a stream whose application is done. A client that is still sending may stop."""
         self._server.tasks.discard(task)
         del self._streams[stream.number]
         if (stream.open or not stream.whole) and not self.transport.is_closing():
             self.reset(stream.number, ErrorCodes.INTERNAL_ERROR if stream.open else ErrorCodes.NO_ERROR)
 
     def send_head(self, number: int, headers: Headers, last: bool = False) -> None:
-        """Send a head or trailers; `last` ends the response."""
+        """Sends a head or trailers; `last` ends the response."""
         self._http2.send_headers(number, list(headers), end_stream=last)
         self._flush()
 
     async def send_data(self, number: int, data: bytes) -> None:
-        """Send a part of the body as the client's windows allow."""
+        """Sends a part of the body as the client's windows allow."""
         while data:
             room = self._http2.local_flow_control_window(number)
             size = min(room, self._http2.max_outbound_frame_size, len(data))
@@ -152,21 +152,21 @@ class Http2Connection(asyncio.Protocol):
             data = data[size:]
 
     def end(self, number: int) -> None:
-        """End a response without trailers."""
+        """Ends a response without trailers."""
         self._http2.end_stream(number)
         self._flush()
 
     def reset(self, number: int, code: int) -> None:
-        """End a stream with an error code."""
+        """Ends a stream with an error code."""
         self._http2.reset_stream(number, code)
         self._flush()
 
     def send_frames(self, frames: bytes) -> None:
-        """Send frames that the state of the connection does not know of."""
+        """Sends frames that the state of the connection does not know of."""
         self.transport.write(frames)
 
     async def cut(self, reset: bool) -> None:
-        """Close the connection now, by a reset or by a FIN, and return when it is closed."""
+        """Closes the connection now, by a reset or by a FIN, and returns when it is closed."""
         abort(self.transport, reset)
         await self.lost.wait()
 
@@ -192,7 +192,7 @@ class _Stream:
         self._trailers = False
 
     def receive_end(self) -> None:
-        """Take the end of the request's body."""
+        """Takes the end of the request's body."""
         self.whole = True
         self.body.put_nowait(None)
 
@@ -220,19 +220,19 @@ class _Stream:
                 raise RuntimeError(f"a response has no message {kind}")
 
     def leave(self) -> None:
-        """End the response, because its client has gone."""
+        """Ends the response, because its client has gone."""
         self.open, self.whole = False, True
         if self.response_task is not None:
             self.response_task.cancel()
 
     async def cut(self, reset: bool) -> None:
-        """Close the connection of the stream."""
+        """Closes the connection of the stream."""
         self.open = False
         self.response_task = None
         await self._connection.cut(reset)
 
     def _begin(self) -> None:
-        """Send the head, unless it has been sent."""
+        """Sends the head, unless it has been sent."""
         if self._head is not None and self.open:
             self._connection.send_head(self.number, self._head)
             self._head = None
@@ -250,7 +250,7 @@ class _Stream:
             self._connection.end(self.number)
 
     def _finish(self, headers: Headers) -> None:
-        """Send the last head: the trailers, or a head without a body."""
+        """Sends the last head: the trailers, or a head without a body."""
         self._begin()
         self.open = False
         self._connection.send_head(self.number, headers, last=True)

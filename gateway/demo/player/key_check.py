@@ -20,12 +20,12 @@ _ERROR: Final[Json] = {
 
 
 def is_right(key: str) -> bool:
-    """Return whether this is the key that a backend which needs one accepts."""
+    """Returns whether this is the key that a backend which needs one accepts."""
     return key == RIGHT_KEY
 
 
 def key_checked(handler: Handler, accepts: Callable[[str], bool] = is_right) -> Handler:
-    """Return a handler that answers 401 to every request whose key is not accepted; no key is an empty one."""
+    """Returns a handler that answers 401 to every request whose key is not accepted; no key is an empty one."""
 
     async def answer(request: Request) -> Response:
         return await handler(request) if accepts(_key(request)) else _refusal(request)

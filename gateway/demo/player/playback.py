@@ -68,13 +68,13 @@ class Response(msgspec.Struct, frozen=True):
 
 
 def json_answer(body: Json, status: int = 200) -> Response:
-    """Build a whole response that holds one JSON value."""
+    """Builds a whole response that holds one JSON value."""
     text = msgspec.json.encode(body)
     return Response((text,), status, {"content-type": "application/json", "content-length": str(len(text))})
 
 
 async def play(response: Response, send: Send, cut: Callable[[bool], Awaitable[None]]) -> None:
-    """Send the response; `cut` closes the connection, by a reset if its argument is true."""
+    """Sends the response; `cut` closes the connection, by a reset if its argument is true."""
     await asyncio.sleep(response.hold)
     trailers = response.trailers
     start = {"type": "http.response.start", "status": response.status, "headers": _encoded(response.headers)}

@@ -18,7 +18,7 @@ _SECRET: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x
 
 
 def json_body(body: bytes) -> Json:
-    """Return a body of JSON for display; None where it is none."""
+    """Returns a body of JSON for display; None where it is none."""
     try:
         shown: Json = msgspec.json.decode(body)
     except ValueError:
@@ -46,7 +46,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return self.body.hex()
 
     def show(self) -> Json:
-        """Return everything as JSON, without secrets."""
+        """Returns everything as JSON, without secrets."""
         headers: dict[str, Json] = {
             name: "(hidden)" if name in _SECRET else value for name, value in self.headers.items()
         }
@@ -76,7 +76,7 @@ class Recorder:
         self._ended = asyncio.Event()
 
     def record(self, request: Request, body: bytes, read: Callable[[bytes], Json]) -> None:
-        """Record a request; the oldest one is dropped when the record is full."""
+        """Records a request; the oldest one is dropped when the record is full."""
         path = b"?".join(part for part in (request.scope["raw_path"], request.scope["query_string"]) if part).decode()
         self.requests.append(RecordedRequest(request.method, path, dict(request.headers.items()), body, read))
         self.count += 1
@@ -86,7 +86,7 @@ class Recorder:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Count a response as in progress, and as aborted when it is cancelled because its client has disconnected."""
+        """Counts a response as in progress, and as aborted when it is cancelled because its client has disconnected."""
         self.active += 1
         try:
             yield
@@ -98,12 +98,12 @@ class Recorder:
             self._ended.set()
 
     async def idle(self) -> None:
-        """Wait until no response is in progress."""
+        """Waits until no response is in progress."""
         while self.active:
             self._ended.clear()
             await self._ended.wait()
 
     def show(self) -> Json:
-        """Return everything as JSON."""
+        """Returns everything as JSON."""
         requests: list[Json] = [request.show() for request in self.requests]
         return {"requests": requests, "active": self.active, "aborted": self.aborted}

@@ -93,7 +93,7 @@ class _Builder:
         }
 
     def _wanted(self, name: str, raw: Json) -> bool:
-        """Whether the phrase mentions an optional parameter. A repeated call increments one, so that the calls
+        """Returns whether the phrase mentions an optional parameter. A repeated call increments one, so that the calls
         differ."""
         schema = plain_schema(raw, self._root)
         if self._step > 1 and schema.get("type") == "integer":
@@ -120,7 +120,7 @@ class _Builder:
         return int(value) if value.is_integer() else value
 
     def _named_number(self, name: str) -> float | None:
-        """Return the number beside the parameter's name: `3 days`, `days: 3`."""
+        """Returns the number beside the parameter's name: `3 days`, `days: 3`."""
         for part in name_parts(name):
             stem = re.escape(part.removesuffix("s"))
             beside = re.search(
@@ -148,7 +148,7 @@ class _Builder:
         return _fitting(fallback or self._found.phrase or name, schema)
 
     def _sourced(self, name: str, schema: JsonObject) -> tuple[str, ...]:
-        """Return the values in the phrase for a parameter of a known kind, or its default; empty for other
+        """Returns the values in the phrase for a parameter of a known kind, or its default; empty for other
         parameters."""
         kinds = _kinds(name, schema)
         for names, source, other in _SOURCES:
@@ -176,7 +176,7 @@ class _Builder:
 def build_arguments(
     parameters: JsonObject, phrase: str, step: int = 1, named: frozenset[str] = frozenset()
 ) -> dict[str, Json]:
-    """Build deterministic arguments: every required parameter, and the optional ones that the phrase mentions. For the
+    """Builds deterministic arguments: every required parameter, and the optional ones that the phrase mentions. For the
     `step`th call of the same phrase, values are incremented where possible. The words in `named` refer to the tool and
     become no values."""
     builder = _Builder(parameters, phrase, step, named)
@@ -184,7 +184,7 @@ def build_arguments(
 
 
 def absolute_paths(arguments: JsonObject, parameters: JsonObject, folder: str) -> JsonObject:
-    """Return the arguments with each path that must be absolute, according to its parameter's description, below the
+    """Returns the arguments with each path that must be absolute, according to its parameter's description, below the
     folder."""
     return {name: _below(folder, value, properties_of(parameters).get(name)) for name, value in arguments.items()}
 
@@ -196,7 +196,7 @@ def _below(folder: str, value: Json, raw: Json) -> Json:
 
 
 def build_value(schema: JsonObject, phrase: str) -> Json:
-    """Build a value of any schema, for a response that must have one."""
+    """Builds a value of any schema, for a response that must have one."""
     return _Builder(schema, phrase, 1, frozenset()).value("answer", dict(schema))
 
 
@@ -222,7 +222,7 @@ def _fitting(text: str, schema: JsonObject) -> str:
 
 
 def _kinds(name: str, schema: JsonObject) -> frozenset[str]:
-    """Return the kinds that a parameter may have by its name, in the singular, and by its format."""
+    """Returns the kinds that a parameter may have by its name, in the singular, and by its format."""
     parts = name_parts(name)
     return frozenset((*parts, *(part.removesuffix("s") for part in parts), str(schema.get("format"))))
 

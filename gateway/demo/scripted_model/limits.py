@@ -21,7 +21,7 @@ class LimitedReply(msgspec.Struct, frozen=True):
 
 
 def limit_reply(planned: Reply, text: str, stops: Iterable[str], max_tokens: int | None) -> LimitedReply:
-    """Return the reply with this text up to the first stop sequence in it. A text of more tokens than `max_tokens` is
+    """Returns the reply with this text up to the first stop sequence in it. A text of more tokens than `max_tokens` is
     cut, and makes no calls."""
     for stop in filter(None, stops):
         text = text.partition(stop)[0]

@@ -19,17 +19,17 @@ class Marker(msgspec.Struct, frozen=True):
 
 
 def find_marker(text: str, kind: str) -> Marker | None:
-    """Return the last marker of a kind, because a newer marker replaces an older one."""
+    """Returns the last marker of a kind, because a newer marker replaces an older one."""
     found = [match for match in _MARKER.finditer(text) if match.group(1) == kind]
     return Marker(kind, found[-1].group(2).replace("-", "_"), read_options(found[-1].group(3))) if found else None
 
 
 def without_markers(text: str) -> str:
-    """Remove the markers from the text for the model."""
+    """Removes the markers from the text for the model."""
     return _MARKER.sub("", text)
 
 
 def read_options(text: str) -> dict[str, str]:
-    """Parse `a=1 b;c=x` as a mapping."""
+    """Parses `a=1 b;c=x` as a mapping."""
     pairs = (part.partition("=") for part in _SEPARATORS.split(text) if part)
     return {name: value if equals else "1" for name, equals, value in pairs}

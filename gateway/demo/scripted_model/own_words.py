@@ -38,7 +38,7 @@ _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 
 
 def own_words(message: str) -> str:
-    """Return the user's words; empty when the client wrote the whole message. Fenced code is left out unless there is
+    """Returns the user's words; empty when the client wrote the whole message. Fenced code is left out unless there is
     nothing else."""
     parts = list(_parts(message))
     own = "\n".join(text for tag, text in parts if tag in _OWN)
@@ -50,13 +50,13 @@ def own_words(message: str) -> str:
 
 
 def working_folder(text: str) -> str:
-    """Return the user's working folder if the client named it anywhere in its text, else an empty string."""
+    """Returns the user's working folder if the client named it anywhere in its text, else an empty string."""
     found = _FOLDER.search(text)
     return found.group(1).rstrip("/.,;") if found else ""
 
 
 def _parts(message: str) -> Iterator[tuple[str, str]]:
-    """Yield the tagged parts with their tags, and the parts between them with an empty tag."""
+    """Yields the tagged parts with their tags, and the parts between them with an empty tag."""
     at = 0
     unclosed: set[str] = set()
     for opening in _OPENING.finditer(message):
@@ -74,7 +74,7 @@ def _parts(message: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_code(text: str) -> str:
-    """Return the text outside fences; a fence without an end does not count."""
+    """Returns the text outside fences; a fence without an end does not count."""
     outside: list[str] = []
     held: list[str] = []
     fence = ""

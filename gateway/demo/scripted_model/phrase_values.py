@@ -57,7 +57,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def find_values(phrase: str, verbs: frozenset[str] = frozenset()) -> Findings:
-    """Find every possible argument value in a phrase, in one pass; `verbs`, in lower case, are not names."""
+    """Finds every possible argument value in a phrase, in one pass; `verbs`, in lower case, are not names."""
     plain = _DATE.sub(" ", _EMAIL.sub(" ", _LINK.sub(" ", phrase)))
     names = _proper_names(plain, verbs)
     return Findings(
@@ -76,12 +76,12 @@ def find_values(phrase: str, verbs: frozenset[str] = frozenset()) -> Findings:
 
 
 def number(word: str) -> float:
-    """Parse a number written in digits or as an English word up to ten."""
+    """Parses a number written in digits or as an English word up to ten."""
     return float(_NUMBER_WORDS.get(word.lower(), 0) or word)
 
 
 def _commands(phrase: str) -> Iterator[str]:
-    """Yield the quoted texts that the phrase asks to run; a phrase that is only quoted text asks to run it."""
+    """Yields the quoted texts that the phrase asks to run; a phrase that is only quoted text asks to run it."""
     ended = 0
     for found in _QUOTED.finditer(phrase):
         before = _CLAUSE.split(phrase[ended : found.start()])[-1]
@@ -91,7 +91,7 @@ def _commands(phrase: str) -> Iterator[str]:
 
 
 def _proper_names(text: str, verbs: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return the names, each with a flag: whether it stands in the position of a place name."""
+    """Returns the names, each with a flag: whether it stands in the position of a place name."""
     names = []
     for found in _NAMES.finditer(text):
         parts = found.group().split()

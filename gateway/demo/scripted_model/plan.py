@@ -40,7 +40,7 @@ class Intent(msgspec.Struct, frozen=True):
     step: int = 1
 
     def arguments(self) -> dict[str, Json]:
-        """Return the arguments of the call."""
+        """Returns the arguments of the call."""
         named = named_by(self.phrase, self.tool)
         return build_arguments(self.tool.parameters, self.phrase, self.step, named)
 
@@ -49,7 +49,7 @@ Plan = tuple[tuple[Intent, ...], ...]
 
 
 def plan_rounds(question: str, tools: Sequence[OfferedTool], *, parallel: bool = True) -> Plan:
-    """Plan the rounds of calls. They are few, and each call occurs once unless the question asks for more; empty when
+    """Plans the rounds of calls. They are few, and each call occurs once unless the question asks for more; empty when
     no tool fits. Calls joined by `and` run in parallel, unless `parallel` is off."""
     tools = [tool for tool in tools if not changes_files(tool)]
     if not tools:
@@ -86,7 +86,7 @@ def _repeated(rounds: list[tuple[Intent, ...]], wanted: int) -> Iterator[tuple[I
 
 
 def _wanted_steps(question: str) -> int | None:
-    """Return the number of steps that the question asks for: `in five steps`, `a 3-step plan`."""
+    """Returns the number of steps that the question asks for: `in five steps`, `a 3-step plan`."""
     for phrase in _STEPS.findall(question):
         numbers = find_values(phrase[0] or phrase[1]).numbers
         if numbers:

@@ -1,4 +1,7 @@
-"""Writes a few sentences in response to a question."""
+"""Writes the words of a reply: a few sentences in response to a question, and quotations.
+
+A quotation is written so that no client takes it for an edit of its user's files.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,7 +9,6 @@ from itertools import cycle, islice
 from typing import Final
 
 from gateway.demo.scripted_model.phrase_values import number
-from gateway.demo.scripted_model.quotation import quotation
 
 _LONGEST: Final = 20_000
 _SHOWN: Final = 200
@@ -18,7 +20,7 @@ _FILL: Final = (
 
 
 def answer(question: str) -> str:
-    """Write a deterministic response; it can repeat, count, write a number of words, and return a greeting."""
+    """Writes a deterministic response; it can repeat, count, write a number of words, and return a greeting."""
     text = question.strip()
     for pattern, write in _SKILLS:
         if found := pattern.search(text):
@@ -56,3 +58,13 @@ _SKILLS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...
     (re.compile(rf"\b{_NUMBER}\s+words\b", re.I), _write),
     (re.compile(r"^(?:hi|hello|hey|good (?:morning|evening|day)|who are you)\b|^你好", re.I), _greet),
 )
+
+
+# The first lines of the edits that clients parse from a response: fenced files, SEARCH/REPLACE blocks, diffs, patches.
+_EDIT: Final = re.compile(r"\s*(?:`{3}|~{3}|<{5,}|={5,}|>{5,}|diff |--- |\+\+\+ |@@|\*\*\* )")
+
+
+def quotation(text: str) -> str:
+    """Returns the text unchanged, or with every line marked as quoted if it holds a line of an edit."""
+    lines = text.splitlines(keepends=True)
+    return "".join(f"> {line}" for line in lines) if any(map(_EDIT.match, lines)) else text

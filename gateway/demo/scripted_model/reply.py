@@ -12,8 +12,7 @@ from typing import Final
 from gateway.demo.scripted_model.arguments import absolute_paths
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Reply, Result
 from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
-from gateway.demo.scripted_model.prose import answer
-from gateway.demo.scripted_model.quotation import quotation
+from gateway.demo.scripted_model.prose import answer, quotation
 from gateway.demo.scripted_model.summary import summary
 from gateway.demo.scripted_model.tool_choice import changes_files
 
@@ -24,7 +23,7 @@ _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet",
 
 
 def reply(dialogue: Dialogue) -> Reply:
-    """Return the scripted model's next output."""
+    """Returns the scripted model's next output."""
     if (summarised := summary(dialogue.question)) is not None:
         return Reply(text=summarised)
     tools = _callable(dialogue)

@@ -11,8 +11,8 @@ _MOST_STEPS: Final = 64
 
 
 def plain_schema(schema: Json, root: JsonObject) -> dict[str, Json]:
-    """Follow `$ref` inside the document, merge `allOf`, take the first alternative that is not null. A bounded number
-    of them: what is behind stays as it is."""
+    """Follows `$ref` inside the document, merges `allOf`, takes the first alternative that is not null. A bounded
+    number of them: what is behind stays as it is."""
     return _plain(schema, root, iter(range(_MOST_STEPS)))
 
 

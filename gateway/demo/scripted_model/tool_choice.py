@@ -47,7 +47,7 @@ _FILES: Final = vocabulary("path paths file files filename filepath directory di
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words that carry meaning, without endings; for scripts without blanks, every pair of characters."""
+    """Returns the words that carry meaning, without endings; for scripts without blanks, every pair of characters."""
     found = {_stem(word) for word in _WORD.findall(_CAMEL.sub(" ", text).lower()) if word not in _STOP}
     for run in _CJK.findall(text):
         found.update(run[at : at + 2] for at in range(len(run) - 1))
@@ -55,20 +55,20 @@ def words(text: str) -> frozenset[str]:
 
 
 def named_by(phrase: str, tool: OfferedTool) -> frozenset[str]:
-    """Return the words of a phrase, in lower case, that refer to the tool and so are not values for it."""
+    """Returns the words of a phrase, in lower case, that refer to the tool and so are not values for it."""
     name = words(tool.name)
     spoken = _WORD.findall(phrase.lower())
     return frozenset(word for word in spoken if ({_stem(word)} | _meanings(word)) & name)
 
 
 def object_of(phrase: str, named: frozenset[str]) -> str:
-    """Return a phrase without its verbs, its function words and the words that refer to the tool."""
+    """Returns a phrase without its verbs, its function words and the words that refer to the tool."""
     spoken = re.findall(r"[^\s?!.,;:\"`]+", phrase)
     return " ".join(word for word in spoken if word.lower() not in _STOP | _MEANS.keys() | _VERBS | named)
 
 
 def changes_files(tool: OfferedTool) -> bool:
-    """Whether a call could change the user's files; the demo must not change files in a user's folder."""
+    """Returns whether a call could change the user's files; the demo must not change files in a user's folder."""
     name = set(name_parts(tool.name))
     properties = tool.parameters.get("properties")
     files = name.union(*map(name_parts, properties)) if isinstance(properties, dict) else name
@@ -76,7 +76,7 @@ def changes_files(tool: OfferedTool) -> bool:
 
 
 def best_tool(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Return the tool that fits best, the earlier of equals; None when none fits. A tool that requires the id of
+    """Returns the tool that fits best, the earlier of equals; None when none fits. A tool that requires the id of
     something that the phrase does not mention, such as a running shell, comes after all others."""
     return _best(phrase, [tool for tool in tools if not _lacks_id(phrase, tool)]) or _best(phrase, tools)
 
@@ -89,7 +89,7 @@ def _best(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
 
 
 def fit(phrase: str, tool: OfferedTool) -> int:
-    """Return a score of how well a tool fits: its name counts most, then its description and its parameters."""
+    """Returns a score of how well a tool fits: its name counts most, then its description and its parameters."""
     spoken = words(phrase) | _meanings(phrase)
     name = words(tool.name)
     about = words(tool.description[:_DESCRIPTION]) - name
@@ -111,7 +111,7 @@ def _meanings(phrase: str) -> frozenset[str]:
 
 
 def name_parts(name: str) -> list[str]:
-    """Split a name into its words, in lower case."""
+    """Splits a name into its words, in lower case."""
     return [part.lower() for part in _WORD.findall(_CAMEL.sub(" ", name))]
 
 

@@ -7,15 +7,15 @@ _PIECE: Final = re.compile(r"\s*\S{1,12}|\s+")
 
 
 def pieces(text: str) -> list[str]:
-    """Split the text. Leading blanks stay with their word; a long word is split."""
+    """Splits the text. Leading blanks stay with their word; a long word is split."""
     return _PIECE.findall(text)
 
 
 def vocabulary(text: str) -> frozenset[str]:
-    """Return the words of a list that is written as text for readability."""
+    """Returns the words of a list that is written as text for readability."""
     return frozenset(text.split())
 
 
 def count(text: str) -> int:
-    """Return the number of tokens as these backends count them."""
+    """Returns the number of tokens as these backends count them."""
     return len(pieces(text))

@@ -4,8 +4,8 @@ from typing import Final
 
 from adapters.warp.backend.decode.calls import CallWriter
 from adapters.warp.backend.decode.entry import CALL, OUTPUT, REASONING, Entry
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output
+from adapters.warp.backend.provider_state import MessageState
 from gateway.core.events import ReasoningDelta, ReasoningEnd, TextDelta
 
 # Every response has these beside its content: the echo of the question and the backend's own records.
@@ -27,7 +27,7 @@ class AnswerWriter:
         self._pending: dict[Entry, None] = {}
 
     def settle(self, entry: Entry, held: bool) -> None:
-        """Emit or hold what is new in an entry that was added or has changed."""
+        """Emits or holds what is new in an entry that was added or has changed."""
         if entry.conflicts and not held:
             self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had already been sent")
             entry.settle()
@@ -43,7 +43,7 @@ class AnswerWriter:
             self._note(entry)
 
     def release(self) -> None:
-        """Emit the held entries, which are certain now. Raises InvalidToolCall."""
+        """Emits the held entries, which are certain now. Raises InvalidToolCall."""
         pending, self._pending = self._pending, {}
         for entry in pending:
             self.settle(entry, held=False)
@@ -55,7 +55,7 @@ class AnswerWriter:
         self._pending.clear()
 
     def forget(self, entries: list[Entry]) -> None:
-        """Discard the held output of entries that a rollback removed."""
+        """Discards the held output of entries that a rollback removed."""
         for entry in entries:
             self._pending.pop(entry, None)
 
@@ -72,7 +72,7 @@ class AnswerWriter:
             self._output.note_once("dropped", "REASONING_DROPPED", "the backend sent reasoning that was not requested")
 
     def _carry(self, entry: Entry, provider_state: MessageState) -> None:
-        """Send the provider state once, with the first text: a client that joins the extra fields of chunks would
+        """Sends the provider state once, with the first text: a client that joins the extra fields of chunks would
         duplicate it."""
         self._provider_state = None
         extra = provider_state.extra(entry.message)

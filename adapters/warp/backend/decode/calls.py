@@ -9,15 +9,15 @@ from typing import Final
 
 from google.protobuf import json_format
 
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.options import WarpOptions
+from adapters.warp.backend.provider_state import MessageState
 from adapters.warp.multi_agent_pb2 import Message
 from gateway.core.conversation import EMPTY, Conversation
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
 from gateway.wires.call_ids import CallIds
 
 WRAPPER_TOOL: Final = "call_mcp_tool"
@@ -45,7 +45,7 @@ class CallWriter:
         self._output = output
 
     def write(self, message: Message) -> None:
-        """Emit one call, or a notice with the reason for dropping it. Raises InvalidToolCall for arguments that JSON
+        """Emits one call, or a notice with the reason for dropping it. Raises InvalidToolCall for arguments that JSON
         text cannot represent, and for a call without a tool that a newer schema does not explain either."""
         variant = message.tool_call.WhichOneof("tool")
         if variant == WRAPPER_TOOL:
@@ -60,7 +60,7 @@ class CallWriter:
             self.drop(variant)
 
     def drop(self, variant: str | None, why: str = "is a tool of the backend's own client") -> None:
-        """Count a call that the client cannot answer, and add a notice."""
+        """Counts a call that the client cannot answer, and adds a notice."""
         self.dropped += 1
         name = variant or "an unknown tool"
         self._output.note("dropped", "NATIVE_CALL_DROPPED", f"a call of {name} was dropped: it {why}")
@@ -80,7 +80,7 @@ class CallWriter:
             self._output.note_once("seen", "SCHEMA_NOT_FOLLOWED", detail)
 
     def _schema(self, name: str) -> Schema:
-        """Return the tool's schema, parsed once for all of its calls. Undeclared tools get an empty schema."""
+        """Returns the tool's schema, parsed once for all of its calls. Undeclared tools get an empty schema."""
         declared = name if name in self._parameters else ""
         if declared not in self._schemas:
             self._schemas[declared] = Schema(self._parameters.get(declared, EMPTY), self._steps)
@@ -91,8 +91,8 @@ class CallWriter:
         self._emit(message, variant, json.dumps(arguments, ensure_ascii=False, separators=(",", ":")), wrapped=False)
 
     def _is_exposed(self, message: Message, variant: str) -> bool:
-        """Whether a call of a native tool is forwarded. A call whose fields the schema does not define is not, because
-        its arguments would have to be invented."""
+        """Returns whether a call of a native tool is forwarded. A call whose fields the schema does not define is not,
+        because its arguments would have to be invented."""
         describe = bool(getattr(message.tool_call, variant).DESCRIPTOR.fields)
         return describe and self._options.native_tools == "expose" and variant in self._parameters
 

@@ -14,12 +14,11 @@ from adapters.warp.backend.decode.calls import CallWriter
 from adapters.warp.backend.decode.entry import OUTPUT
 from adapters.warp.backend.decode.finish import REASONS, finish_error, read_usage
 from adapters.warp.backend.decode.frames import FrameReader
-from adapters.warp.backend.decode.message_state import MessageState
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.decode.tasks import TaskLog
 from adapters.warp.backend.encode.structured import history_task
 from adapters.warp.backend.options import WarpOptions
-from adapters.warp.backend.provider_state import read_provider_state
+from adapters.warp.backend.provider_state import MessageState, read_provider_state
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
 from gateway.adapter import DecoderExtensions
 from gateway.core.conversation import Conversation
@@ -64,11 +63,11 @@ class WarpDecoder:
 
     @property
     def extensions(self) -> DecoderExtensions:
-        """Returns what a transaction holds back."""
+        """Returns the part that holds the events of a transaction back."""
         return DecoderExtensions(holding=self)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
+        """Returns the events of the next bytes. Raises BackendError."""
         try:
             for frame in self._sse.feed(data):
                 self._frame(frame)
@@ -80,7 +79,7 @@ class WarpDecoder:
         return self._output.drain()
 
     def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
+        """Returns the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
         BackendError."""
         return [] if self.done else self._close()
 
@@ -147,7 +146,7 @@ class WarpDecoder:
         self._output.events.append(ResponseStart(response_id))
 
     def _arrive(self, action: ClientAction) -> None:
-        """Apply the action at once. An action on a task that was not created yet waits, with all actions after it,
+        """Applies the action at once. An action on a task that was not created yet waits, with all actions after it,
         until the root task is known."""
         if action.HasField("create_task"):
             self._log.declare(action.create_task.task)
@@ -263,7 +262,7 @@ class WarpDecoder:
             raise BackendRejected("The backend finished without any output.", code="upstream_empty_answer")
 
     def _is_continued(self) -> bool:
-        """Whether the request named a conversation of the backend."""
+        """Returns whether the request named a conversation of the backend."""
         if self._options.encoding != "structured":
             return False
         turns = self._conversation.turns
@@ -272,7 +271,7 @@ class WarpDecoder:
 
 
 def _task_of(action: ClientAction) -> str:
-    """Return the task whose messages an action edits, or an empty string if the action edits none or names no task."""
+    """Returns the task whose messages an action edits, or an empty string if the action edits none or names no task."""
     match action.WhichOneof("action"):
         case "add_messages_to_task":
             added = action.add_messages_to_task

@@ -52,7 +52,7 @@ class DeltaFastPath:
         self._tries = _TRIES
 
     def read(self, payload: bytes) -> AppendedText | None:
-        """Return the appended text of a message that matches, or None for a message that must be read in full."""
+        """Returns the appended text of a message that matches, or None for a message that must be read in full."""
         known = self._known.get(len(payload))
         if known is None or not (payload.startswith(known.before) and payload.endswith(known.after)):
             return None
@@ -64,7 +64,7 @@ class DeltaFastPath:
         return AppendedText(known.key, known.kind, known.task_id, text)
 
     def learn(self, payload: bytes, event: ResponseEvent) -> None:
-        """Keep a message whose only effect is to append to one text."""
+        """Keeps a message whose only effect is to append to one text."""
         if not self._tries or len(payload) > _LONGEST:
             return
         growth = _growth(event)
@@ -95,7 +95,8 @@ def _growth(event: ResponseEvent) -> AppendedText | None:
 
 
 def _changes_only_the_text(before: bytes, after: bytes, growth: AppendedText, event: ResponseEvent) -> bool:
-    """Whether another text between these bytes parses as another text in the same field and changes nothing else."""
+    """Returns whether another text between these bytes parses as another text in the same field and changes nothing
+    else."""
     other = ("?" if growth.text[0] == "!" else "!") * len(growth.text.encode())
     expected = ResponseEvent()
     expected.CopyFrom(event)

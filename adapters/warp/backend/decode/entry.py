@@ -47,27 +47,27 @@ class Entry:
         return self.message.ByteSize() + sum(map(len, self.pieces)) + 16 * len(self.pieces)
 
     def current(self) -> Message:
-        """Return a copy of the message with its text."""
+        """Returns a copy of the message with its text."""
         return self._copy("".join(self.pieces))
 
     def blank(self) -> Message:
-        """Return a copy of the message without its text, which is cheap to append to."""
+        """Returns a copy of the message without its text, which is cheap to append to."""
         return self._copy("")
 
     def replace(self, message: Message) -> None:
-        """Replace the content of the entry by another message."""
+        """Replaces the content of the entry by another message."""
         self._become(message, text_of(message))
 
     def save(self) -> Saved:
-        """Return the present state. Lists of pieces only grow, so that a count is enough."""
+        """Returns the present state. Lists of pieces only grow, so that a count is enough."""
         return Saved(self.message, self.pieces, len(self.pieces))
 
     def continues_text(self, saved: Saved) -> bool:
-        """Whether the only change since the saved state is added pieces that were not sent."""
+        """Returns whether the only change since the saved state is added pieces that were not sent."""
         return saved.pieces is self.pieces and not self.conflicts and self.seen <= saved.count
 
     def restore(self, saved: Saved | None) -> str | None:
-        """Restore a saved state, or none. Return the kind of the message that the client was sent and that no longer
+        """Restores a saved state, or none. Returns the kind of the message that the client was sent and that no longer
         exists, if any."""
         kind = self._shown_kind
         if saved is None:
@@ -80,14 +80,14 @@ class Entry:
         return kind if self.conflicts else None
 
     def settle(self) -> None:
-        """Resolve a conflict without a retraction, because sent text cannot be retracted. Only text appended from now
+        """Resolves a conflict without a retraction, because sent text cannot be retracted. Only text appended from now
         on is unsent, unless the message has changed its kind."""
         self.seen = len(self.pieces) if self.kind == self._shown_kind else 0
         self._shown_kind = self.kind
         self.conflicts = False
 
     def show(self) -> str:
-        """Return the unsent text and mark it as sent."""
+        """Returns the unsent text and marks it as sent."""
         unseen = self.pieces[self.seen :]
         self.seen = len(self.pieces)
         return "".join(unseen)
@@ -116,7 +116,7 @@ class Entry:
 
 
 def text_of(message: Message) -> str:
-    """Return the text of an output or reasoning message, or an empty string for every other kind."""
+    """Returns the text of an output or reasoning message, or an empty string for every other kind."""
     match message.WhichOneof("message"):
         case "agent_output":
             return message.agent_output.text

@@ -22,7 +22,7 @@ _MESSAGE_KEYS: Final = ("userDisplayMessage", "detail", "message", "title", "err
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Return the error for a response with this status; header names are lower case. Never raises, whatever the body
+    """Returns the error for a response with this status; header names are lower case. Never raises, whatever the body
     is: a body that is not a JSON object (an HTML page of a proxy) gives no message."""
     document = _read_object(body)
     message = _find_message(document)
@@ -51,7 +51,7 @@ def _find_message(document: dict[str, Json]) -> str | None:
 
 
 def _find_code(document: dict[str, Json]) -> str | None:
-    """Return the code beside the message, or in an `error` object as a proxy in front of the backend writes it."""
+    """Returns the code beside the message, or in an `error` object as a proxy in front of the backend writes it."""
     error = document.get("error")
     for place in (document, error if isinstance(error, dict) else {}):
         if isinstance(code := place.get("code"), str):

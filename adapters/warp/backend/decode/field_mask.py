@@ -25,7 +25,7 @@ Leaf = Callable[[Message, Message, Field], None]
 
 
 def update(target: Message, source: Message, paths: Iterable[str]) -> list[str]:
-    """Replace the masked fields of `target` by those of `source`; unset ones are cleared. Changes `target`.
+    """Replaces the masked fields of `target` by those of `source`; unset ones are cleared. Changes `target`.
 
     Returns the paths that the schema does not define. Raises MaskError for lists of unequal length.
     """
@@ -33,7 +33,7 @@ def update(target: Message, source: Message, paths: Iterable[str]) -> list[str]:
 
 
 def append(target: Message, source: Message, paths: Iterable[str]) -> list[str]:
-    """Append the masked texts of `source` to those of `target`. Changes `target`.
+    """Appends the masked texts of `source` to those of `target`. Changes `target`.
 
     Returns the paths that the schema does not define. Raises MaskError for a leaf that is not text.
     """
@@ -51,7 +51,8 @@ def _apply(target: Message, source: Message, names: list[str], leaf: Leaf) -> bo
 
 
 def _is_known(field: Field, names: list[str]) -> bool:
-    """Whether the rest of a path exists below a field. The check comes first, because the descent creates messages."""
+    """Returns whether the rest of a path exists below a field. The check comes first, because the descent creates
+    messages."""
     for name in names:
         if field.message_type is None or _is_map(field):
             return False

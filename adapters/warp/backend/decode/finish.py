@@ -41,7 +41,7 @@ FAILURES: Final[Mapping[str, _Failure]] = {
 
 
 def finish_error(finished: StreamFinished) -> BackendError | None:
-    """Return the error that a finish stands for, or None when it is a success."""
+    """Returns the error that a finish stands for, or None when it is a success."""
     reason = finished.WhichOneof("reason")
     if reason in REASONS:
         return None
@@ -60,7 +60,7 @@ def finish_error(finished: StreamFinished) -> BackendError | None:
 
 
 def _invalid_key(number: int) -> BackendError:
-    """Create the error for an invalid key. The key belongs to the gateway, so the error equals that of a 401; it names
+    """Creates the error for an invalid key. The key belongs to the gateway, so the error equals that of a 401; it names
     the provider, never the key."""
     names = LLMProvider.DESCRIPTOR.values_by_number
     provider = names[number].name.removeprefix("PROVIDER_") if number in names else "UNKNOWN"
@@ -70,7 +70,7 @@ def _invalid_key(number: int) -> BackendError:
 
 
 def read_usage(finished: StreamFinished, continued: bool) -> UsageReport | None:
-    """Return the tokens of this response, or None when nothing was counted.
+    """Returns the tokens of this response, or None when nothing was counted.
 
     Exact figures are rare. Otherwise only the conversation's total is known; its split is unknown and not guessed. The
     total counts this response alone, unless the backend's conversation was `continued`: then it is an estimate.

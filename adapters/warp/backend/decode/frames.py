@@ -4,13 +4,13 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.backend.decode.delta_fast_path import AppendedText, DeltaFastPath
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.malformed_event import malformed_event
 from gateway.framing.base64 import decode_base64
+from gateway.protobuf.utf8_repair import repair_texts
 
 _AROUND: Final = b' \t\r\n"'
 _SENTINEL: Final = b"[DONE]"
@@ -27,15 +27,15 @@ class FrameReader:
         self._fast_path = DeltaFastPath()
 
     def growth(self, data: bytes) -> AppendedText | None:
-        """Return the appended text of an event in which only the text is new, or None for an event that must be read in
-        full."""
+        """Returns the appended text of an event in which only the text is new, or None for an event that must be read
+        in full."""
         try:
             return self._fast_path.read(decode_base64(data.strip(_AROUND), self._limit))
         except BackendProtocolError:
             return None
 
     def read(self, data: bytes) -> ResponseEvent | None:
-        """Return the event, or None for no data and for a `[DONE]`. Quotes around the data are not part of it.
+        """Returns the event, or None for no data and for a `[DONE]`. Quotes around the data are not part of it.
 
         Bytes of a text that are not UTF-8 become U+FFFD, with a notice. Raises BackendProtocolError if no decoding
         gives a message.
@@ -76,5 +76,5 @@ class FrameReader:
 
 
 def malformed(data: bytes, error: BackendProtocolError) -> BackendProtocolError:
-    """Return the same error with a notice that identifies the event for an operator without its contents."""
+    """Returns the same error with a notice that identifies the event for an operator without its contents."""
     return BackendProtocolError(error.message, code=error.code, notices=(malformed_event(data),))

@@ -15,7 +15,7 @@ class Output:
         self._reported = Reported()
 
     def drain(self) -> list[Event]:
-        """Return and clear the collected events."""
+        """Returns and clears the collected events."""
         events, self.events = self.events, []
         return events
 
@@ -28,22 +28,22 @@ class Output:
         level: Level = "warning",
         tool_call_id: str | None = None,
     ) -> None:
-        """Add a notice."""
+        """Adds a notice."""
         self.events.append(Notice("backend", action, rule, detail, tool_call_id=tool_call_id, level=level))
 
     def note_once(self, action: Action, rule: NoticeRule, detail: str, *, level: Level = "warning") -> None:
-        """Add a notice, unless the same sentence was already reported in this response."""
+        """Adds a notice, unless the same sentence was already reported in this response."""
         if self._reported.is_new((rule, detail)):
             self.note(action, rule, detail, level=level)
 
     def note_unknown(self, message: Message) -> None:
-        """Report, once per kind, a message with a variant that the schema does not define."""
+        """Reports, once per kind, a message with a variant that the schema does not define."""
         detail = f"unknown variant of {message.DESCRIPTOR.name} (fields: {unknown_numbers(message) or 'none'})"
         self.note_once("ignored", "UNKNOWN_VARIANT", detail, level="debug")
 
 
 def unknown_numbers(message: Message) -> str:
-    """Return the numbers of the first fields that the schema does not define, or an empty string when it defines
+    """Returns the numbers of the first fields that the schema does not define, or an empty string when it defines
     all."""
     unknown = UnknownFieldSet(message)
     numbers = sorted({unknown[n].field_number for n in range(len(unknown))})

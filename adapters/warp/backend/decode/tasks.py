@@ -53,12 +53,12 @@ class TaskLog:
         self._replays = replays
 
     def declare(self, task: Task) -> None:
-        """Record whether a task is a root or a subtask."""
+        """Records whether a task is a root or a subtask."""
         (self._subtasks if task.dependencies.parent_task_id else self._roots).add(task.id)
 
     def is_open(self, task_id: str) -> bool:
-        """Whether it is still unknown if this task is the response: no root was declared, and the task is not known as
-        a subtask."""
+        """Returns whether it is still unknown if this task is the response: no root was declared, and the task is not
+        known as a subtask."""
         return bool(task_id) and not self.rooted and task_id != self._sent and task_id not in self._subtasks
 
     @property
@@ -67,7 +67,7 @@ class TaskLog:
         return bool(self._roots)
 
     def add(self, task_id: str, messages: Iterable[Message]) -> list[Entry]:
-        """Add new messages. A message with a known id replaces the known one, because its text would otherwise occur
+        """Adds new messages. A message with a known id replaces the known one, because its text would otherwise occur
         twice."""
         touched = []
         for message in messages:
@@ -80,7 +80,7 @@ class TaskLog:
         return touched
 
     def update(self, action: ClientAction.UpdateTaskMessage) -> list[Entry]:
-        """Replace the masked fields. An unknown message is added whole."""
+        """Replaces the masked fields. An unknown message is added whole."""
         message, paths = action.message, action.mask.paths
         if self._is_hidden(action.task_id, message):
             return []
@@ -99,7 +99,7 @@ class TaskLog:
         return [self._replace(message.id, entry, changed)]
 
     def append(self, action: ClientAction.AppendToMessageContent) -> Entry | None:
-        """Append to the masked texts. An action on an unknown message is skipped."""
+        """Appends to the masked texts. An action on an unknown message is skipped."""
         message, paths = action.message, action.mask.paths
         key = message.id
         if self._is_hidden(action.task_id, message):
@@ -117,7 +117,7 @@ class TaskLog:
         return self._append_masked(key, entry, message, paths)
 
     def grow(self, growth: AppendedText) -> Entry | None:
-        """Append a text to a known message of the same kind and task. For any other message, return None and change
+        """Appends a text to a known message of the same kind and task. For any other message, returns None and changes
         nothing."""
         entry = self._entries.get(growth.key)
         if entry is None or entry.kind != growth.kind or entry.task_id != growth.task_id:
@@ -142,7 +142,7 @@ class TaskLog:
         return entry
 
     def rollback(self) -> RollbackEntry | None:
-        """Undo the innermost transaction. Returns None if none was open."""
+        """Undoes the innermost transaction. Returns None if none was open."""
         saved = self.journal.rollback()
         if saved is None:
             return None
@@ -164,7 +164,7 @@ class TaskLog:
         return entry
 
     def _name(self) -> str:
-        """Create a key for a message without an id. The key has a lone surrogate, which no protobuf text can
+        """Creates a key for a message without an id. The key has a lone surrogate, which no protobuf text can
         contain."""
         self._nameless += 1
         return f"\ud800{self._nameless}"
@@ -182,7 +182,8 @@ class TaskLog:
             self.journal.save(key, None if entry is None else entry.save())
 
     def _charge(self, entry: Entry) -> None:
-        """Count the cost of copying or rebuilding an entry. Raises BackendProtocolError when the total is too large."""
+        """Counts the cost of copying or rebuilding an entry. Raises BackendProtocolError when the total is too
+        large."""
         self._rewritten += entry.weight
         if self._rewritten > MOST_REWRITTEN:
             raise BackendProtocolError(

@@ -22,20 +22,20 @@ class Journal(Generic[S]):
         return bool(self._logs)
 
     def begin(self) -> None:
-        """Open a transaction."""
+        """Opens a transaction."""
         self._logs.append({})
 
     def untouched(self, key: str) -> bool:
-        """Whether the state of `key` must be saved with `save` before it is changed."""
+        """Returns whether the state of `key` must be saved with `save` before it is changed."""
         return key not in self._logs[-1] if self._logs else False
 
     def save(self, key: str, state: S | None) -> None:
-        """Save the state that a key had before its change."""
+        """Saves the state that a key had before its change."""
         self._logs[-1][key] = (self._saved, state)
         self._saved += 1
 
     def commit(self) -> bool:
-        """Close the innermost transaction and keep its changes. Returns False if none was open."""
+        """Closes the innermost transaction and keeps its changes. Returns False if none was open."""
         if not self._logs:
             return False
         inner = self._logs.pop()
@@ -52,7 +52,7 @@ class Journal(Generic[S]):
         return True
 
     def rollback(self) -> dict[str, S | None] | None:
-        """Close the innermost transaction and return the states to restore, or None if none was open."""
+        """Closes the innermost transaction and returns the states to restore, or None if none was open."""
         if not self._logs:
             return None
         saved = sorted(self._logs.pop().items(), key=lambda item: item[1][0])

@@ -16,11 +16,11 @@ class IndexedTurn(msgspec.Struct, frozen=True):
     paths: FieldPaths
 
     def part(self, position: int, block: Image | File) -> str:
-        """Return the client's path of the part at this position of the turn."""
+        """Returns the client's path of the part at this position of the turn."""
         return self.paths.part.format(turn=self.index, item=item_of(block, position))
 
     def result_part(self, position: int, result: ToolResult, part: int) -> str:
-        """Return the client's path of a part of the result at this position of the turn."""
+        """Returns the client's path of a part of the result at this position of the turn."""
         return self.paths.result_part.format(turn=self.index, item=item_of(result, position), part=part)
 
     @property

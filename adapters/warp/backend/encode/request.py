@@ -16,7 +16,7 @@ SYSTEM_PROMPT: Final = "SYSTEM_PROMPT"
 
 
 def open_request(conversation: Conversation, policy: Policy, options: WarpOptions) -> tuple[pb.Request, list[Notice]]:
-    """Create a request with everything but the conversation itself. Raises Unsupported for a tool that cannot be
+    """Creates a request with everything but the conversation itself. Raises Unsupported for a tool that cannot be
     offered."""
     request = pb.Request()
     request.task_context.SetInParent()
@@ -25,7 +25,7 @@ def open_request(conversation: Conversation, policy: Policy, options: WarpOption
 
 
 def _write_settings(target: pb.Settings, conversation: Conversation, policy: Policy, options: WarpOptions) -> None:
-    """Write the settings. Unset settings are off: rules, drive, planning, web search and other features of Warp's own
+    """Writes the settings. Unset settings are off: rules, drive, planning, web search and other features of Warp's own
     client."""
     if conversation.model:
         target.model_config.base = conversation.model
@@ -36,14 +36,14 @@ def _write_settings(target: pb.Settings, conversation: Conversation, policy: Pol
 
 
 def write_query(target: pb.Input.UserQuery | pb.Message.UserQuery, text: str) -> None:
-    """Write a question in normal mode to the primary agent."""
+    """Writes a question in normal mode to the primary agent."""
     target.query = text
     target.mode.SetInParent()
     target.intended_agent = pb.AGENT_PRIMARY
 
 
 def attach_system(request: pb.Request, text: str) -> None:
-    """Attach the system text to the newest question. A conversation without a question gets an empty one for it."""
+    """Attaches the system text to the newest question. A conversation without a question gets an empty one for it."""
     _newest_query(request).referenced_attachments[SYSTEM_PROMPT].plain_text = text
 
 
@@ -61,8 +61,8 @@ def _newest_query(request: pb.Request) -> pb.Input.UserQuery | pb.Message.UserQu
 
 
 def write_images(target: pb.InputContext, indexed: IndexedTurn) -> None:
-    """Add the turn's images to a context. Raises Unsupported or InvalidRequest, with the path of the part, for an image
-    that cannot be sent."""
+    """Adds the turn's images to a context. Raises Unsupported or InvalidRequest, with the path of the part, for an
+    image that cannot be sent."""
     for position, block in enumerate(indexed.turn.blocks):
         if isinstance(block, Image):
             held = read_image(block.url, indexed.part(position, block))

@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 
-from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.encode.indexed_turn import IndexedTurn
 from adapters.warp.backend.encode.tools import inexact_numbers
@@ -13,6 +12,7 @@ from gateway.core.conversation import File, Image, JsonObject, Text, ToolCall, T
 from gateway.core.data_url import read_image
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.protobuf.json_struct import NestedTooDeep, write_struct
 
 _DECODER: Final = msgspec.json.Decoder(dict)
 # The field for arguments that a Struct cannot hold because they are not a JSON object.
@@ -20,7 +20,7 @@ AS_TEXT: Final = "arguments"
 
 
 def write_result(target: pb.CallMCPToolResult, result: ToolResult, indexed: IndexedTurn, position: int) -> list[Notice]:
-    """Write a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
+    """Writes a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
     image; `position` is that of the result among those of its turn."""
     if result.is_error:
         target.error.message = result.text
@@ -64,7 +64,7 @@ def _parts_lost(result: ToolResult, index: int) -> list[Notice]:
 
 
 def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[Notice]:
-    """Write a call of the model. Arguments that are not a JSON object, or that nest too deep, are sent as one text."""
+    """Writes a call of the model. Arguments that are not a JSON object, or that nest too deep, are sent as one text."""
     target.tool_call_id = call.id
     target.call_mcp_tool.name = call.name
     if server_id := read_provider_state(call.extra).server_id:

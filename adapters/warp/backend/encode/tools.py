@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
-from adapters.protobuf_values.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.options import WarpOptions
 from gateway.core.conversation import Conversation, JsonObject, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.protobuf.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 
 _CALLS: Final = pb.Message.ToolCall.DESCRIPTOR.fields_by_name
 
 
 def _has_arguments(name: str) -> bool:
-    """Whether the schema defines the fields of a call of this tool, so that the call can be sent to a client."""
+    """Returns whether the schema defines the fields of a call of this tool, so that the call can be sent to a
+    client."""
     field = _CALLS.get(name)
     return field is not None and field.message_type is not None and bool(field.message_type.fields)
 
@@ -31,13 +32,13 @@ NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
 def offered(conversation: Conversation) -> Sequence[ToolSpec]:
-    """Return the tools that the model may call: none when the client's `tool_choice` is `none`."""
+    """Returns the tools that the model may call: none when the client's `tool_choice` is `none`."""
     return () if conversation.tool_choice == "none" else conversation.tools
 
 
 def supported_tools(conversation: Conversation, policy: Policy, options: WarpOptions) -> list[pb.ToolType]:
-    """Return the only tools that the backend may call. Never empty, with or without tools, because an empty list allows
-    all.
+    """Returns the only tools that the backend may call. Never empty, with or without tools, because an empty list
+    allows all.
 
     A tool of the wire itself is listed only when the client declares it and so can answer it.
     """
@@ -48,7 +49,7 @@ def supported_tools(conversation: Conversation, policy: Policy, options: WarpOpt
 
 
 def write_tools(target: pb.Request, conversation: Conversation, options: WarpOptions) -> list[Notice]:
-    """Write the offered tools as one tool server. Raises Unsupported for a schema that nests too deep."""
+    """Writes the offered tools as one tool server. Raises Unsupported for a schema that nests too deep."""
     tools = offered(conversation)
     if not tools:
         return _left_out(conversation)
@@ -82,6 +83,6 @@ def _left_out(conversation: Conversation) -> list[Notice]:
 
 
 def inexact_numbers(count: int, where: str, index: int | None = None, call_id: str | None = None) -> Notice:
-    """Create the notice for numbers that were rounded because the wire holds only doubles."""
+    """Creates the notice for numbers that were rounded because the wire holds only doubles."""
     detail = f"rounded to a double, the wire's only number: {count} in {where}"
     return Notice("encode", "changed", "NUMBER_INEXACT", detail, index=index, tool_call_id=call_id, level="warning")

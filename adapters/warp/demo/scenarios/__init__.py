@@ -5,12 +5,11 @@ from typing import Final
 
 from adapters.warp.demo.framing_options import FRAMING_OPTIONS
 from adapters.warp.demo.scenario import Expect, WarpScenario
-from adapters.warp.demo.scenarios.calls import CALLS
+from adapters.warp.demo.scenarios.calls import CALLS, TOOLS
 from adapters.warp.demo.scenarios.edges import EDGES
 from adapters.warp.demo.scenarios.failures import FAILURES
 from adapters.warp.demo.scenarios.http import HTTP
 from adapters.warp.demo.scenarios.text import TEXT
-from adapters.warp.demo.scenarios.tools import TOOLS
 from adapters.warp.demo.scenarios.transactions import TRANSACTIONS
 
 SCENARIOS: Final[Mapping[str, WarpScenario]] = {**TEXT, **CALLS, **TRANSACTIONS, **EDGES, **FAILURES, **HTTP}

@@ -1,4 +1,4 @@
-"""Defines scenarios that end in tool calls."""
+"""Defines scenarios that end in tool calls, and the tools, declared as an OpenAI client would declare them."""
 
 from typing import Final
 
@@ -19,7 +19,40 @@ from adapters.warp.demo.steps import (
     say,
     tell,
 )
-from gateway.core.conversation import JsonObject
+from gateway.core.conversation import Json, JsonObject
+
+
+def _tool(name: str, description: str, properties: dict[str, Json], required: list[Json]) -> JsonObject:
+    parameters: Json = {"type": "object", "properties": properties, "required": required}
+    function: Json = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+_COUNTED: Final[Json] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+TOOLS: Final[tuple[JsonObject, ...]] = (
+    _tool("Execute", "Run a shell command.", {"command": {"type": "string"}}, ["command"]),
+    _tool(
+        "get_weather",
+        "The weather of a city.",
+        {"city": {"type": "string"}, "days": {"type": "integer"}},
+        ["city"],
+    ),
+    _tool(
+        "measure",
+        "Take values of every type.",
+        {
+            "count": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "big": {"type": "integer"},
+            "nested": {"type": "array", "items": _COUNTED},
+            "nul": {"type": ["integer", "null"]},
+            "s": {"type": "string"},
+        },
+        ["count"],
+    ),
+)
+
 
 CAT: Final[JsonObject] = {"command": "cat config.json"}
 PARIS: Final[JsonObject] = {"city": "Paris", "days": 3}

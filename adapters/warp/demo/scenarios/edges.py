@@ -14,7 +14,7 @@ _HEAD: Final = (*PRELUDE, BEGIN)
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """Encode a length-delimited field that the project's schema does not define (numbers and lengths below 128 x
+    """Encodes a length-delimited field that the project's schema does not define (numbers and lengths below 128 x
     128)."""
     return _varint(number << 3 | 2) + _varint(len(payload)) + payload
 

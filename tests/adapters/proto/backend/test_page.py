@@ -8,8 +8,8 @@ import pytest
 from adapters.proto.backend.carriers import CARRIERS
 from adapters.proto.backend.options import CallRule, ErrorRule, FinishRule, ProtoOptions, ReadRule, StartRule, UsageRule
 from adapters.proto.backend.rpc_status import STATUSES, grpc_error
+from adapters.proto.backend.template_keys import KEYS
 from adapters.proto.backend.template_names import STRUCTURED, TEXT
-from adapters.proto.backend.template_words import KEYS
 from gateway.settings.descriptor_files import DescriptorFiles
 from tests.adapters.proto.backend.mappings import TALK
 from tests.adapters.proto.backend.test_mistakes import refusal, rule

@@ -7,11 +7,11 @@ import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
-from adapters.protobuf_values.utf8_repair import MOST_FIELDS
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, ResponseStart
 from gateway.core.notices import Notice
+from gateway.protobuf.utf8_repair import MOST_FIELDS
 from gateway.settings import check_options
 from gateway.testing.events import fold
 from gateway.testing.replay import replay

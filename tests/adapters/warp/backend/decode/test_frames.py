@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protobuf_values.utf8_repair import MOST_FIELDS
 from adapters.warp.backend.decode.decoder import WarpDecoder
 from adapters.warp.backend.decode.frames import FrameReader
 from adapters.warp.backend.decode.output import Output
@@ -15,6 +14,7 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendProtocolError
 from gateway.core.events import Finish, ResponseStart, TextDelta
+from gateway.protobuf.utf8_repair import MOST_FIELDS
 from gateway.testing.events import fold, join
 from tests.adapters.warp.backend.script import GOLDEN, add, decode, frame, golden, output, rules
 

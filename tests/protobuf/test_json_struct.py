@@ -7,9 +7,9 @@ from google.protobuf.struct_pb2 import Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protobuf_values.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Json, JsonObject
+from gateway.protobuf.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(

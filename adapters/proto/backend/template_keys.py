@@ -1,16 +1,30 @@
-"""Checks the keys of a request template against the fields of its message type."""
+"""Defines the keys of a request template, and checks them against the fields of its message type.
+
+Those that begin with the mark are no fields of a message.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from adapters.proto.backend.field_values import type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.schema import Field, MessageType
-from adapters.proto.backend.template_words import KEYS, MARK, TOGETHER
 from gateway.core.conversation import Json
+
+MARK: Final = "$"
+WITH: Final = "$with"
+EACH: Final = "$each"
+BY: Final = "by"
+AS: Final = "as"
+TOGETHER: Final = "together"
+CASE: Final = "$case"
+JSON: Final = "$json"
+# Those that begin with the mark, and stand where a field could stand.
+KEYS: Final = (WITH, EACH, CASE, JSON)
 
 
 def find_field(key: str, kind: MessageType, place: str) -> Field:
-    """Return the field of this name. Raises OptionError with the nearest name."""
+    """Returns the field of this name. Raises OptionError with the nearest name."""
     if key in KEYS:
         raise mapping_error(f"{place}.{key}", "it cannot stand here")
     if key not in kind.fields_by_name:
@@ -36,7 +50,7 @@ def check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -
 
 
 def joined_fields(template: Mapping[str, Json], field: Field, place: str) -> Sequence[str]:
-    """Return the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
+    """Returns the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
     if not isinstance(template.get(TOGETHER, False), bool):
         raise mapping_error(f"{place}.{TOGETHER}", "write true or false")
     if not template.get(TOGETHER):

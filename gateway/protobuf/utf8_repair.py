@@ -35,7 +35,7 @@ class Unsearchable(ValueError):
 
 
 def repair_texts(payload: bytes, kind: type[Message]) -> bytes | None:
-    """Return the bytes of the repaired message, or None when the fault is not in its texts or the message has too many
+    """Returns the bytes of the repaired message, or None when the fault is not in its texts or the message has too many
     fields."""
     try:
         repaired = with_utf8(payload, kind)
@@ -45,19 +45,19 @@ def repair_texts(payload: bytes, kind: type[Message]) -> bytes | None:
 
 
 def with_utf8(payload: bytes, kind: type[Message]) -> bytes:
-    """Return the message with repaired texts, the same bytes where all are right. Raises Unsearchable."""
+    """Returns the message with repaired texts, the same bytes where all are right. Raises Unsearchable."""
     search = _Search(payload)
     search.fields(0, len(payload), kind.DESCRIPTOR, 0)
     return search.repaired() if search.edits else payload
 
 
 def has_unchecked_texts(schema: Schema) -> bool:
-    """Whether the runtime takes a text that is not UTF-8 anywhere in a message of this type."""
+    """Returns whether the runtime takes a text that is not UTF-8 anywhere in a message of this type."""
     return any(_takes_any_bytes(field) for field in _texts(schema))
 
 
 def _texts(schema: Schema) -> Iterator[Field]:
-    """Yield every field of text below a type of messages, each type once."""
+    """Yields every field of text below a type of messages, each type once."""
     found, waiting = {schema.full_name}, [schema]
     while waiting:
         for field in waiting.pop().fields:
@@ -87,7 +87,7 @@ class _Search:
         self._left = MOST_FIELDS
 
     def repaired(self) -> bytes:
-        """Return the message with the edits."""
+        """Returns the message with the edits."""
         made: list[bytes] = []
         at = 0
         for start, end, written in self.edits:
@@ -96,8 +96,8 @@ class _Search:
         return b"".join((*made, self._payload[at:]))
 
     def fields(self, at: int, end: int, schema: Schema, depth: int, group: int | None = None) -> tuple[int, int]:
-        """Search the fields of one message, or of the `group` with this number, whose end ends it. Return where it ends
-        and how many bytes it grows. `schema`: None for an unknown group."""
+        """Searches the fields of one message, or of the `group` with this number, whose end ends it. Returns where it
+        ends and how many bytes it grows. `schema`: None for an unknown group."""
         if depth > _DEEPEST:
             raise Unsearchable
         grown = 0
@@ -124,7 +124,7 @@ class _Search:
         return at, grown
 
     def _sized(self, at: int, end: int, field: Field, depth: int) -> tuple[int, int]:
-        """Search the value behind its length at a place. Return where it ends and how many bytes both grow."""
+        """Searches the value behind its length at a place. Returns where it ends and how many bytes both grow."""
         size, body = self._varint(at)
         stop = body + size
         if stop > end:

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from google.protobuf.struct_pb2 import Struct, Value
 
-from adapters.protobuf_values.tool_schema import Place, Schema
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidToolCall
+from gateway.protobuf.tool_schema import Place, Schema
 
 # From this magnitude on, one double may stand for several whole numbers (IEEE 754, binary64).
 _INEXACT_FROM: Final = 2**53
@@ -29,7 +29,7 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def encode_arguments(args: Struct, schema: Schema) -> Arguments:
-    """Encode the Struct as JSON text. Raises InvalidToolCall for a number that JSON cannot represent."""
+    """Encodes the Struct as JSON text. Raises InvalidToolCall for a number that JSON cannot represent."""
     writer = _Writer()
     value = writer.members(args, schema.root)
     return Arguments(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False), writer.inexact)

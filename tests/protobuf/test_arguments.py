@@ -6,10 +6,10 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protobuf_values.arguments import encode_arguments
-from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import InvalidToolCall
+from gateway.protobuf.arguments import encode_arguments
+from gateway.protobuf.tool_schema import Schema, Steps
 from tests.adapters.warp.backend.script import struct
 
 BIG = 2**53

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
+from gateway.protobuf.utf8_repair import repair_texts
 from tests.adapters.warp.backend.script import add, mcp_call, output, reasoning
 
 

@@ -28,7 +28,7 @@ class Steps:
         return self.left < 0
 
     def spend(self, steps: int) -> bool:
-        """Subtract the steps and return whether so many were left."""
+        """Subtracts the steps and returns whether so many were left."""
         self.left = max(self.left - steps, -1)
         return self.left >= 0
 
@@ -51,7 +51,7 @@ class Schema:
         self.root = self.place([self._document])
 
     def place(self, schemas: Iterable[Json]) -> "Place":
-        """Return the place that all of the schemas describe."""
+        """Returns the place that all of the schemas describe."""
         found: dict[int, JsonObject] = {}
         for schema in schemas:
             views = self._expand(schema)
@@ -65,7 +65,7 @@ class Schema:
         return self._places[known]
 
     def _expand(self, schema: Json) -> Views:
-        """Return the schema and every schema that it references for the same place."""
+        """Returns the schema and every schema that it references for the same place."""
         known = self._expanded.get(id(schema))
         if known is not None:
             return known
@@ -91,7 +91,7 @@ class Schema:
         return views
 
     def _resolve(self, reference: str) -> Json:
-        """Resolve a JSON pointer in a fragment (RFC 6901, section 6); None for any other reference."""
+        """Resolves a JSON pointer in a fragment (RFC 6901, section 6); None for any other reference."""
         if not reference.startswith("#"):
             return None
         place = self._document
@@ -119,7 +119,7 @@ class Place:
         self._elements: dict[int, Place] = {}
 
     def member(self, key: str) -> "Place":
-        """Return the place of the value of an object's key."""
+        """Returns the place of the value of an object's key."""
         if key not in self.order:
             return self._other_member
         known = self._members.get(key)
@@ -128,7 +128,7 @@ class Place:
         return known
 
     def element(self, position: int) -> "Place":
-        """Return the place of an array's element."""
+        """Returns the place of an array's element."""
         position = min(position, self._longest_tuple)
         known = self._elements.get(position)
         if known is None:
@@ -137,7 +137,7 @@ class Place:
 
     @cached_property
     def types(self) -> frozenset[str]:
-        """Return the types that the value may have, as far as the schemas define them."""
+        """Returns the types that the value may have, as far as the schemas define them."""
         found: set[str] = set()
         for view in self._views:
             kind = view.get("type")
@@ -148,7 +148,7 @@ class Place:
 
     @cached_property
     def order(self) -> dict[str, int]:
-        """Return the rank of each key that the schemas name, in their order."""
+        """Returns the rank of each key that the schemas name, in their order."""
         rank: dict[str, int] = {}
         for view in self._views:
             properties = view.get("properties")
@@ -159,7 +159,7 @@ class Place:
 
     @cached_property
     def _other_member(self) -> "Place":
-        """Return the place of the value of a key that no schema names."""
+        """Returns the place of the value of a key that no schema names."""
         return self._schema.place(view.get("additionalProperties") for view in self._views)
 
     def _member_schemas(self, key: str) -> Iterator[Json]:

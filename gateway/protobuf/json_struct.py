@@ -20,7 +20,7 @@ class NestedTooDeep(ValueError):
 
 
 def write_struct(target: Struct, value: JsonObject) -> int:
-    """Fill `target` with `value` and return the count of its numbers that a double cannot hold exactly.
+    """Fills `target` with `value` and returns the count of its numbers that a double cannot hold exactly.
 
     Those become the nearest double, NaN becomes null. Raises NestedTooDeep.
     """
