@@ -17,6 +17,7 @@ import msgspec
 
 from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.responses import RESPONSES
+from gateway.demo.faults.timing import TIMING
 from gateway.demo.player.playback import FOREVER, Cut, Frames, Part, Reset, Response, Wait
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, answer, chunk, faulty_backend, head
 
@@ -173,7 +174,9 @@ def _is_in_body(fault: Fault[object]) -> bool:
 
 
 # The faults of the demo backends that change the body of a stream, and nothing else.
-IN_BODY: Final[Mapping[str, Fault[object]]] = {name: fault for name, fault in RESPONSES.items() if _is_in_body(fault)}
+IN_BODY: Final[Mapping[str, Fault[object]]] = {
+    name: fault for name, fault in {**RESPONSES, **TIMING}.items() if _is_in_body(fault)
+}
 
 
 def _chunked(part: Part) -> Part:

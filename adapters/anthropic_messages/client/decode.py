@@ -10,8 +10,9 @@ from adapters.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
 from adapters.anthropic_messages.client.changes import Changes
 from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
 from adapters.anthropic_messages.client.paths import PATHS
+from adapters.anthropic_messages.client.system_prompt import read_system
 from adapters.anthropic_messages.client.tools import read_tool_choice, read_tools
-from adapters.anthropic_messages.client.turns import read_system, read_turns
+from adapters.anthropic_messages.client.turns import read_turns
 from adapters.anthropic_messages.table import MessagesFields
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest

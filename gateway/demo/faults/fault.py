@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import JsonObject
 from gateway.core.events import Reason
-from gateway.demo.faults.editing import Options, is_stream
+from gateway.demo.faults.editing import Edit, Options, is_stream
 from gateway.demo.player.endpoint import Handler
 from gateway.demo.player.playback import Response
 from gateway.demo.player.recorder import Recorder
@@ -26,13 +26,15 @@ ALL_WIRES: Final = (*JSON_WIRES, "grpc", "agent")
 # The words that a backend with a short context reads.
 CONTEXT: Final = 1000
 
+# The option of a fault in the middle of an answer, with its usual default.
+IN_THE_MIDDLE: Final[Options] = {"after": "3"}
 # How many events come before the middle of an answer: behind its first words.
 AFTER: Final = {"messages": "4", "responses": "6"}
 
 
 def after(wire: str) -> str:
     """Returns the default of the option `after` on a wire."""
-    return AFTER.get(wire, "3")
+    return AFTER.get(wire, IN_THE_MIDDLE["after"])
 
 
 def is_long(text: str) -> bool:
@@ -98,3 +100,8 @@ class Fault(msgspec.Struct, Generic[Answer], frozen=True):
         # One object has none of the events of a stream.
         kept = is_stream(played) and not is_stream(regular)
         return self.edits(regular if kept else played, self.options)
+
+
+def edited(about: str, kind: str, edit: Edit, options: Options, wires: tuple[str, ...] = ALL_WIRES) -> Fault[object]:
+    """Returns a fault that edits the regular response."""
+    return Fault(about, kind, wires, options, edits=edit)

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from gateway.demo.faults.editing import Options, is_stream, of_streams, with_parts
-from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, Fault
+from gateway.demo.faults.editing import Options, around, is_stream, number, of_streams, pieces, with_parts
+from gateway.demo.faults.fault import ALL_WIRES, API_WIRES, IN_THE_MIDDLE, Fault, edited
 from gateway.demo.player.playback import Part, Response, Wait
 
+_SECONDS: Final = {"seconds": "3600"}
 _FIRST_BYTE_S: Final = 0.7
 # How long a model takes for a piece that a proxy collects.
 _WRITTEN_S: Final = 0.015
@@ -63,7 +64,40 @@ def _silence_cut(response: Response, _: Options) -> Response:
     return msgspec.structs.replace(_TIMED_OUT, hold=_CUT_S)
 
 
+def _stall(response: Response, options: Options) -> Response:
+    return around(response, options, Wait(number(options, "seconds")))
+
+
+def _stall_first(response: Response, options: Options) -> Response:
+    return with_parts(response, (Wait(number(options, "seconds")), *response.parts))
+
+
+def _stall_headers(response: Response, options: Options) -> Response:
+    return msgspec.structs.replace(response, hold=number(options, "seconds"))
+
+
+def _held_open(response: Response, options: Options) -> Response:
+    return with_parts(response, (*response.parts, Wait()))
+
+
+def _slow(response: Response, options: Options) -> Response:
+    wait = Wait(number(options, "ms") / 1000)
+    return with_parts(response, (part for found in pieces(response) for part in (found, wait)))
+
+
+def _bytewise(response: Response, options: Options) -> Response:
+    size = max(1, int(options["chunk"]))
+    wire = b"".join(part for part in response.parts if isinstance(part, bytes))
+    return with_parts(response, (wire[at : at + size] for at in range(0, len(wire), size)))
+
+
 TIMING: Final[Mapping[str, Fault[object]]] = {
+    "stall": edited("silence in the middle", "stall", _stall, {**IN_THE_MIDDLE, **_SECONDS}),
+    "stall_first": edited("silence before the first event", "stall", _stall_first, _SECONDS),
+    "stall_headers": edited("silence instead of a status", "no_head", _stall_headers, _SECONDS),
+    "slow": edited("a pause between events", "", _slow, {"ms": "50"}),
+    "held_open": edited("a complete response on a connection that stays open", "held", _held_open, {}),
+    "bytewise": edited("the stream in small writes", "split", _bytewise, {"chunk": "1"}),
     "buffered": Fault(
         f"a stream comes at once, after {_WRITTEN_S} s for each piece, as behind a proxy that buffers",
         wires=ALL_WIRES,
