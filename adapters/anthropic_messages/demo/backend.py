@@ -50,7 +50,7 @@ def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
         post("/v1/messages", messages, recorder),
         post("/v1/messages/count_tokens", count_tokens, recorder),
         get("/v1/models", models),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 

@@ -34,7 +34,7 @@ def gemini_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     return [
         post("/v1beta/models/{call:path}", generate, recorder),
         get("/v1beta/models", models),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 

@@ -32,7 +32,7 @@ def chat_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     return [
         post("/v1/chat/completions", chat, recorder),
         get("/v1/models", lambda: model_list(MODELS)),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 
