@@ -18,7 +18,7 @@ MODELS = ("demo-chat",)
 
 
 def chat_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: chat completions, the models list and the recorded requests."""
+    """Returns the routes: chat completions, the models list and the recorded requests."""
 
     async def chat(request: Request) -> Response:
         steps = Steps(

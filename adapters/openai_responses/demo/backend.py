@@ -16,7 +16,7 @@ MODELS = ("demo-responses",)
 
 
 def responses_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: responses, the count of their tokens, the models list and the recorded requests."""
+    """Returns the routes: responses, the count of their tokens, the models list and the recorded requests."""
 
     async def responses(request: Request) -> Response:
         steps = Steps(
