@@ -32,7 +32,7 @@ _RATES: Final = frozenset({"requests/s", "chunks/s"})
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and printss."""
     options = _options()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})

@@ -95,7 +95,7 @@ def microseconds(path: str, per_read: int) -> float:
 
 
 def main() -> None:
-    """Measures and prints a table."""
+    """Measures and printss a table."""
     best = {(path, per_read): float("inf") for path in PATHS for per_read in PER_READ}
     for _ in range(_ROUNDS):
         for path, per_read in best:

@@ -44,7 +44,7 @@ HISTORIES: Final[Mapping[str, History]] = {
 
 
 def main() -> None:
-    """Measures and prints a table."""
+    """Measures and printss a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.compression", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of which the best counts")
     parser.add_argument("--seconds", type=float, default=1.5, help="of each model in a round")

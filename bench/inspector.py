@@ -69,7 +69,7 @@ Figures: TypeAlias = dict[str, list[float]]
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and printss."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
     parser.add_argument("--gateways", type=int, default=6, help="the table shows the means of so many")
     parser.add_argument("--turns", type=int, default=50, help="how often each gateway is loaded off and on")

@@ -75,7 +75,7 @@ CASES: Final[Mapping[str, tuple[str, Callable[[ToolFormat, int], str]]]] = {
 
 
 def main() -> None:
-    """Measures and prints a table."""
+    """Measures and printss a table."""
     titles = ["whole" if size == SIZE else f"{size} characters" for size in PIECES]
     print(f"| {SIZE // 1000} kB, MB/s | {' | '.join(titles)} | twice the size |\n|{'---|' * (len(titles) + 2)}")
     for title, (name, write) in CASES.items():

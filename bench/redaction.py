@@ -103,7 +103,7 @@ def _redact(interaction: Interaction, level: RedactionLevel) -> None:
 
 
 def main() -> None:
-    """Measures and prints a table."""
+    """Measures and printss a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.redaction", description="Measure what redaction costs.")
     parser.add_argument("--rounds", type=int, default=10, help="the shortest of so many counts")
     rounds = parser.parse_args().rounds

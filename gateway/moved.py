@@ -66,6 +66,8 @@ MODULES: Final = {
     "gateway.tool_calls.parsers.prompt_text": "gateway.tool_calls.parsers.format",
     "gateway.tool_calls.parsers.transcript_calls": "gateway.tool_calls.parsers.labelled_call",
 }
+# Old path -> new one, of a name in a module.
+NAMES: Final = {"gateway.testing.faults:Spoken": "gateway.testing.faults:ResponseEvents"}
 
 
 class MovedModules:
@@ -106,6 +108,17 @@ def moved_name(package: str, name: str) -> object:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     _warn(f"{package}:{name}", f"{new.__name__}:{name}", 4)
     return getattr(new, name)
+
+
+def renamed(module: str, name: str) -> object:
+    """Returns the value in `module` that had this name, with a DeprecationWarning. Raises AttributeError for any other
+    name."""
+    old = f"{module}:{name}"
+    if old not in NAMES:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    _warn(old, NAMES[old], 4)
+    path, _, renamed_to = NAMES[old].partition(":")
+    return getattr(importlib.import_module(path), renamed_to)
 
 
 def _warn(old: str, new: str, level: int) -> None:

@@ -1,12 +1,13 @@
 """Every old public path imports what has moved, says so, and is named by the change log."""
 
 import importlib
+import pkgutil
 import subprocess
 import sys
 
 import pytest
 
-from gateway.moved import MODULES
+from gateway.moved import MODULES, NAMES
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from tests.paths import ROOT
@@ -54,6 +55,16 @@ def test_an_import_string_of_settings_gives_the_adapter_with_a_warning(package: 
         importlib.import_module(package).Nothing  # noqa: B018 - asking for it is the test
 
 
+@pytest.mark.parametrize("old", NAMES)
+def test_an_old_name_gives_the_value_itself_with_a_warning(old: str) -> None:
+    module, name = old.split(":")
+    with pytest.warns(DeprecationWarning, match=rf"{old} is {NAMES[old]} now"):
+        value = getattr(importlib.import_module(module), name)
+    assert value is pkgutil.resolve_name(NAMES[old])
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        importlib.import_module(module).Nothing  # noqa: B018 - asking for it is the test
+
+
 def test_settings_with_an_old_import_string_load() -> None:
     entry = BackendSettings(adapter="adapters.openai_chat:OpenAIChatAdapter", base_url="http://a.example")
     with pytest.warns(DeprecationWarning):
@@ -79,4 +90,4 @@ def test_nothing_of_the_project_has_an_old_path() -> None:
 
 def test_the_change_log_lists_every_old_path() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert [old for old in MODULES if f"`{old}" not in text] == []
+    assert [old for old in (*MODULES, *NAMES) if f"`{old}" not in text] == []

@@ -13,11 +13,11 @@ import uvloop
 
 from bench import payload
 from gateway.demo.serve import serve_demo
-from gateway.testing.faults import FAULTS, Spoken
+from gateway.testing.faults import FAULTS, ResponseEvents
 from gateway.testing.faulty import Connection, FaultyBackend
 
 _BEGIN, _TEXT, _NEXT, *_END = payload.chunks(2)
-SPOKEN: Final = Spoken(
+EVENTS: Final = ResponseEvents(
     "text/event-stream",
     begin=_BEGIN + _TEXT,
     text=_NEXT,
@@ -35,7 +35,7 @@ async def serve(faulty_port: int, demo_port: int) -> None:
     async def play(connection: Connection) -> None:
         backend.seen.clear()
         found = _MODEL.search(connection.body)
-        await FAULTS[found[1].decode() if found else "status 500"].script(SPOKEN)(connection)
+        await FAULTS[found[1].decode() if found else "status 500"].script(EVENTS)(connection)
 
     backend = FaultyBackend(play)
     server = await asyncio.start_server(backend.serve, "127.0.0.1", faulty_port)

@@ -61,9 +61,9 @@ class DemoBackend:
         """The recorded requests, oldest first."""
         return tuple(self._recorder.requests)
 
-    def show(self) -> Json:
+    def as_json(self) -> Json:
         """Returns the requests, and the numbers of responses in progress and aborted, as JSON."""
-        return self._recorder.show()
+        return self._recorder.as_json()
 
     @property
     def aborted(self) -> int:

@@ -80,7 +80,7 @@ def _of_tools(conversation: Conversation) -> object:
     return [(tool.name, tool.description, dict(tool.parameters)) for tool in conversation.tools]
 
 
-def _said(conversation: Conversation) -> object:
+def _roles_and_texts(conversation: Conversation) -> object:
     return [(turn.role, turn.text) for turn in conversation.turns]
 
 
@@ -126,9 +126,9 @@ EXAMPLES: Final[Mapping[str, Example]] = {
             block.url for turn in conversation.turns for block in turn.blocks if type(block) is Image
         ],
     ),
-    "system": Example({"turns": (_SYSTEM, _ASKED)}, _said),
-    "developer": Example({"turns": (Turn("developer", (Text("Be brief."),)), _ASKED)}, _said),
-    "later system": Example({"turns": (_SYSTEM, _ASKED, Turn("system", (Text("Later."),)), _ASKED)}, _said),
+    "system": Example({"turns": (_SYSTEM, _ASKED)}, _roles_and_texts),
+    "developer": Example({"turns": (Turn("developer", (Text("Be brief."),)), _ASKED)}, _roles_and_texts),
+    "later system": Example({"turns": (_SYSTEM, _ASKED, Turn("system", (Text("Later."),)), _ASKED)}, _roles_and_texts),
     "is_error": Example(
         {"turns": (_ASKED, _CALLED, _FAILED)},
         lambda conversation: [result.is_error for turn in conversation.turns for result in turn.results],

@@ -1,7 +1,7 @@
 """Builds every fault of a backend as a script for the faulty backend, from the bytes of a valid response on its wire.
 
 `FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.faults.kinds`). The author of an
-adapter defines a `Spoken` and plays each fault before and after the first text.
+adapter defines a `ResponseEvents` and plays each fault before and after the first text.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,13 +19,14 @@ from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.responses import RESPONSES
 from gateway.demo.faults.timing import TIMING
 from gateway.demo.player.playback import FOREVER, Cut, Frames, Part, Reset, Response, Wait
+from gateway.moved import renamed
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, answer, chunk, faulty_backend, head
 
 # Long enough for the gateway to read one piece before the next is sent.
 PAUSE_S: Final = 0.04
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class ResponseEvents(msgspec.Struct, frozen=True):
     """The parts of a wire's responses: whole events, as bytes.
 
     `begin` is the beginning of a response with a little text, `text` continues it, and `end` makes it complete.
@@ -78,22 +79,22 @@ class SocketFault(msgspec.Struct, frozen=True):
     the handshake.
     """
 
-    parts: Callable[[Spoken], Iterable[Part]]
+    parts: Callable[[ResponseEvents], Iterable[Part]]
     in_body: bool = False
     listens: bool = True
     tls: bool = False
 
-    def script(self, spoken: Spoken, begun: bool = False) -> Script:
+    def script(self, events: ResponseEvents, begun: bool = False) -> Script:
         """Builds the script of the fault on this wire; `begun`: after the first text (only for a fault in the body)."""
 
         async def play(connection: Connection) -> None:
             if self.in_body:
-                await connection.send(head(spoken.media_type))
+                await connection.send(head(events.media_type))
                 await asyncio.sleep(PAUSE_S)
             if begun:
-                await connection.send(chunk(spoken.begin))
+                await connection.send(chunk(events.begin))
                 await asyncio.sleep(PAUSE_S)
-            for part in self.parts(msgspec.structs.replace(spoken, start=b"") if begun else spoken):
+            for part in self.parts(msgspec.structs.replace(events, start=b"") if begun else events):
                 await _send(connection, part)
                 if isinstance(part, Cut):
                     return
@@ -117,19 +118,19 @@ async def _send(connection: Connection, part: Part) -> None:
 
 
 @asynccontextmanager
-async def playing(fault: SocketFault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
+async def playing(fault: SocketFault, events: ResponseEvents, begun: bool = False) -> AsyncIterator[FaultyBackend]:
     """Serves a backend with this fault until the block ends."""
-    async with faulty_backend(fault.script(spoken, begun)) as backend:
+    async with faulty_backend(fault.script(events, begun)) as backend:
         if fault.tls:
             backend.scheme = "https"
             backend.speaks_first = True
         if not fault.listens:
-            async with faulty_backend(fault.script(spoken)) as closed:
+            async with faulty_backend(fault.script(events)) as closed:
                 backend.port = closed.port
         yield backend
 
 
-def _sent(*parts: Part) -> Callable[[Spoken], Iterable[Part]]:
+def _sent(*parts: Part) -> Callable[[ResponseEvents], Iterable[Part]]:
     return lambda _: parts
 
 
@@ -146,7 +147,7 @@ def _typed(media_type: str, body: bytes) -> bytes:
     return answer("200 OK", body, b"content-type: " + media_type.encode())
 
 
-def _body(parts: Callable[[Spoken], Iterable[Part]]) -> SocketFault:
+def _body(parts: Callable[[ResponseEvents], Iterable[Part]]) -> SocketFault:
     return SocketFault(parts, in_body=True)
 
 
@@ -157,8 +158,8 @@ def listed(name: str, **options: str) -> SocketFault:
         raise ValueError(f"there is no fault {name!r} in the body of a stream; there are {', '.join(IN_BODY)}")
     fault = IN_BODY[name].with_options(options)
 
-    def parts(spoken: Spoken) -> Iterable[Part]:
-        played = fault.play(None, Response((spoken.start + spoken.text, spoken.end)))
+    def parts(events: ResponseEvents) -> Iterable[Part]:
+        played = fault.play(None, Response((events.start + events.text, events.end)))
         for part in (*played.parts, Cut("end")):
             yield _chunked(part)
             if isinstance(part, Cut):
@@ -194,8 +195,10 @@ def _slowly(pieces: Iterable[bytes], seconds: float) -> Iterator[Part]:
         yield from (piece, Wait(seconds))
 
 
-def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] = lambda _: b"") -> SocketFault:
-    return _body(lambda spoken: itertools.chain([first(spoken)], itertools.repeat(chunk(piece(spoken)))))
+def _endless(
+    piece: Callable[[ResponseEvents], bytes], first: Callable[[ResponseEvents], bytes] = lambda _: b""
+) -> SocketFault:
+    return _body(lambda events: itertools.chain([first(events)], itertools.repeat(chunk(piece(events)))))
 
 
 @cache
@@ -209,14 +212,14 @@ def coded(media_type: str, coding: str, body: bytes) -> bytes:
     return answer("200 OK", body, b"content-type: " + media_type.encode(), b"content-encoding: " + coding.encode())
 
 
-def _bomb(spoken: Spoken) -> Iterable[Part]:
-    return coded(spoken.media_type, "gzip", _packed(spoken.silence)), CLOSE
+def _bomb(events: ResponseEvents) -> Iterable[Part]:
+    return coded(events.media_type, "gzip", _packed(events.silence)), CLOSE
 
 
-def _cut_gzip(spoken: Spoken) -> Iterable[Part]:
+def _cut_gzip(events: ResponseEvents) -> Iterable[Part]:
     """The framing is complete, the compressed bytes are not."""
-    packed = zlib.compress(spoken.silence * 3, wbits=31)
-    yield coded(spoken.media_type, "gzip", packed[:-4])
+    packed = zlib.compress(events.silence * 3, wbits=31)
+    yield coded(events.media_type, "gzip", packed[:-4])
 
 
 _ERROR_BODY: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
@@ -317,45 +320,45 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, SocketFault]]] = {
     },
     "gzip_cut": {
         "gzip that is cut off": SocketFault(_cut_gzip),
-        "gzip that is none": SocketFault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),)),
+        "gzip that is none": SocketFault(lambda events: (coded(events.media_type, "gzip", events.answer),)),
     },
     "coding": {
-        "brotli": SocketFault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),)),
+        "brotli": SocketFault(lambda events: (coded(events.media_type, "br", events.answer),)),
     },
     "empty": {
         "an empty body": _body(_sent(END)),
-        "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END)),
+        "nothing but comments and an end": _body(lambda events: (chunk(events.silence * 3), END)),
     },
     "hollow": {
-        "a body of no bytes": SocketFault(lambda spoken: (_typed(spoken.media_type, b""),)),
+        "a body of no bytes": SocketFault(lambda events: (_typed(events.media_type, b""),)),
         "JSON without an answer": SocketFault(_sent(_typed(JSON, b'{"id": "x"}'))),
         "JSON without a choice": SocketFault(_sent(_typed(JSON, b'{"id": "x", "choices": []}'))),
         "JSON that is none": SocketFault(_sent(_typed(JSON, b"no answer today"))),
         "JSON that is too deep": SocketFault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500))),
     },
     "error_event": {
-        "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END)),
+        "an error in the body": _body(lambda events: (chunk(events.failure), END)),
     },
     "too_large": {
         "an answer without end": _endless(
-            lambda spoken: spoken.text * max(1, 16384 // len(spoken.text)),
-            lambda spoken: chunk(spoken.start) if spoken.start else b"",
+            lambda events: events.text * max(1, 16384 // len(events.text)),
+            lambda events: chunk(events.start) if events.start else b"",
         ),
     },
     "event_too_large": {
-        "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
+        "an event without end": _endless(lambda _: b"A" * 65536, lambda events: chunk(events.opening or b"A")),
     },
     "truncated": {
         "it closes in the body": listed("disconnect", after="0"),
         "it resets in the body": listed("disconnect", after="0", how="reset"),
-        "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]), CLOSE)),
-        "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END)),
+        "it closes in an event": _body(lambda events: (chunk(events.text[:-4]), CLOSE)),
+        "an end in an event": _body(lambda events: (chunk(events.text[: len(events.text) // 2]), END)),
         "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x", CLOSE)),
         "a chunk without a size": _body(_sent(b"zz\r\n", HOLD)),
     },
     "framing": {
         "a chunk without a size right behind the head": SocketFault(
-            lambda spoken: (head(spoken.media_type) + b"zz\r\n", HOLD)
+            lambda events: (head(events.media_type) + b"zz\r\n", HOLD)
         ),
     },
     "no_finish": {
@@ -364,19 +367,24 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, SocketFault]]] = {
     "stall": {
         "silence in the body": listed("stall", after="0"),
         "nothing but comments": _body(
-            lambda spoken: (*_slowly(itertools.repeat(chunk(spoken.silence), 200), 0.02), HOLD)
+            lambda events: (*_slowly(itertools.repeat(chunk(events.silence), 200), 0.02), HOLD)
         ),
         "an event that trickles": _body(
-            lambda spoken: (*_slowly((chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), 0.02), HOLD)
+            lambda events: (*_slowly((chunk(bytes([byte])) for byte in events.opening + b"A" * 400), 0.02), HOLD)
         ),
     },
     "lost_call": {
-        "a call that is not there": _body(lambda spoken: (chunk(spoken.start + spoken.lost_call), END)),
+        "a call that is not there": _body(lambda events: (chunk(events.start + events.lost_call), END)),
     },
     "malformed": {
-        "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END)),
+        "a malformed event": _body(lambda events: (chunk(events.malformed), END)),
     },
 }
 FAULTS: Final[Mapping[str, SocketFault]] = {
     name: fault for faults in FAULTS_BY_KIND.values() for name, fault in faults.items()
 }
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return renamed(__name__, name)

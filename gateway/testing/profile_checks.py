@@ -153,20 +153,22 @@ def _tool_turns(sent: Sent, profile: Profile) -> Iterator[str]:
                 yield f"{message!r} is a tool's"
 
 
-def _spoken(sent: Sent) -> list[JsonObject]:
+def _assistant_messages(sent: Sent) -> list[JsonObject]:
     return [message for message in messages_of(sent.body) if message.get("role") == "assistant"]
 
 
 def _reasoning(sent: Sent, profile: Profile) -> Iterator[str]:
     if profile.reasoning == "drop":
-        yield from (f"{message!r} has reasoning" for message in _spoken(sent) if _REASONING & message.keys())
+        yield from (
+            f"{message!r} has reasoning" for message in _assistant_messages(sent) if _REASONING & message.keys()
+        )
 
 
 def _reasoning_field(sent: Sent, profile: Profile) -> Iterator[str]:
     field = profile.reasoning_field
     if field is None or profile.reasoning == "drop":
         return
-    for message in _spoken(sent):
+    for message in _assistant_messages(sent):
         others = {"reasoning_content", "reasoning"} - {field}
         if any(message.get(other) is not None for other in others):
             yield f"{message!r} has reasoning elsewhere"
@@ -237,14 +239,14 @@ def _user_after_tool(sent: Sent, profile: Profile) -> Iterator[str]:
 
 def _choice_fields(sent: Sent, profile: Profile) -> Iterator[str]:
     if profile.choice_fields == "drop":
-        for message in _spoken(sent):
+        for message in _assistant_messages(sent):
             if _CHOICE & message.keys() or any("index" in call for call in calls_of(message)):
                 yield f"{message!r} has fields of a choice"
 
 
 def _empty_beside_calls(sent: Sent, profile: Profile) -> Iterator[str]:
     wanted = "" if profile.empty_beside_calls == "empty" else None
-    for message in _spoken(sent) if profile.empty_beside_calls != "keep" else ():
+    for message in _assistant_messages(sent) if profile.empty_beside_calls != "keep" else ():
         says_something = message.get("refusal") or any(_texts(message)) or _has_other_parts(message)
         if calls_of(message) and not says_something and message.get("content") != wanted:
             yield f"{message!r} only calls, and its content is not {wanted!r}"

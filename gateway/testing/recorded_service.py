@@ -66,7 +66,7 @@ class _Recorder:
         self._side = side
         self._upstream = upstream.rstrip("/")
 
-    async def ask(self, asked: RecordedRequest, request: Request) -> Interaction | Miss:
+    async def forward(self, asked: RecordedRequest, request: Request) -> Interaction | Miss:
         """Forwards a request, and returns it with its response as it came."""
         try:
             one = await self._forwarded(asked, request)
@@ -176,7 +176,7 @@ class _Thread:
 
     async def _serve(self) -> None:
         side, match, speed = self._made_of
-        forward = None if self._recorder is None else self._recorder.ask
+        forward = None if self._recorder is None else self._recorder.forward
         async with serve_recording(self._recording, side, match, speed, forward=forward) as playback:
             self._playback = playback
             self._ready.set()

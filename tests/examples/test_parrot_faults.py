@@ -1,11 +1,11 @@
 import asyncio
 
 from gateway.core.conversation import Json
-from gateway.testing.faults import FAULTS, Spoken, playing
+from gateway.testing.faults import FAULTS, ResponseEvents, playing
 from gateway.testing.gateway import running_gateway
 
 # On a wire with tool calls, `lost_call` is an end that announces a call which is not there.
-SPOKEN = Spoken(
+EVENTS = ResponseEvents(
     "text/event-stream",
     begin=b'data: {"text": "one"}\n\n',
     text=b'data: {"text": " two"}\n\n',
@@ -16,7 +16,7 @@ SPOKEN = Spoken(
 
 def test_a_parrot_that_falls_silent() -> None:
     async def ask() -> None:
-        async with playing(FAULTS["silence in the body"], SPOKEN, begun=True) as backend:
+        async with playing(FAULTS["silence in the body"], EVENTS, begun=True) as backend:
             entry: dict[str, Json] = {
                 "adapter": "tests.examples.parrot:ParrotAdapter",
                 "base_url": backend.base_url,

@@ -9,7 +9,7 @@ import msgspec
 
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
-from gateway.testing.faults import Spoken
+from gateway.testing.faults import ResponseEvents
 from tests.adapters.proto.backend.mappings import PARTS
 from tests.adapters.proto.backend.services import answer
 
@@ -19,7 +19,7 @@ class Wire(msgspec.Struct, frozen=True):
     into settings.json. `surrogate`: half a surrogate pair, as the wire could write it."""
 
     entry: Mapping[str, Json]
-    spoken: Spoken
+    spoken: ResponseEvents
     said: Callable[[bytes], bytes]
     unknown: bytes
     surrogate: bytes = rb"\ud800"
@@ -124,7 +124,7 @@ def _warp_said(raw: bytes) -> bytes:
 
 
 _ADDED: Final = {"task_id": "t1", "messages": [{"id": "m1", "task_id": "t1", "agent_output": {"text": "one"}}]}
-_WARP: Final = Spoken(
+_WARP: Final = ResponseEvents(
     "text/event-stream",
     begin=_frame(ResponseEvent(init={"conversation_id": "c1", "request_id": "r1"}).SerializeToString())
     + _actions({"create_task": {"task": {"id": "t1"}}}, {"add_messages_to_task": _ADDED}),
@@ -144,7 +144,7 @@ def _generated(*parts: Json, finish: str | None = None) -> bytes:
 WIRES: Final[Mapping[str, Wire]] = {
     "native": Wire(
         {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_chat("one"),
             text=_chat(" two"),
@@ -158,7 +158,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "messages": Wire(
         {"adapter": "adapters.anthropic_messages.backend:AnthropicMessagesAdapter"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_MESSAGE_START + _piece("one"),
             text=_piece(" two"),
@@ -172,7 +172,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "responses": Wire(
         {"adapter": "adapters.openai_responses.backend:OpenAIResponsesAdapter"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_event("response.created", response=_RESPONSE) + _MESSAGE_ADDED + _responses_text("one"),
             text=_responses_text(" two"),
@@ -186,7 +186,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "generate_content": Wire(
         {"adapter": "adapters.gemini.backend:GeminiAdapter"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_generated({"text": "one"}),
             text=_generated({"text": " two"}),
@@ -199,7 +199,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "text": Wire(
         {"adapter": "adapters.text.backend:TextAdapter", "wire": "llama_cpp"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_sse({"content": "one", "stop": False}),
             text=_sse({"content": " two", "stop": False}),
@@ -212,7 +212,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "text_lines": Wire(
         {"adapter": "adapters.text.backend:TextAdapter", "wire": "ollama"},
-        Spoken(
+        ResponseEvents(
             "application/x-ndjson",
             begin=_line({"response": "one", "done": False}),
             text=_line({"response": " two", "done": False}),
@@ -226,7 +226,7 @@ WIRES: Final[Mapping[str, Wire]] = {
     ),
     "proto": Wire(
         {**PARTS, "adapter": "adapters.proto.backend:ProtoAdapter", "carrier": "sse_base64"},
-        Spoken(
+        ResponseEvents(
             "text/event-stream",
             begin=_chunk({"parts": [{"text": "one"}]}),
             text=_chunk({"parts": [{"text": " two"}]}),

@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway.testing.faults import IN_BODY, Spoken, listed, playing
+from gateway.testing.faults import IN_BODY, ResponseEvents, listed, playing
 
-SPOKEN: Final = Spoken("text/x", begin=b"one\n", text=b"two\n", end=b"the end\n", failure=b"no\n", lines=True)
+EVENTS: Final = ResponseEvents("text/x", begin=b"one\n", text=b"two\n", end=b"the end\n", failure=b"no\n", lines=True)
 
 
 async def received(name: str, begun: bool, **options: str) -> bytes:
     """All bytes behind the head, up to the end of the connection or of the body, or a silence."""
-    async with playing(listed(name, **options), SPOKEN, begun) as backend:
+    async with playing(listed(name, **options), EVENTS, begun) as backend:
         url = urlsplit(backend.base_url)
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         writer.write(b"POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n")

@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_request(request: MessagesRequest, number: int, model: Model = reply) -> Answer:
-    """Compute the model's reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
+    """Computes the model's reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
     planned = model(request.dialogue)
     calls = tuple(msgspec.structs.replace(call, id=call.id.replace("call_", "toolu_")) for call in planned.calls)
     text, stop = _stopped(planned.text if calls else _shaped(request, planned.text), request.stop)
@@ -54,7 +54,7 @@ def arguments_of(call: PlannedCall) -> str:
 
 
 def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
-    """Return the text before the first stop sequence in it, and that sequence."""
+    """Returns the text before the first stop sequence in it, and that sequence."""
     found = min((stop for stop in stops if stop in text), key=text.index, default=None)
     return (text, None) if found is None else (text.partition(found)[0], found)
 

@@ -20,7 +20,7 @@ COUNTED = frozenset(
 
 
 def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: messages, the count of their tokens, the models list and the recorded requests."""
+    """Returns the routes: messages, the count of their tokens, the models list and the recorded requests."""
 
     async def messages(request: Request) -> Response:
         steps = Steps(
@@ -50,12 +50,12 @@ def messages_routes(recorder: Recorder, faults: Faults) -> list[Route]:
         post("/v1/messages", messages, recorder),
         post("/v1/messages/count_tokens", count_tokens, recorder),
         get("/v1/models", models),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 
 def _versioned(request: Request, body: JsonObject) -> JsonObject:
-    """Return the body of a request that names the version of the API."""
+    """Returns the body of a request that names the version of the API."""
     if "anthropic-version" not in request.headers:
         raise Refused("anthropic-version: header is required")
     return body

@@ -42,7 +42,7 @@ def _status(code: int, text: str, _: Options) -> Json:
 
 
 def _pings(answer: Answer, options: Options) -> Response:
-    """Send nothing but pings, which keep the connection open and the response unfinished."""
+    """Sends nothing but pings, which keep the connection open and the response unfinished."""
     pause = Wait(float(options["ms"]) / 1000)
     ping = frame({"type": "ping"})
     pings = [part for _ in range(int(options["count"])) for part in (ping, pause)]
@@ -116,7 +116,7 @@ MESSAGES_FAULTS: Final[Mapping[str, Fault[Any]]] = {
 
 
 def _appended(answer: Answer, *blocks: tuple[Event, list[Event]]) -> Response:
-    """Put more blocks, each with its deltas, behind those of the answer."""
+    """Puts more blocks, each with its deltas, behind those of the answer."""
     *before, reason, stop = stream(answer)
     index = sum(event["type"] == "content_block_start" for event in before)
     more = [

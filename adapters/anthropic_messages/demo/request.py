@@ -30,7 +30,7 @@ class MessagesRequest(msgspec.Struct, frozen=True):
 
 
 def read_request(body: JsonObject) -> MessagesRequest:
-    """Decode the body. Raises Refused for one that the Messages API refuses."""
+    """Decodes the body. Raises Refused for one that the Messages API refuses."""
     messages = read_messages(body)
     check_request(body, messages)
     newest, marked_question = _question(messages)
@@ -50,7 +50,7 @@ def read_request(body: JsonObject) -> MessagesRequest:
 
 
 def text_of(content: Json) -> str:
-    """Return the text of a content: a string, or the text of its blocks and of the results among them."""
+    """Returns the text of a content: a string, or the text of its blocks and of the results among them."""
     if isinstance(content, str):
         return content
     return "\n".join(text for block in _list(content) if (text := _block_text(block)))
@@ -67,7 +67,7 @@ def _block_text(block: Json) -> str:
 
 
 def _question(messages: Sequence[Message]) -> tuple[int, str]:
-    """Return the index and the text of the newest message that has text of the user."""
+    """Returns the index and the text of the newest message that has text of the user."""
     for at in range(len(messages) - 1, -1, -1):
         texts: list[Json] = [*messages[at].of_type("text")] if messages[at].role == "user" else []
         if words := own_words(text_of(texts)):
@@ -97,7 +97,7 @@ def _thinking(body: JsonObject) -> Json:
 
 
 def _rounds(messages: Sequence[Message]) -> tuple[tuple[Result, ...], ...]:
-    """Return the rounds of calls with their results, in the order of the calls."""
+    """Returns the rounds of calls with their results, in the order of the calls."""
     results = {block.get("tool_use_id"): block for message in messages for block in message.of_type("tool_result")}
     rounds = (
         tuple(_result(str(call.get("name")), results.get(call.get("id"), {})) for call in message.of_type("tool_use"))

@@ -13,12 +13,12 @@ Event = dict[str, Json]
 
 
 def frame(event: Event) -> bytes:
-    """Encode one server-sent event, which has the name of its type."""
+    """Encodes one server-sent event, which has the name of its type."""
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def stream(answer: Answer) -> Iterator[Event]:
-    """Yield all events of the response, with a ping in the first block."""
+    """Yields all events of the response, with a ping in the first block."""
     blocks = enumerate(_blocks(answer))
     events = [event for index, (block, deltas) in blocks for event in block_events(index, block, deltas)]
     ping: Event = {"type": "ping"}
@@ -28,12 +28,12 @@ def stream(answer: Answer) -> Iterator[Event]:
 
 
 def frames(answer: Answer) -> list[bytes]:
-    """Encode all events of the response."""
+    """Encodes all events of the response."""
     return [frame(event) for event in stream(answer)]
 
 
 def block_events(index: int, block: Event, deltas: list[Event]) -> Iterator[Event]:
-    """Yield the events of one block: its start without content, its deltas, its end."""
+    """Yields the events of one block: its start without content, its deltas, its end."""
     yield {"type": "content_block_start", "index": index, "content_block": block}
     for delta in deltas:
         yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -50,7 +50,7 @@ def message_delta(answer: Answer) -> Event:
 
 
 def message(answer: Answer) -> Event:
-    """Build the same response as one object."""
+    """Builds the same response as one object."""
     content: list[Json] = []
     if answer.thinking:
         thinking = "".join(answer.thinking)
@@ -65,12 +65,12 @@ def message(answer: Answer) -> Event:
 
 
 def error_body(message: str, kind: str) -> Event:
-    """Build the error object of the wire, which is also the error event of a stream."""
+    """Builds the error object of the wire, which is also the error event of a stream."""
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_demo"}
 
 
 def _blocks(answer: Answer) -> Iterator[tuple[Event, list[Event]]]:
-    """Yield each block as it begins, with its deltas."""
+    """Yields each block as it begins, with its deltas."""
     if answer.thinking:
         signature: Event = {"type": "signature_delta", "signature": sign("".join(answer.thinking))}
         thinking: list[Event] = [{"type": "thinking_delta", "thinking": piece} for piece in answer.thinking]

@@ -43,12 +43,12 @@ class Message(msgspec.Struct, frozen=True):
     content: list[Block]
 
     def of_type(self, kind: str) -> list[Block]:
-        """Return the blocks of this type."""
+        """Returns the blocks of this type."""
         return [block for block in self.content if block.get("type") == kind]
 
 
 def read_messages(body: JsonObject) -> list[Message]:
-    """Return the messages. Raises Refused for one without a role or with an unknown or incomplete block."""
+    """Returns the messages. Raises Refused for one without a role or with an unknown or incomplete block."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused("messages: at least one message is required")
@@ -117,7 +117,7 @@ def _texts(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what breaks the rule that the results of all calls stand first in the next message."""
+    """Yields the violations of the rule that the results of all calls stand first in the next message."""
     waiting: list[Json] = []
     seen: set[Json] = set()
     for at, message in enumerate(messages):
@@ -170,7 +170,7 @@ def _budget(budget: Json, limit: Json) -> Iterator[str]:
 
 
 def _running_loop(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield a message with calls since the last question that does not begin with thinking."""
+    """Yields a message with calls since the last question that does not begin with thinking."""
     for at in range(len(messages) - 1, 0, -1):
         if messages[at].role == "user" and not messages[at].of_type("tool_result"):
             return

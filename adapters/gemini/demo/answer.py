@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_gemini(request: GeminiRequest, name: str, number: int, model: Model = reply) -> Answer:
-    """Compute the model's reply, cut by the stop sequences and the limit, and shaped by the schema."""
+    """Computes the model's reply, cut by the stop sequences and the limit, and shaped by the schema."""
     planned = model(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
     found = limit_reply(planned, text, request.stop, request.max_tokens)

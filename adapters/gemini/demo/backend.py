@@ -22,7 +22,7 @@ _METHODS: Final[list[Json]] = ["generateContent", _STREAM, _COUNT]
 
 
 def gemini_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: the verbs of a model, the models list and the recorded requests."""
+    """Returns the routes: the verbs of a model, the models list and the recorded requests."""
 
     async def generate(request: Request) -> Response:
         return await _generate(request, recorder, faults)
@@ -34,7 +34,7 @@ def gemini_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     return [
         post("/v1beta/models/{call:path}", generate, recorder),
         get("/v1beta/models", models),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 
@@ -64,7 +64,7 @@ async def _generate(request: Request, recorder: Recorder, faults: Faults) -> Res
 
 
 def _counted(asked: JsonObject, model: str) -> JsonObject:
-    """Return the request whose tokens are counted, which names its model."""
+    """Returns the request whose tokens are counted, which names its model."""
     counted = asked.get("generateContentRequest", {**asked, "model": f"models/{model}"})
     if not isinstance(counted, dict) or counted.get("model") != f"models/{model}":
         raise Refused("generateContentRequest.model must name the model of the path")

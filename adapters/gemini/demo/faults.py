@@ -61,7 +61,7 @@ def _double_finish(answer: Answer, options: Options) -> Response:
 
 
 def _unsigned(body: JsonObject) -> str | None:
-    """Return the words for a missing signature; any signature will do."""
+    """Returns the words for a missing signature; any signature will do."""
     contents = body.get("contents")
     turns = [turn for turn in contents if isinstance(turn, dict)] if isinstance(contents, list) else []
     return next((words for words in unsigned_steps(turns) if "missing a thought_signature" in words), None)

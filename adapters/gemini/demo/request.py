@@ -37,7 +37,7 @@ class GeminiRequest(msgspec.Struct, frozen=True):
 
 
 def read_gemini(body: JsonObject, model: str = "") -> GeminiRequest:
-    """Decode the body of a request to this model. Raises Refused as the API does."""
+    """Decodes the body of a request to this model. Raises Refused as the API does."""
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
         raise Refused("* GenerateContentRequest.contents: contents is not specified")
@@ -64,7 +64,7 @@ def read_gemini(body: JsonObject, model: str = "") -> GeminiRequest:
 
 
 def parts_of(content: Content) -> Iterator[JsonObject]:
-    """Yield the parts of a content."""
+    """Yields the parts of a content."""
     parts = content.get("parts")
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict):
@@ -111,7 +111,7 @@ def _check_pairs(turns: Sequence[Content]) -> None:
 
 
 def _question(turns: Sequence[Content]) -> tuple[int, str]:
-    """Return the index and the text of the newest content that has text of the user."""
+    """Returns the index and the text of the newest content that has text of the user."""
     for at in range(len(turns) - 1, -1, -1):
         if turns[at].get("role", "user") == "user" and (question := own_words(_text(turns[at]))):
             return at, question

@@ -11,17 +11,17 @@ from gateway.demo.scripted_model.dialogue import PlannedCall
 
 
 def frame(chunk: Json) -> bytes:
-    """Encode one server-sent event, with the line ends of the API."""
+    """Encodes one server-sent event, with the line ends of the API."""
     return b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n"
 
 
 def frames(answer: Answer) -> list[bytes]:
-    """Return the events of the whole answer."""
+    """Returns the events of the whole answer."""
     return [frame(chunk) for chunk in chunks(answer)]
 
 
 def chunks(answer: Answer) -> Iterator[dict[str, Json]]:
-    """Yield the response piece by piece; the last chunk has the finish reason and the token counts."""
+    """Yields the response piece by piece; the last chunk has the finish reason and the token counts."""
     yield from (chunk(answer, [{"text": piece, "thought": True}]) for piece in answer.reasoning)
     yield from (chunk(answer, [{"text": piece}]) for piece in answer.text)
     yield from (chunk(answer, [part]) for part in _calls(answer))
@@ -29,7 +29,7 @@ def chunks(answer: Answer) -> Iterator[dict[str, Json]]:
 
 
 def chunk(answer: Answer, parts: list[Json], finish: str | None = None) -> dict[str, Json]:
-    """Build a chunk with these parts."""
+    """Builds a chunk with these parts."""
     candidate: dict[str, Json] = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if finish is None:
         return {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.id}
@@ -42,14 +42,14 @@ def chunk(answer: Answer, parts: list[Json], finish: str | None = None) -> dict[
 
 
 def whole(answer: Answer) -> dict[str, Json]:
-    """Build the same response as one object."""
+    """Builds the same response as one object."""
     thoughts: list[Json] = [{"text": "".join(answer.reasoning), "thought": True}] if answer.reasoning else []
     text: list[Json] = [{"text": "".join(answer.text)}] if answer.text else []
     return chunk(answer, [*thoughts, *text, *_calls(answer)] or [{"text": ""}], answer.finish)
 
 
 def usage(answer: Answer) -> dict[str, Json]:
-    """Build the token counts."""
+    """Builds the token counts."""
     thoughts = len(answer.reasoning)
     counts: dict[str, Json] = {
         "promptTokenCount": answer.prompt_tokens,
@@ -60,7 +60,7 @@ def usage(answer: Answer) -> dict[str, Json]:
 
 
 def error_body(code: int, message: str, status: str, *details: Json) -> dict[str, Json]:
-    """Build the error object of the wire."""
+    """Builds the error object of the wire."""
     return {"error": {"code": code, "message": message, "status": status, "details": [*details]}}
 
 

@@ -16,12 +16,12 @@ Content = JsonObject
 
 
 def sign(name: str, arguments: JsonObject, number: int) -> str:
-    """Return the signature of a call in the answer with this number."""
+    """Returns the signature of a call in the answer with this number."""
     return f"{number}.{_digest(name, arguments, str(number))}"
 
 
 def unsigned_steps(contents: Sequence[Content]) -> Iterator[str]:
-    """Yield the API's words for each step since the last question whose first call has no signature of this model.
+    """Yields the API's words for each step since the last question whose first call has no signature of this model.
 
     Sources: Gemini API, "Thought signatures"; the errors that the API returns.
     """

@@ -88,7 +88,7 @@ def _read_call(entry: dict[str, Json], index: int, position: int, faults: Faults
         faults.add("CALL_NAME", index, f"{place}.function.name", "a tool call has no function name", identity or None)
         name = UNNAMED
     arguments = _arguments(body.get("arguments"), index, f"{place}.function.arguments", identity, faults)
-    return ToolCall(identity, name, arguments, _rest(entry, body), not identity, position)
+    return ToolCall(identity, name, arguments, _other_fields(entry, body), not identity, position)
 
 
 def _arguments(value: Json, index: int, place: str, identity: str, faults: Faults) -> str:
@@ -101,7 +101,7 @@ def _arguments(value: Json, index: int, place: str, identity: str, faults: Fault
     return "{}" if value is None else msgspec.json.encode(value).decode()
 
 
-def _rest(entry: JsonObject, body: JsonObject) -> JsonObject:
+def _other_fields(entry: JsonObject, body: JsonObject) -> JsonObject:
     inner = _without(body.items(), _FUNCTION)
     rest = _without(entry.items(), _CALL)
     return {**rest, "function": inner} if inner else rest or EMPTY

@@ -46,10 +46,10 @@ def _spec(function: OllamaFunction, source: Json) -> ToolSpec:
 def _unknown(entry: Mapping[str, Json]) -> JsonObject:
     """Returns the fields of an entry of `tools` that a ToolSpec does not hold itself."""
     function = entry.get("function")
-    inner = _rest(function, _FUNCTION_FIELDS) if isinstance(function, dict) else {}
-    extra = _rest(entry, _TOOL_FIELDS)
+    inner = _other_fields(function, _FUNCTION_FIELDS) if isinstance(function, dict) else {}
+    extra = _other_fields(entry, _TOOL_FIELDS)
     return {**extra, "function": inner} if inner else extra or EMPTY
 
 
-def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
+def _other_fields(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if name not in read and value is not None}

@@ -56,7 +56,7 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
 def _turn(message: Message, index: int, faults: Faults) -> Turn:
     role = _role(message, index, faults)
     images = read_images(message.get("images"), f"messages[{index}].images")
-    extra = _rest(message, _READ[role])
+    extra = _other_fields(message, _READ[role])
     if role == "tool":
         name, result = _result(message, images, index, faults)
         return Turn(role, (result,), name=name, index=index, extra=extra)
@@ -117,7 +117,7 @@ def _text(message: Message, index: int, faults: Faults, *, required: bool) -> tu
     return (Text(msgspec.json.encode(content).decode()),)
 
 
-def _rest(message: Message, read: frozenset[str]) -> JsonObject:
+def _other_fields(message: Message, read: frozenset[str]) -> JsonObject:
     """Returns the fields that no block holds, without null fields."""
     if message.keys() <= read:
         return EMPTY

@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer_chat(request: ChatRequest, number: int, model: Model = reply) -> Answer:
-    """Compute the model's reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
+    """Computes the model's reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
     planned = model(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
     found = limit_reply(planned, text, request.stop, request.max_tokens)

@@ -18,7 +18,7 @@ MODELS = ("demo-chat",)
 
 
 def chat_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: chat completions, the models list and the recorded requests."""
+    """Returns the routes: chat completions, the models list and the recorded requests."""
 
     async def chat(request: Request) -> Response:
         steps = Steps(
@@ -32,7 +32,7 @@ def chat_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     return [
         post("/v1/chat/completions", chat, recorder),
         get("/v1/models", lambda: model_list(MODELS)),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 

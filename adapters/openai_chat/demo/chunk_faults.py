@@ -31,15 +31,15 @@ def _usage_null(event: Event) -> JsonObject | None:
 
 
 def _choices(event: Event, edit: Callable[[Event], Event]) -> Event:
-    """Return a chunk or a completion with its choices edited."""
+    """Returns a chunk or a completion with its choices edited."""
     choices = event.get("choices")
     if not isinstance(choices, list):
         return event
     return {**event, "choices": [edit(choice) if isinstance(choice, dict) else choice for choice in choices]}
 
 
-def _said(event: Event, edit: Callable[[Event], Event]) -> Event:
-    """Return a chunk or a completion with the delta or the message of each choice edited."""
+def _messages(event: Event, edit: Callable[[Event], Event]) -> Event:
+    """Returns a chunk or a completion with the delta or the message of each choice edited."""
 
     def edited(choice: Event) -> Event:
         return {
@@ -51,19 +51,19 @@ def _said(event: Event, edit: Callable[[Event], Event]) -> Event:
 
 
 def _calls(event: Event, edit: Callable[[Event], Event]) -> Event:
-    """Return a chunk or a completion with its tool calls edited."""
+    """Returns a chunk or a completion with its tool calls edited."""
 
-    def edited(said: Event) -> Event:
-        calls = said.get("tool_calls")
+    def edited(message: Event) -> Event:
+        calls = message.get("tool_calls")
         if not isinstance(calls, list):
-            return said
-        return {**said, "tool_calls": [edit(call) if isinstance(call, dict) else call for call in calls]}
+            return message
+        return {**message, "tool_calls": [edit(call) if isinstance(call, dict) else call for call in calls]}
 
-    return _said(event, edited)
+    return _messages(event, edited)
 
 
 def _nulls(event: Event) -> JsonObject:
-    return _said(event, lambda said: {**_NULLS, **said})
+    return _messages(event, lambda message: {**_NULLS, **message})
 
 
 def _without_index(event: Event) -> JsonObject:
@@ -78,7 +78,7 @@ def _stop(event: Event) -> JsonObject:
 
 
 def _arguments(edit: Callable[[str], Json]) -> Edit:
-    """Return an edit of the arguments of each call. A stream then has each whole call in one delta."""
+    """Returns an edit of the arguments of each call. A stream then has each whole call in one delta."""
 
     def edited(response: Response, options: Options) -> Response:
         kept = with_parts(response, response.parts)
@@ -90,7 +90,7 @@ def _arguments(edit: Callable[[str], Json]) -> Edit:
 
 
 def _collect(event: Event, written: dict[Json, str]) -> Event:
-    """Join the arguments of each call of a response, by its index, or by its id where it has none."""
+    """Joins the arguments of each call of a response, by its index, or by its id where it has none."""
     for call in _calls_of(event):
         key = call.get("index", call.get("id"))
         written[key] = written.get(key, "") + str(_function(call).get("arguments") or "")

@@ -19,7 +19,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def _refusing(about: str, sentences: Callable[[Messages], Iterator[str]]) -> Fault[object]:
-    """Return a fault that refuses a history with the first sentence about it."""
+    """Returns a fault that refuses a history with the first sentence about it."""
     return Fault(about, refuses=lambda body: next(sentences(_messages(body)), None))
 
 
@@ -41,7 +41,7 @@ def _ids(turn: JsonObject) -> list[str]:
 
 
 def _history_ids(messages: Messages) -> Iterator[tuple[str, str]]:
-    """Yield the place and the id of each call and each result."""
+    """Yields the place and the id of each call and each result."""
     for at, turn in enumerate(messages):
         for position, call_id in enumerate(_ids(turn)):
             yield f"messages[{at}].tool_calls[{position}].id", call_id
@@ -50,7 +50,7 @@ def _history_ids(messages: Messages) -> Iterator[tuple[str, str]]:
 
 
 def _rounds(messages: Messages) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the ids of the calls of each message, and those of the results right behind it."""
+    """Yields the ids of the calls of each message, and those of the results right behind it."""
     for at, turn in enumerate(messages):
         if calls := _ids(turn):
             results: list[str] = []

@@ -32,7 +32,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def read_chat(body: JsonObject) -> ChatRequest:
-    """Decode the body. Raises Refused as a real Chat Completions endpoint does: with the path of the invalid field."""
+    """Decodes the body. Raises Refused as a real Chat Completions endpoint does: with the path of the invalid field."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused("messages must be a non-empty array", "messages")
@@ -63,7 +63,7 @@ def read_chat(body: JsonObject) -> ChatRequest:
 
 
 def _question(turns: Sequence[JsonObject]) -> tuple[int, str]:
-    """Return the index and the text of the newest turn that has text of the user."""
+    """Returns the index and the text of the newest turn that has text of the user."""
     for at in range(len(turns) - 1, -1, -1):
         if turns[at].get("role") == "user" and (question := own_words(text_of(turns[at].get("content")))):
             return at, question
@@ -71,7 +71,7 @@ def _question(turns: Sequence[JsonObject]) -> tuple[int, str]:
 
 
 def text_of(content: Json) -> str:
-    """Return a message's content as text: a string, or the text parts of a list."""
+    """Returns a message's content as text: a string, or the text parts of a list."""
     if isinstance(content, list):
         parts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(part for part in parts if isinstance(part, str))

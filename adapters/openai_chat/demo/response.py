@@ -14,18 +14,18 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 def frame(chunk: Json) -> bytes:
-    """Encode one server-sent event."""
+    """Encodes one server-sent event."""
     return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
 
 
 def chunk(answer: Answer, delta: dict[str, Json], finish: str | None = None) -> dict[str, Json]:
-    """Build a chunk with one choice."""
+    """Builds a chunk with one choice."""
     choice: Json = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     return {**_head(answer, "chat.completion.chunk"), "choices": [choice]}
 
 
 def deltas(answer: Answer) -> Iterator[dict[str, Json]]:
-    """Yield the response piece by piece, without the finish: role, reasoning, text, then each call in pieces of
+    """Yields the response piece by piece, without the finish: role, reasoning, text, then each call in pieces of
     arguments."""
     yield chunk(answer, {"role": "assistant", "content": None if answer.calls and not answer.text else ""})
     yield from (chunk(answer, {"reasoning_content": piece}) for piece in answer.reasoning)
@@ -42,12 +42,12 @@ def finish_chunk(answer: Answer) -> dict[str, Json]:
 
 
 def usage_chunk(answer: Answer) -> dict[str, Json]:
-    """Build the last chunk, which has the usage and no choice."""
+    """Builds the last chunk, which has the usage and no choice."""
     return {**_head(answer, "chat.completion.chunk"), "choices": [], "usage": answer.usage}
 
 
 def completion(answer: Answer) -> dict[str, Json]:
-    """Build the same response as one object."""
+    """Builds the same response as one object."""
     message: dict[str, Json] = {"role": "assistant", "content": "".join(answer.text) or None, "refusal": None}
     if answer.reasoning:
         message["reasoning_content"] = "".join(answer.reasoning)

@@ -39,14 +39,14 @@ class Answer(msgspec.Struct, frozen=True):
         }
 
     def input_of(self, call: PlannedCall) -> str:
-        """Return the arguments of a call as JSON, or the text for a custom tool."""
+        """Returns the arguments of a call as JSON, or the text for a custom tool."""
         if call.name in self.custom:
             return str(call.arguments.get("input", ""))
         return msgspec.json.encode(call.arguments).decode()
 
 
 def answer_request(request: ResponsesRequest, number: int, model: Model = reply) -> Answer:
-    """Compute the model's reply, cut by `max_output_tokens`, and shaped by `text.format`."""
+    """Computes the model's reply, cut by `max_output_tokens`, and shaped by `text.format`."""
     replied = model(request.dialogue)
     words = pieces(replied.text if replied.calls else _shaped(request, replied.text))
     calls, incomplete = replied.calls, None

@@ -16,7 +16,7 @@ MODELS = ("demo-responses",)
 
 
 def responses_routes(recorder: Recorder, faults: Faults) -> list[Route]:
-    """Return the routes: responses, the count of their tokens, the models list and the recorded requests."""
+    """Returns the routes: responses, the count of their tokens, the models list and the recorded requests."""
 
     async def responses(request: Request) -> Response:
         steps = Steps(
@@ -40,7 +40,7 @@ def responses_routes(recorder: Recorder, faults: Faults) -> list[Route]:
         post("/v1/responses", responses, recorder),
         post("/v1/responses/input_tokens", input_tokens, recorder),
         get("/v1/models", lambda: model_list(MODELS)),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 

@@ -109,7 +109,7 @@ def _unknown_item(answer: Answer, options: Options) -> Response:
 
 
 def _moved(event: Event) -> Event:
-    """Return the event with its item one place further."""
+    """Returns the event with its item one place further."""
     index = event.get("output_index")
     return {**event, "output_index": index + 1} if isinstance(index, int) else event
 

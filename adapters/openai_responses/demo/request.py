@@ -1,12 +1,13 @@
-"""Reads what the script needs from a Responses body and rejects a body that breaks the protocol."""
+"""Reads what the script needs from a Responses body, and rejects a body that breaks the protocol or has encrypted
+content of another backend."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal
 
 import msgspec
 
-from adapters.openai_responses.demo.encrypted_content import encrypted_content
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.player.endpoint import Refused
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
@@ -47,7 +48,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
 
 
 def read_request(body: JsonObject) -> ResponsesRequest:
-    """Decode the body. Raises Refused as the real endpoint does: with the path of the invalid field."""
+    """Decodes the body. Raises Refused as the real endpoint does: with the path of the invalid field."""
     if body.get("previous_response_id") is not None:
         message = f"Previous response with id '{body['previous_response_id']}' not found."
         raise Refused(message, "previous_response_id", "previous_response_not_found")
@@ -81,7 +82,7 @@ def read_request(body: JsonObject) -> ResponsesRequest:
 
 
 def text_of(content: Json) -> str:
-    """Return content as text: a string, or the text of the parts of a list."""
+    """Returns content as text: a string, or the text of the parts of a list."""
     if isinstance(content, list):
         parts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(part for part in parts if isinstance(part, str))
@@ -89,7 +90,7 @@ def text_of(content: Json) -> str:
 
 
 def _items(given: Json) -> list[JsonObject]:
-    """Return the items of the input; one of a message may lack its type."""
+    """Returns the items of the input; one of a message may lack its type."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     if not isinstance(given, list) or not given:
@@ -160,7 +161,7 @@ def _check_pairs(items: Sequence[JsonObject]) -> None:
 
 
 def _question(items: Sequence[JsonObject]) -> tuple[int, str]:
-    """Return the index and the text of the newest item that has text of the user."""
+    """Returns the index and the text of the newest item that has text of the user."""
     for at in range(len(items) - 1, -1, -1):
         if items[at].get("role") == "user" and (said := own_words(text_of(items[at].get("content")))):
             return at, said
@@ -188,7 +189,7 @@ def _dialogue(body: JsonObject, items: Sequence[JsonObject], newest: int, questi
 
 
 def _rounds(items: Sequence[JsonObject]) -> tuple[tuple[Result, ...], ...]:
-    """Return the results of each round: calls that follow each other are one."""
+    """Returns the results of each round: calls that follow each other are one."""
     outputs = {item.get("call_id"): text_of(item.get("output")) for item in items if item["type"] in _OUTPUTS}
     rounds: list[tuple[Result, ...]] = []
     called = False
@@ -202,7 +203,7 @@ def _rounds(items: Sequence[JsonObject]) -> tuple[tuple[Result, ...], ...]:
 
 
 def _tools(tools: Json) -> list[JsonObject]:
-    """Return the tools that can be called: functions and custom tools with a name."""
+    """Returns the tools that can be called: functions and custom tools with a name."""
     listed = tools if isinstance(tools, list) else ()
     return [
         tool
@@ -228,3 +229,8 @@ def _choice(choice: Json) -> tuple[str | None, Literal["auto", "none", "required
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
+
+
+def encrypted_content(item_id: str) -> str:
+    """Returns the content for the item with this id; no other backend and no other item has it."""
+    return "demo-" + hashlib.sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

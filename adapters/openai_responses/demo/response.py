@@ -7,7 +7,7 @@ import msgspec
 
 from adapters.openai.demo import CREATED
 from adapters.openai_responses.demo.answer import Answer
-from adapters.openai_responses.demo.encrypted_content import encrypted_content
+from adapters.openai_responses.demo.request import encrypted_content
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.words import pieces
@@ -18,23 +18,23 @@ Event = dict[str, Json]
 
 
 def frame(event: JsonObject) -> bytes:
-    """Encode one server-sent event."""
+    """Encodes one server-sent event."""
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def frames(answer: Answer) -> list[bytes]:
-    """Encode the whole stream."""
+    """Encodes the whole stream."""
     return [frame(event) for event in numbered(events(answer))]
 
 
 def numbered(events: Iterable[JsonObject]) -> Iterator[Event]:
-    """Add the sequence numbers."""
+    """Adds the sequence numbers."""
     for number, event in enumerate(events):
         yield {"type": event["type"], "sequence_number": number, **event}
 
 
 def events(answer: Answer) -> Iterator[Event]:
-    """Yield the response event by event, each item from its beginning to its end."""
+    """Yields the response event by event, each item from its beginning to its end."""
     begun: Event = {**response_object(answer), **_BODILESS}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -45,25 +45,25 @@ def events(answer: Answer) -> Iterator[Event]:
 
 
 def last_event(answer: Answer) -> Event:
-    """Build the event that ends the stream."""
+    """Builds the event that ends the stream."""
     kind = "response.completed" if answer.incomplete is None else "response.incomplete"
     return {"type": kind, "response": response_object(answer)}
 
 
 def failed_event(answer: Answer, code: str, message: str) -> Event:
-    """Build the event that ends a failed stream."""
+    """Builds the event that ends a failed stream."""
     failed: Event = {"status": "failed", "error": {"code": code, "message": message}}
     return {"type": "response.failed", "response": {**response_object(answer), **_BODILESS, **failed}}
 
 
 def error_event(code: str, message: str) -> Event:
-    """Build the event that reports an error."""
+    """Builds the event that reports an error."""
     error: Event = {"code": code, "message": message, "param": None}
     return {"type": "error", **error, "error": {"type": "server_error", **error}}
 
 
 def response_object(answer: Answer) -> Event:
-    """Build the response as one object."""
+    """Builds the response as one object."""
     incomplete: Json = None if answer.incomplete is None else {"reason": answer.incomplete}
     return {
         "id": f"resp_demo_{answer.number}",
@@ -91,7 +91,7 @@ def response_object(answer: Answer) -> Event:
 
 
 def _items(answer: Answer) -> Iterator[Event]:
-    """Yield the complete items: reasoning, message, calls. An answer without any of them has an empty message."""
+    """Yields the complete items: reasoning, message, calls. An answer without any of them has an empty message."""
     if answer.reasoning:
         yield _reasoning(answer)
     if answer.text or not answer.calls:
@@ -162,7 +162,7 @@ _REASONING: Final[Event] = {"type": "reasoning_text", "text": ""}
 
 
 def _part_events(item: Event, words: Iterable[str], part_kind: str, text_kind: str, part: Event) -> Iterator[Event]:
-    """Yield the events of the only part of an item."""
+    """Yields the events of the only part of an item."""
     index = "summary_index" if part is _SUMMARY else "content_index"
     place: Event = {"item_id": item["id"], index: 0}
     logprobs: Event = {"logprobs": []} if "logprobs" in part else {}
@@ -176,7 +176,7 @@ def _part_events(item: Event, words: Iterable[str], part_kind: str, text_kind: s
 
 
 def _input_events(item: Event, kind: str, field: str) -> Iterator[Event]:
-    """Yield the input of a call in pieces."""
+    """Yields the input of a call in pieces."""
     place: Event = {"item_id": item["id"]}
     whole = str(item[field])
     for piece in pieces(whole):

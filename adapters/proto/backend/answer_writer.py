@@ -81,7 +81,7 @@ class AnswerWriter:
         self._reported_notices = Reported()
 
     @property
-    def told_end(self) -> bool:
+    def has_finish(self) -> bool:
         """Whether a finish rule has found the end of the response."""
         return self._reason is not None
 

@@ -154,7 +154,7 @@ class ProtoDecoder:
             self._check_type()
             raise empty_response()
         if not writer.finished:
-            if not writer.told_end and self._ends == "finish":
+            if not writer.has_finish and self._ends == "finish":
                 raise BackendTruncated("The backend ended its stream without the end that the mapping expects.")
             writer.complete()
         self.done = True
@@ -171,7 +171,7 @@ class ProtoDecoder:
             self._search(message)
         if writer.stopped:
             self.done = True
-        elif writer.told_end:
+        elif writer.has_finish:
             writer.over = True
             if not self._carrier.reports_status:
                 writer.complete()

@@ -33,7 +33,7 @@ def grpc_routes(recorder: Recorder, faults: Faults) -> list[Route]:
 
     return [
         post(METHOD, generate, recorder),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
         post("/{method:path}", unknown),
     ]
 

@@ -60,7 +60,7 @@ class CallFilter:
             self._thought = None
 
     def _without_thought(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
-        """Adds the events of the thoughts in the pieces and returns the text outside the thoughts."""
+        """Adds the events of the thoughts in the pieces and returnss the text outside the thoughts."""
         spoken: list[str] = []
         for text in texts:
             thinks, says = thought.feed(text) if not thought.over else ("", text)

@@ -28,7 +28,7 @@ def text_routes(recorder: Recorder, faults: Faults) -> list[Route]:
         post("/completion", completion, recorder),
         get("/v1/models", lambda: model_list(MODELS)),
         get("/health", lambda: {"status": "ok"}),
-        get("/__demo/requests", recorder.show),
+        get("/__demo/requests", recorder.as_json),
     ]
 
 

@@ -30,7 +30,7 @@ def _context_length(answer: Written, options: Options) -> Response:
 
 
 def _forged_turn(answer: Written, options: Options) -> Response:
-    """Continues the transcript with another turn and ignores the stop sequences, as a small model does."""
+    """Continues the transcript with another turn and ignoress the stop sequences, as a small model does."""
     label = options["label"]
     speaker = {"result": "Tool result (call_1)"}.get(label, label)
     forged = frame(piece_event(answer, f"\n\n{speaker}: Thank you!\n\nAssistant: You are welcome.", 0))

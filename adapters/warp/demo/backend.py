@@ -33,7 +33,7 @@ def agent_routes(recorder: Recorder, faults: Faults) -> list[Route]:
     """Returns the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
     `/scenario/stall,chunk=1`."""
     backend = _Agent(recorder, faults)
-    routes = [get("/__sim/requests", recorder.show), get("/__sim/scenarios", _scenarios)]
+    routes = [get("/__sim/requests", recorder.as_json), get("/__sim/scenarios", _scenarios)]
     for prefix in ("", "/scenario/{scenario}"):
         routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
         routes.append(post(f"{prefix}/proxy/token", backend.token))

@@ -29,7 +29,7 @@ class AgentRequest(msgspec.Struct, frozen=True):
     shows_reasoning: bool
 
 
-class _Talk(msgspec.Struct):
+class _DialogueReader(msgspec.Struct):
     """The state of reading a conversation; it keeps what arrived since the newest question."""
 
     query: str = ""
@@ -41,13 +41,13 @@ class _Talk(msgspec.Struct):
     results: dict[str, Result] = {}
     unnamed: list[Result] = []
 
-    def ask(self, message: str) -> None:
+    def add_question(self, message: str) -> None:
         """Reads a user's message. Text that the client added to it is not a new question."""
         if question := own_words(message):
             self.question, self.turn = question, self.turns
             self.rounds, self.results, self.unnamed = [], {}, []
 
-    def call(self, calls: Sequence[tuple[str, str]], *, new_round: bool) -> None:
+    def add_calls(self, calls: Sequence[tuple[str, str]], *, new_round: bool) -> None:
         if new_round or not self.rounds:
             self.rounds.append([])
         self.rounds[-1].extend(calls)
@@ -55,46 +55,46 @@ class _Talk(msgspec.Struct):
 
 def read_agent(request: pb.Request) -> AgentRequest:
     """Reads the tasks' logs, then the inputs, in order."""
-    talk = _Talk()
+    reader = _DialogueReader()
     last = ""
     for task in request.task_context.tasks:
         for message in task.messages:
-            last = _read_logged(message, talk, last)
+            last = _read_logged(message, reader, last)
     for given in request.input.user_inputs.inputs:
-        _read_input(given, talk)
+        _read_input(given, reader)
     return AgentRequest(
         dialogue=Dialogue(
-            question=without_markers(talk.question),
+            question=without_markers(reader.question),
             tools=tuple(_tools(request)) if _may_call(request) else (),
-            rounds=_rounds(talk),
-            turn=talk.turn,
+            rounds=_rounds(reader),
+            turn=reader.turn,
             parallel=request.settings.supports_parallel_tool_calls,
-            folder=talk.folder,
+            folder=reader.folder,
         ),
-        scenario=find_marker(talk.question, "scenario"),
+        scenario=find_marker(reader.question, "scenario"),
         conversation_id=request.metadata.conversation_id,
         task_id=request.task_context.tasks[0].id if request.task_context.tasks else "",
         model=request.settings.model_config.base or "auto",
-        marked_question=talk.question,
-        query=talk.query or talk.question,
+        marked_question=reader.question,
+        query=reader.query or reader.question,
         shows_reasoning=request.settings.supports_reasoning_message,
     )
 
 
-def _read_logged(message: pb.Message, talk: _Talk, last: str) -> str:
+def _read_logged(message: pb.Message, reader: _DialogueReader, last: str) -> str:
     """Reads one message of a task's log and returns its kind. Consecutive calls belong to one round."""
     kind = message.WhichOneof("message") or ""
-    talk.turns += 1
+    reader.turns += 1
     match kind:
         case "user_query":
-            talk.folder = talk.folder or working_folder(message.user_query.query)
-            talk.ask(message.user_query.query)
+            reader.folder = reader.folder or working_folder(message.user_query.query)
+            reader.add_question(message.user_query.query)
         case "tool_call" if message.tool_call.WhichOneof("tool") == "call_mcp_tool":
             call = message.tool_call
-            talk.call([(call.tool_call_id, call.call_mcp_tool.name)], new_round=last != "tool_call")
+            reader.add_calls([(call.tool_call_id, call.call_mcp_tool.name)], new_round=last != "tool_call")
         case "tool_call_result" if message.tool_call_result.HasField("call_mcp_tool"):
             result = message.tool_call_result
-            talk.results[result.tool_call_id] = _result(result.call_mcp_tool)
+            reader.results[result.tool_call_id] = _result(result.call_mcp_tool)
         case "server_event" | "tool_call" | "tool_call_result":
             return last
         case _:
@@ -102,38 +102,38 @@ def _read_logged(message: pb.Message, talk: _Talk, last: str) -> str:
     return kind
 
 
-def _read_input(given: pb.Input.UserInput, talk: _Talk) -> None:
+def _read_input(given: pb.Input.UserInput, reader: _DialogueReader) -> None:
     if given.HasField("tool_call_result"):
         result = given.tool_call_result
-        talk.results[result.tool_call_id] = _result(result.call_mcp_tool)
+        reader.results[result.tool_call_id] = _result(result.call_mcp_tool)
     elif given.HasField("user_query"):
-        talk.query = given.user_query.query
-        talk.folder = talk.folder or working_folder(talk.query)
+        reader.query = given.user_query.query
+        reader.folder = reader.folder or working_folder(reader.query)
         turns = read_transcript(given.user_query.query)
         for at, turn in enumerate(turns):
-            talk.turns += 1
-            _read_turn(turn, talk, after_result=at > 0 and turns[at - 1].speaker == "result")
+            reader.turns += 1
+            _read_turn(turn, reader, after_result=at > 0 and turns[at - 1].speaker == "result")
 
 
-def _read_turn(turn: TextTurn, talk: _Talk, *, after_result: bool) -> None:
+def _read_turn(turn: TextTurn, reader: _DialogueReader, *, after_result: bool) -> None:
     match turn.speaker:
         case "user" if not (after_result and "tool result" in turn.text.lower()):
-            talk.ask(turn.text)
+            reader.add_question(turn.text)
         case "assistant" if turn.called:
-            talk.call([("", name) for name in turn.called], new_round=True)
+            reader.add_calls([("", name) for name in turn.called], new_round=True)
         case "result":
-            talk.unnamed.append(Result("", turn.text))
+            reader.unnamed.append(Result("", turn.text))
         case _:
             pass
 
 
-def _rounds(talk: _Talk) -> tuple[tuple[Result, ...], ...]:
+def _rounds(reader: _DialogueReader) -> tuple[tuple[Result, ...], ...]:
     """Returns each round's results: matched by id where the wire has ids on both sides, else in the order of the
     calls."""
-    unnamed = iter(talk.unnamed)
+    unnamed = iter(reader.unnamed)
     rounds: list[tuple[Result, ...]] = []
-    for calls in talk.rounds:
-        found = (talk.results.get(call_id) or next(unnamed, Result("", "")) for call_id, _ in calls)
+    for calls in reader.rounds:
+        found = (reader.results.get(call_id) or next(unnamed, Result("", "")) for call_id, _ in calls)
         rounds.append(
             tuple(msgspec.structs.replace(result, name=name) for result, (_, name) in zip(found, calls, strict=True))
         )

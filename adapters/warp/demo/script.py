@@ -14,8 +14,8 @@ from adapters.warp.demo.steps import (
     Step,
     act,
     finish,
-    tell,
-    think,
+    reasoning_message,
+    text_message,
     title,
 )
 from gateway.demo.scripted_model.dialogue import Model, PlannedCall
@@ -28,9 +28,9 @@ def scripted_steps(request: AgentRequest, model: Model = reply) -> tuple[Step, .
     planned = model(request.dialogue)
     steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
     if planned.reasoning and request.shows_reasoning:
-        steps.append(think(planned.reasoning))
+        steps.append(reasoning_message(planned.reasoning))
     if planned.text:
-        steps.append(tell(planned.text))
+        steps.append(text_message(planned.text))
     if planned.calls:
         steps.append(_calls(planned.calls))
     steps.append(COMMIT)

@@ -65,12 +65,12 @@ PRELUDE: Final[tuple[Step, ...]] = (INIT, CREATE_TASK, SERVER_EVENT, USER_ECHO, 
 NEXT_PRELUDE: Final[tuple[Step, ...]] = (INIT, SERVER_EVENT, USER_ECHO, SERVER_DATA)
 
 
-def say(text: str) -> Step:
+def text_start(text: str) -> Step:
     """A new message of the model with its first words."""
     return act(lambda state: actions.add(state.ids.task, actions.output(state.new_message(), state.ids.task, text)))
 
 
-def more(text: str) -> Step:
+def more_text(text: str) -> Step:
     """More words for the same message."""
     return act(
         lambda state: actions.append(
@@ -79,13 +79,13 @@ def more(text: str) -> Step:
     )
 
 
-def tell(text: str) -> Step:
+def text_message(text: str) -> Step:
     """A whole text, word by word."""
     words = pieces(text) or [""]
-    return together(say(words[0]), *(more(word) for word in words[1:]))
+    return together(text_start(words[0]), *(more_text(word) for word in words[1:]))
 
 
-def think(text: str, seconds: int = 1) -> Step:
+def reasoning_message(text: str, seconds: int = 1) -> Step:
     """A whole thought, word by word, and its duration."""
     words = pieces(text)
 

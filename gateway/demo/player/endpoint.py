@@ -46,11 +46,11 @@ class _TooLarge(Exception):
     """A body that exceeds the limit and is not read to its end."""
 
 
-def get(path: str, show: Callable[[], Json]) -> Route:
-    """Builds the route of a GET request, which is answered with what `show` returns."""
+def get(path: str, document: Callable[[], Json]) -> Route:
+    """Builds the route of a GET request, which is answered with the value of `document`."""
 
     async def answer(request: Request) -> Response:
-        return json_answer(show())
+        return json_answer(document())
 
     return Route(path, Endpoint(answer, None), methods=["GET"])
 

@@ -45,7 +45,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         """The unchanged bytes as hexadecimal."""
         return self.body.hex()
 
-    def show(self) -> Json:
+    def as_json(self) -> Json:
         """Returns everything as JSON, without secrets."""
         headers: dict[str, Json] = {
             name: "(hidden)" if name in _SECRET else value for name, value in self.headers.items()
@@ -103,7 +103,7 @@ class Recorder:
             self._ended.clear()
             await self._ended.wait()
 
-    def show(self) -> Json:
+    def as_json(self) -> Json:
         """Returns everything as JSON."""
-        requests: list[Json] = [request.show() for request in self.requests]
+        requests: list[Json] = [request.as_json() for request in self.requests]
         return {"requests": requests, "active": self.active, "aborted": self.aborted}

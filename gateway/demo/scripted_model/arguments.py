@@ -100,13 +100,13 @@ class _Builder:
             return True
         choices = schema.get("enum")
         if isinstance(choices, list):
-            return any(isinstance(choice, str) and _says(self._found.phrase, choice) for choice in choices)
+            return any(isinstance(choice, str) and _has_word(self._found.phrase, choice) for choice in choices)
         # `run the command` does not say `run_in_background`: a switch is set only where all of its name is said.
         meant = all if schema.get("type") == "boolean" else any
-        return meant(_says(self._found.phrase, part) for part in name_parts(name) if len(part) > 2)
+        return meant(_has_word(self._found.phrase, part) for part in name_parts(name) if len(part) > 2)
 
     def _choice(self, choices: list[Json]) -> Json:
-        named = (choice for choice in choices if isinstance(choice, str) and _says(self._found.phrase, choice))
+        named = (choice for choice in choices if isinstance(choice, str) and _has_word(self._found.phrase, choice))
         return next(named, choices[0])
 
     def _number(self, name: str, schema: JsonObject, *, whole: bool) -> Json:
@@ -231,5 +231,5 @@ def _fallback(schema: JsonObject) -> str:
     return _FORMATS.get(str(schema.get("format"))) or str(schema.get("default") or "")
 
 
-def _says(phrase: str, word: str) -> bool:
+def _has_word(phrase: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", phrase, re.I) is not None

@@ -31,7 +31,7 @@ def summary(question: str) -> str | None:
     if not lines:
         return None
     members: dict[str, list[dict[str, object]]] = {}
-    for kind, text, turns in (*_carried(lines), *_told(lines)):
+    for kind, text, turns in (*_earlier_items(lines), *_new_items(lines)):
         entries = members.setdefault(kind, [])
         if len(entries) < MOST_ITEMS:
             entries.append({"text": text[:LONGEST], "from": turns})
@@ -51,14 +51,14 @@ def _lines(question: str) -> Iterator[dict[str, Any]]:
             return
 
 
-def _carried(lines: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[int]]]:
+def _earlier_items(lines: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[int]]]:
     """Yields the items of the summary of still earlier turns."""
     for line in lines:
         for item in line.get("items", ()):
             yield item["kind"], item["text"], item["from"]
 
 
-def _told(lines: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[int]]]:
+def _new_items(lines: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[int]]]:
     turns = [line for line in lines if "n" in line]
     asked = [line for line in turns if line["role"] == "user" and line.get("text")]
     if asked:

@@ -52,7 +52,7 @@ class DemoBackends:
 
     def show(self) -> JsonObject:
         """Returns the requests that each demo backend received, by address, as JSON; empty where none is used."""
-        shown: dict[str, Json] = {address: demo.show() for address, demo in self._running.items()}
+        shown: dict[str, Json] = {address: demo.as_json() for address, demo in self._running.items()}
         return shown
 
 

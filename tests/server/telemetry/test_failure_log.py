@@ -12,7 +12,7 @@ import pytest
 from gateway.core.backend_status import public_text
 from gateway.core.conversation import Json
 from gateway.server.telemetry.access_log import reason
-from gateway.testing.faults import Spoken
+from gateway.testing.faults import ResponseEvents
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
@@ -81,7 +81,7 @@ async def test_the_words_of_an_error_in_the_answer_are_in_the_log(
     wire: str, begun: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "gateway")
-    spoken: Spoken = WIRES[wire].spoken
+    spoken: ResponseEvents = WIRES[wire].spoken
 
     async def script(connection: Connection) -> None:
         head = HEAD.replace(b"text/event-stream", spoken.media_type.encode())

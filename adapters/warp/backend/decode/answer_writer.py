@@ -26,16 +26,16 @@ class AnswerWriter:
         self._output = output
         self._pending: dict[Entry, None] = {}
 
-    def settle(self, entry: Entry, held: bool) -> None:
+    def write(self, entry: Entry, held: bool) -> None:
         """Emits or holds what is new in an entry that was added or has changed."""
         if entry.conflicts and not held:
             self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had already been sent")
-            entry.settle()
+            entry.resolve_conflict()
         if len(entry.pieces) > entry.seen or entry.conflicts:
             if held:
                 self._pending[entry] = None
             else:
-                self._show(entry)
+                self._write_text(entry)
         elif entry.kind == CALL:
             if not entry.called:
                 self._pending[entry] = None
@@ -46,7 +46,7 @@ class AnswerWriter:
         """Emits the held entries, which are certain now. Raises InvalidToolCall."""
         pending, self._pending = self._pending, {}
         for entry in pending:
-            self.settle(entry, held=False)
+            self.write(entry, held=False)
             if entry.kind == CALL and not entry.called:
                 entry.called = True
                 written = self.calls.written
@@ -59,8 +59,8 @@ class AnswerWriter:
         for entry in entries:
             self._pending.pop(entry, None)
 
-    def _show(self, entry: Entry) -> None:
-        text = entry.show()
+    def _write_text(self, entry: Entry) -> None:
+        text = entry.take_unsent()
         if entry.kind == OUTPUT:
             self.has_output = True
             if self._provider_state is not None:

@@ -106,7 +106,7 @@ class WarpDecoder:
             return
         growth = None if self._waiting else self._frames.growth(data)
         if growth is not None and (entry := self._log.grow(growth)) is not None:
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
             self.progress += 1
             return
         try:
@@ -170,21 +170,21 @@ class WarpDecoder:
     def _create_task(self, action: ClientAction) -> None:
         task = action.create_task.task
         for entry in self._log.add(task.id, task.messages):
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
 
     def _add_messages(self, action: ClientAction) -> None:
         added = action.add_messages_to_task
         for entry in self._log.add(added.task_id, added.messages):
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
 
     def _update_message(self, action: ClientAction) -> None:
         for entry in self._log.update(action.update_task_message):
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
 
     def _append(self, action: ClientAction) -> None:
         entry = self._log.append(action.append_to_message_content)
         if entry is not None:
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
 
     @property
     def _held(self) -> bool:
@@ -205,7 +205,7 @@ class WarpDecoder:
             return self._note_unbalanced("rollback")
         self._answer.forget(undone.removed)
         for entry in undone.restored:
-            self._answer.settle(entry, self._held)
+            self._answer.write(entry, self._held)
         if OUTPUT in undone.retracted:
             raise BackendRejected(
                 "The backend rolled back a part of the response that had already been sent.",

@@ -25,7 +25,8 @@ class Entry:
     """One message of the response. Its text is the join of `pieces`, because every event would copy a growing string.
 
     The client was sent the first `seen` pieces. When the backend replaces the text, the new text may contradict what
-    was sent: then the entry `conflicts`, until it is settled. `called` is true once the client was sent the tool call.
+    was sent: then the entry `conflicts`, until that is resolved. `called` is true once the client was sent the tool
+    call.
     `task_id` is the task that the message was added to, or empty if the backend named none.
     """
 
@@ -79,14 +80,14 @@ class Entry:
         self._become(saved.message, "".join(saved.pieces[: saved.count]))
         return kind if self.conflicts else None
 
-    def settle(self) -> None:
+    def resolve_conflict(self) -> None:
         """Resolves a conflict without a retraction, because sent text cannot be retracted. Only text appended from now
         on is unsent, unless the message has changed its kind."""
         self.seen = len(self.pieces) if self.kind == self._shown_kind else 0
         self._shown_kind = self.kind
         self.conflicts = False
 
-    def show(self) -> str:
+    def take_unsent(self) -> str:
         """Returns the unsent text and marks it as sent."""
         unseen = self.pieces[self.seen :]
         self.seen = len(self.pieces)

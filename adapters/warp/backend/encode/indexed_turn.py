@@ -24,14 +24,14 @@ class IndexedTurn(msgspec.Struct, frozen=True):
         return self.paths.result_part.format(turn=self.index, item=item_of(result, position), part=part)
 
     @property
-    def shows(self) -> bool:
+    def has_image(self) -> bool:
         """Whether the turn has an image."""
         return any(isinstance(block, Image) for block in self.turn.blocks)
 
     @property
-    def asks(self) -> bool:
+    def has_question(self) -> bool:
         """Whether the turn has content besides results. A user's message always has, even an empty one."""
-        return bool(self.turn.text) or self.shows or (self.turn.role == "user" and not self.turn.results)
+        return bool(self.turn.text) or self.has_image or (self.turn.role == "user" and not self.turn.results)
 
     def check(self) -> None:
         """Raises InvalidRequest for a block that a message of this role cannot hold."""

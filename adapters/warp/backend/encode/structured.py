@@ -81,9 +81,9 @@ def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice
             written = inputs.add().tool_call_result
             written.tool_call_id = result.call_id
             notices += write_result(written.call_mcp_tool, result, indexed, position)
-        if indexed.asks:
+        if indexed.has_question:
             write_query(inputs.add().user_query, indexed.turn.text)
-        if indexed.shows:
+        if indexed.has_image:
             write_images(target.context, indexed)
     if not inputs:
         target.resume_conversation.SetInParent()
@@ -138,10 +138,10 @@ class _Log:
 
     def add_question(self, indexed: IndexedTurn) -> None:
         self._add_results(indexed)
-        if indexed.asks:
+        if indexed.has_question:
             query = self._message(indexed.turn.extra).user_query
             write_query(query, indexed.turn.text)
-            if indexed.shows:
+            if indexed.has_image:
                 write_images(query.context, indexed)
 
     def _add_results(self, indexed: IndexedTurn) -> None:

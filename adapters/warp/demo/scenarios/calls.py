@@ -16,8 +16,8 @@ from adapters.warp.demo.steps import (
     call,
     calls,
     finish,
-    say,
-    tell,
+    text_message,
+    text_start,
 )
 from gateway.core.conversation import Json, JsonObject
 
@@ -99,7 +99,7 @@ def _calls(*wanted: tuple[str, str], text: str = "") -> Expect:
 CALLS: Final[dict[str, WarpScenario]] = {
     "single_mcp_call": WarpScenario(
         about="a little text, then one call",
-        turns=((*_HEAD, say("Let me"), call("Execute", CAT), *_END),),
+        turns=((*_HEAD, text_start("Let me"), call("Execute", CAT), *_END),),
         expect=_calls(_CAT, text="Let me"),
     ),
     "parallel_calls": WarpScenario(
@@ -120,8 +120,8 @@ CALLS: Final[dict[str, WarpScenario]] = {
     "call_then_result": WarpScenario(
         about="one call, then text after its result",
         turns=(
-            (*_HEAD, say("Let me"), call("Execute", CAT), *_END),
-            (*NEXT_PRELUDE, BEGIN, tell("The file holds what the result says."), *_END),
+            (*_HEAD, text_start("Let me"), call("Execute", CAT), *_END),
+            (*NEXT_PRELUDE, BEGIN, text_message("The file holds what the result says."), *_END),
         ),
         expect=_calls(_CAT, text="Let me"),
     ),
@@ -132,12 +132,12 @@ CALLS: Final[dict[str, WarpScenario]] = {
     ),
     "native_tool_and_text": WarpScenario(
         about="text, calls that the backend executes itself, a subagent and a shell command",
-        turns=((*_HEAD, tell("I looked around."), _internal("IgA="), _subagent(), _native("ls"), *_END),),
+        turns=((*_HEAD, text_message("I looked around."), _internal("IgA="), _subagent(), _native("ls"), *_END),),
         expect=Expect(text="I looked around."),
     ),
     "server_tool": WarpScenario(
         about="a call that the backend executes itself, then text",
-        turns=((*_HEAD, _internal("IgA="), tell("Done without you."), *_END),),
+        turns=((*_HEAD, _internal("IgA="), text_message("Done without you."), *_END),),
         expect=Expect(text="Done without you."),
     ),
     "numbers": WarpScenario(

@@ -7,7 +7,18 @@ from adapters.warp.demo import actions
 from adapters.warp.demo.framing_options import Frame
 from adapters.warp.demo.scenario import Expect, WarpScenario
 from adapters.warp.demo.scenarios.text import HELLO
-from adapters.warp.demo.steps import BEGIN, COMMIT, PRELUDE, ScenarioState, Step, act, finish, say, tell, together
+from adapters.warp.demo.steps import (
+    BEGIN,
+    COMMIT,
+    PRELUDE,
+    ScenarioState,
+    Step,
+    act,
+    finish,
+    text_message,
+    text_start,
+    together,
+)
 from gateway.demo.player.playback import Wait
 
 _HEAD: Final = (*PRELUDE, BEGIN)
@@ -107,7 +118,7 @@ EDGES: Final[dict[str, WarpScenario]] = {
         turns=(
             (
                 *_HEAD,
-                say("Hel"),
+                text_start("Hel"),
                 _appended("agent_output.nothing", "XX"),
                 _appended("agent_output.text", "YY", "m-unknown"),
                 _replaced("Hello"),
@@ -121,22 +132,22 @@ EDGES: Final[dict[str, WarpScenario]] = {
     ),
     "subtask": WarpScenario(
         about="another task, whose text is not part of the response",
-        turns=((*_HEAD, say("Mine"), _child, say(" only."), COMMIT, finish()),),
+        turns=((*_HEAD, text_start("Mine"), _child, text_start(" only."), COMMIT, finish()),),
         expect=Expect(text="Mine only."),
     ),
     "metadata": WarpScenario(
         about="summary, suggestions, model name, web search and an empty event around the text",
-        turns=((*_HEAD, _metadata, tell(HELLO), COMMIT, _metadata, finish()),),
+        turns=((*_HEAD, _metadata, text_message(HELLO), COMMIT, _metadata, finish()),),
         expect=Expect(text=HELLO),
     ),
     "events_after_finish": WarpScenario(
         about="text and a second finish after the finish",
-        turns=((*_HEAD, tell(HELLO), COMMIT, finish(), say(" (late)"), finish()),),
+        turns=((*_HEAD, text_message(HELLO), COMMIT, finish(), text_start(" (late)"), finish()),),
         expect=Expect(text=HELLO),
     ),
     "held_open": WarpScenario(
         about="a complete response on a connection that stays open",
-        turns=((*_HEAD, together(tell(HELLO), COMMIT, finish()), lambda _: [Wait()]),),
+        turns=((*_HEAD, together(text_message(HELLO), COMMIT, finish()), lambda _: [Wait()]),),
         expect=Expect(text=HELLO),
     ),
 }

@@ -4,12 +4,25 @@ from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.demo.scenario import WarpScenario, failure
-from adapters.warp.demo.steps import BEGIN, COMMIT, INIT, PRELUDE, Step, cut, finish, more, raw, say, silence, tell
+from adapters.warp.demo.steps import (
+    BEGIN,
+    COMMIT,
+    INIT,
+    PRELUDE,
+    Step,
+    cut,
+    finish,
+    more_text,
+    raw,
+    silence,
+    text_message,
+    text_start,
+)
 
 _F: Final = pb.StreamFinished
 # The text is committed, so that no reader has a reason to hold it back.
 _PART: Final = "This much arrived"
-_BEGUN: Final = (*PRELUDE, BEGIN, tell(_PART), COMMIT)
+_BEGUN: Final = (*PRELUDE, BEGIN, text_message(_PART), COMMIT)
 _QUOTA: Final = _F(quota_limit=_F.QuotaLimit())
 
 
@@ -70,7 +83,7 @@ FAILURES: Final[dict[str, WarpScenario]] = {
     ),
     "disconnect_in_transaction": WarpScenario(
         about="a well-formed end inside an open transaction",
-        turns=((*PRELUDE, BEGIN, say("This much"), more(" arrived"), cut("end")),),
+        turns=((*PRELUDE, BEGIN, text_start("This much"), more_text(" arrived"), cut("end")),),
         expect=failure("no_finish", 502, _TRUNCATED, _PART),
     ),
     "stall": WarpScenario(

@@ -5,10 +5,10 @@ from typing import Final
 
 from adapters.warp.demo.scenario import Expect, WarpScenario, failure
 from adapters.warp.demo.scenarios.text import HELLO
-from adapters.warp.demo.steps import BEGIN, COMMIT, PRELUDE, finish, tell
+from adapters.warp.demo.steps import BEGIN, COMMIT, PRELUDE, finish, text_message
 from gateway.demo.player.playback import FOREVER, Response
 
-_OK: Final = ((*PRELUDE, BEGIN, tell(HELLO), COMMIT, finish()),)
+_OK: Final = ((*PRELUDE, BEGIN, text_message(HELLO), COMMIT, finish()),)
 _JSON: Final = "application/json"
 _CREDITS: Final = b'{"error":"out of credits","userDisplayMessage":"You are out of credits until the 1st."}'
 _PAGE: Final = b"<!doctype html><title>403</title><h1>Forbidden</h1><script>alert(1)</script>"

@@ -16,10 +16,10 @@ from adapters.warp.demo.steps import (
     Step,
     finish,
     framed,
-    more,
-    say,
-    tell,
-    think,
+    more_text,
+    reasoning_message,
+    text_message,
+    text_start,
     title,
     together,
 )
@@ -50,51 +50,51 @@ def _usage(*, exact: bool) -> pb.StreamFinished:
 
 def _in_large_pieces(text: str, size: int) -> Step:
     parts = [text[at : at + size] for at in range(0, len(text), size)]
-    return together(say(parts[0]), *(more(part) for part in parts[1:]))
+    return together(text_start(parts[0]), *(more_text(part) for part in parts[1:]))
 
 
 def _own_words(state: ScenarioState) -> Iterable[Frame]:
     """The question and the ids of this response, so that a mix-up of two responses is visible."""
     text = f"{state.ids.conversation}|{state.request.dialogue.question}"
-    return tell(text)(state)
+    return text_message(text)(state)
 
 
 def _received(state: ScenarioState) -> Iterable[Frame]:
-    return tell(state.request.query)(state)
+    return text_message(state.request.query)(state)
 
 
 def _endless(state: ScenarioState) -> list[Frame]:
     frames: list[Frame] = []
     for at in range(5000):
-        frames += [*say(f"{at} ")(state), Wait(0.02)]
+        frames += [*text_start(f"{at} ")(state), Wait(0.02)]
     return frames
 
 
 _ENCODINGS: Final = (
-    framed(FramingOptions(padding=False), say("Hello,")),
-    framed(FramingOptions(alphabet="standard"), more(" wörld??>>~~")),
-    framed(FramingOptions(quotes=True), more(". This")),
-    framed(FramingOptions(space=True), more(" is")),
-    framed(FramingOptions(newline="crlf"), more(" a")),
-    framed(FramingOptions(newline="cr"), more(" plain")),
-    framed(FramingOptions(lines=3), more(" answer")),
-    framed(FramingOptions(name=False, comments=True), more(".")),
+    framed(FramingOptions(padding=False), text_start("Hello,")),
+    framed(FramingOptions(alphabet="standard"), more_text(" wörld??>>~~")),
+    framed(FramingOptions(quotes=True), more_text(". This")),
+    framed(FramingOptions(space=True), more_text(" is")),
+    framed(FramingOptions(newline="crlf"), more_text(" a")),
+    framed(FramingOptions(newline="cr"), more_text(" plain")),
+    framed(FramingOptions(lines=3), more_text(" answer")),
+    framed(FramingOptions(name=False, comments=True), more_text(".")),
 )
 
 TEXT: Final[dict[str, WarpScenario]] = {
     "plain_text": WarpScenario(
         about="text in several pieces, with the user's echo and a title around it",
-        turns=((*_HEAD, tell(HELLO), *_TAIL, finish()),),
+        turns=((*_HEAD, text_message(HELLO), *_TAIL, finish()),),
         expect=Expect(text=HELLO),
     ),
     "reasoning_text": WarpScenario(
         about="reasoning, then text",
-        turns=((*_HEAD, think(THOUGHT), tell(HELLO), COMMIT, finish()),),
+        turns=((*_HEAD, reasoning_message(THOUGHT), text_message(HELLO), COMMIT, finish()),),
         expect=Expect(text=HELLO, reasoning=THOUGHT),
     ),
     "max_tokens": WarpScenario(
         about="text that ends at the token limit",
-        turns=((*_HEAD, tell("This answer is cut"), COMMIT, finish(_LIMIT)),),
+        turns=((*_HEAD, text_message("This answer is cut"), COMMIT, finish(_LIMIT)),),
         expect=Expect(text="This answer is cut", finish="length"),
     ),
     "finished_without_reason": WarpScenario(
@@ -104,7 +104,7 @@ TEXT: Final[dict[str, WarpScenario]] = {
     ),
     "text_without_reason": WarpScenario(
         about="text, then finished without a reason (read as done)",
-        turns=((*_HEAD, tell(HELLO), COMMIT, finish(pb.StreamFinished())),),
+        turns=((*_HEAD, text_message(HELLO), COMMIT, finish(pb.StreamFinished())),),
         expect=Expect(text=HELLO),
     ),
     "empty_finish": WarpScenario(
@@ -114,17 +114,17 @@ TEXT: Final[dict[str, WarpScenario]] = {
     ),
     "usage_only_total": WarpScenario(
         about="usage only as a total of the whole conversation",
-        turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=False))),),
+        turns=((*_HEAD, text_message(HELLO), COMMIT, finish(_usage(exact=False))),),
         expect=Expect(text=HELLO),
     ),
     "usage_exact": WarpScenario(
         about="usage of this turn: 30 in (4 of them cached), 12 out",
-        turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=True))),),
+        turns=((*_HEAD, text_message(HELLO), COMMIT, finish(_usage(exact=True))),),
         expect=Expect(text=HELLO),
     ),
     "unicode": WarpScenario(
         about="characters of every plane and the controls, word by word",
-        turns=((*_HEAD, tell(UNICODE), COMMIT, finish()),),
+        turns=((*_HEAD, text_message(UNICODE), COMMIT, finish()),),
         expect=Expect(text=UNICODE),
     ),
     "long_unicode": WarpScenario(

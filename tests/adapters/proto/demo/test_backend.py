@@ -158,7 +158,7 @@ async def test_a_compressed_request_is_not_implemented(backend: DemoBackend) -> 
 async def test_requests_are_shown_with_the_names_of_their_fields(backend: DemoBackend, caller: Caller) -> None:
     await caller.call(USER, model="m")
     (request,) = backend.requests
-    shown = request.show()
+    shown = request.as_json()
     assert isinstance(shown, dict)
     assert (shown["method"], shown["path"]) == ("POST", METHOD)
     assert shown["summary"] == {
