@@ -4,6 +4,7 @@ Every test reads the sources of the packages; what it looks for is what a second
 """
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -103,6 +104,21 @@ def test_the_folder_of_a_wire_has_its_sides(wire: str) -> None:
     sides = {path.parent.name for path in folder.glob("*/__init__.py")}
     assert sides <= set(SIDES)
     assert "client" in sides or {"backend", "demo"} <= sides
+
+
+@pytest.mark.parametrize("wire", ["anthropic_messages", "gemini", "openai_chat", "openai_responses"])
+def test_the_routes_of_a_wire_stand_in_its_table(wire: str) -> None:
+    """What clients ask at the gateway is what the gateway asks at a backend of the same API."""
+    table = vars(importlib.import_module(f"adapters.{wire}.table"))
+    routes = {table[name] for name in ("GENERATE_PATH", "MODELS_PATH", "GENERATE", "STREAM", "COUNT") if name in table}
+    sides = (f"adapters/{wire}/client/", f"adapters/{wire}/backend/")
+    again = {
+        name: found
+        for name, source in SOURCES.items()
+        if name.startswith(sides)
+        if (found := {text for text in texts(source) if text.removeprefix("/v1") in routes | {"/messages"}})
+    }
+    assert again == {}
 
 
 def test_a_secret_has_one_catalogue() -> None:

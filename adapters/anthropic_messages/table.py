@@ -23,6 +23,10 @@ from gateway.wires.table import (
     reported,
 )
 
+# The routes of the API, which clients ask at the gateway and the gateway at a backend.
+GENERATE_PATH: Final = "/v1/messages"
+COUNT: Final = "/count_tokens"
+MODELS_PATH: Final = "/v1/models"
 # Of a choice of one tool the type is `tool`. Any other type is for a backend of the same API.
 CHOICES: Final[Words[ChoiceWord]] = Words({"auto": "auto", "any": "required", "none": "none"})
 ROLES: Final[Words[Role]] = Words(

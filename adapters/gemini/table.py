@@ -24,6 +24,11 @@ from gateway.wires.table import (
     reported,
 )
 
+# The routes of the API: a path of models, and what is asked of one.
+MODELS_PATH: Final = "/models"
+GENERATE: Final = "generateContent"
+STREAM: Final = "streamGenerateContent"
+COUNT: Final = "countTokens"
 # The API counts in 32 bits.
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 # What ends the word of an enumeration that says nothing.

@@ -22,6 +22,9 @@ from gateway.dialects.field_types import FreeObject, Whole
 from gateway.wires.response_schema import named_schema
 from gateway.wires.table import APART, NEVER, Parameter, RequestTable, Words, event_fields
 
+# The routes of the API: clients ask the gateway below /v1, a backend is asked below its base URL.
+GENERATE_PATH: Final = "/chat/completions"
+MODELS_PATH: Final = "/models"
 CHOICES: Final[Words[ChoiceWord]] = Words({"auto": "auto", "none": "none", "required": "required"})
 # The roles of all messages but those of results.
 ROLES: Final[Words[Role]] = Words(

@@ -15,6 +15,10 @@ from gateway.dialects.field_types import FreeObject, Whole
 from gateway.wires.response_schema import named_schema
 from gateway.wires.table import APART, NEVER, SAMPLED, Parameter, RequestTable, Words, event_fields, refused, reported
 
+# The routes of the API: clients ask the gateway below /v1, a backend is asked below its base URL.
+GENERATE_PATH: Final = "/responses"
+COUNT: Final = "/input_tokens"
+MODELS_PATH: Final = "/models"
 LOGPROBS: Final = "message.output_text.logprobs"
 CHOICES: Final[Words[ChoiceWord]] = Words({"auto": "auto", "none": "none", "required": "required"})
 # Why a response is incomplete, which is complete for any other reason.

@@ -12,7 +12,7 @@ from adapters.anthropic_messages.backend.encode import encode_request
 from adapters.anthropic_messages.backend.failure import decode_failure
 from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.token_counter import count_request, decode_count
-from adapters.anthropic_messages.table import EVENT_FIELDS, TABLE
+from adapters.anthropic_messages.table import EVENT_FIELDS, MODELS_PATH, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
@@ -38,7 +38,7 @@ class AnthropicMessagesAdapter:
     counts = True
     provider: ClassVar[str] = PROVIDER
     # Without a limit the API lists 20 models.
-    models_path: ClassVar[str | None] = "/v1/models?limit=1000"
+    models_path: ClassVar[str | None] = f"{MODELS_PATH}?limit=1000"
 
     def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
         self.capabilities = Capabilities(

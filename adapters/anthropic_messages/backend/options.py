@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from adapters.anthropic_messages.table import GENERATE_PATH
+
 
 class AnthropicMessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The adapter's keys in a backend entry. `path` is joined to the entry's base_url.
@@ -16,7 +18,7 @@ class AnthropicMessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_field
       tokens, for models without it.
     """
 
-    path: str = "/v1/messages"
+    path: str = GENERATE_PATH
     version: str = "2023-06-01"
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 8192
     prompted: tuple[Literal["response_format"], ...] = ()

@@ -13,7 +13,7 @@ from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.system_prompt import read_system
 from adapters.anthropic_messages.client.tools import read_tool_choice, read_tools
 from adapters.anthropic_messages.client.turns import read_turns
-from adapters.anthropic_messages.table import MessagesFields
+from adapters.anthropic_messages.table import COUNT, GENERATE_PATH, MessagesFields
 from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
@@ -23,7 +23,7 @@ from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 
-COUNT_PATH: Final = "/v1/messages/count_tokens"
+COUNT_PATH: Final = f"{GENERATE_PATH}{COUNT}"
 # The header with the client's betas.
 BETA_HEADER: Final = b"anthropic-beta"
 # A block of thinking has a place for the state of this API alone, a call for none.

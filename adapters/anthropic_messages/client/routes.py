@@ -12,6 +12,7 @@ from adapters.anthropic_messages.response_models import (
     MessagesModelList,
     TokenCount,
 )
+from adapters.anthropic_messages.table import GENERATE_PATH, MODELS_PATH
 from gateway.dialect import FixedAnswer, Refusal, RequestMark, Route
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
 
@@ -64,18 +65,18 @@ _NO_BATCHES: Final = "The gateway has no batches: send the requests one by one t
 _NO_FILES: Final = "The gateway stores no files: send the content as base64 or by URL in the message."
 
 ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", "/v1/messages", "generate", _GENERATE),
+    Route("POST", GENERATE_PATH, "generate", _GENERATE),
     Route("POST", COUNT_PATH, "count", _COUNT),
-    Route("GET", "/v1/models", "models", _MODELS, mark=_MARK),
-    Route("GET", "/v1/models/{name}", "model", _MODEL, mark=_MARK),
+    Route("GET", MODELS_PATH, "models", _MODELS, mark=_MARK),
+    Route("GET", f"{MODELS_PATH}/{{name}}", "model", _MODEL, mark=_MARK),
     # Claude Code asks whether the API is reachable.
     Route("HEAD", "/api/hello", "fixed", fixed=FixedAnswer(b"{}")),
     Route("GET", "/api/hello", "fixed", fixed=FixedAnswer(b"{}")),
-    _refused("POST", "/v1/messages/batches", _NO_BATCHES),
-    _refused("GET", "/v1/messages/batches", _NO_BATCHES),
-    _refused("GET", "/v1/messages/batches/{batch}", _NO_BATCHES),
-    _refused("POST", "/v1/messages/batches/{batch}", _NO_BATCHES),
-    _refused("DELETE", "/v1/messages/batches/{batch}", _NO_BATCHES),
+    _refused("POST", f"{GENERATE_PATH}/batches", _NO_BATCHES),
+    _refused("GET", f"{GENERATE_PATH}/batches", _NO_BATCHES),
+    _refused("GET", f"{GENERATE_PATH}/batches/{{batch}}", _NO_BATCHES),
+    _refused("POST", f"{GENERATE_PATH}/batches/{{batch}}", _NO_BATCHES),
+    _refused("DELETE", f"{GENERATE_PATH}/batches/{{batch}}", _NO_BATCHES),
     _refused("POST", "/v1/files", _NO_FILES),
     _refused("GET", "/v1/files", _NO_FILES),
     _refused("GET", "/v1/files/{file}", _NO_FILES),

@@ -12,7 +12,7 @@ from adapters.gemini.backend.decoder import GeminiDecoder
 from adapters.gemini.backend.encode import encode_body
 from adapters.gemini.backend.failure import decode_failure
 from adapters.gemini.backend.token_counter import count_request, decode_count
-from adapters.gemini.table import EVENT_FIELDS, TABLE
+from adapters.gemini.table import EVENT_FIELDS, GENERATE, MODELS_PATH, STREAM, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -22,7 +22,7 @@ from gateway.providers.gemini import STATE_RULE, TOOL_RULES
 from gateway.wires.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
-_VERBS: Final = {True: "streamGenerateContent?alt=sse", False: "generateContent"}
+_VERBS: Final = {True: f"{STREAM}?alt=sse", False: GENERATE}
 _HEADERS: Final = {
     stream: {"content-type": "application/json", "accept": accept}
     for stream, accept in zip((True, False), _ACCEPTS, strict=True)
@@ -47,7 +47,7 @@ class GeminiAdapter:
     Options: ClassVar[type[msgspec.Struct]] = GeminiOptions
     counts = True
     provider: ClassVar[str] = "gcp.gemini"
-    models_path: ClassVar[str | None] = "/models"
+    models_path: ClassVar[str | None] = MODELS_PATH
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,
@@ -79,7 +79,7 @@ class GeminiAdapter:
         body, notices = encode_body(asked, self._options.thinking)
         model = quote(conversation.model.removeprefix(_PREFIX), safe="/:")
         return BackendRequest(
-            f"/models/{model}:{_VERBS[conversation.stream]}",
+            f"{MODELS_PATH}/{model}:{_VERBS[conversation.stream]}",
             _HEADERS[conversation.stream],
             body,
             accepts=_ACCEPTS,

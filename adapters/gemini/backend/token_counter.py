@@ -2,6 +2,7 @@
 
 from urllib.parse import unquote
 
+from adapters.gemini.table import COUNT
 from gateway.adapter import BackendRequest
 from gateway.wires.token_count import counted_fields, counting, reported_count
 
@@ -11,7 +12,7 @@ def count_request(request: BackendRequest) -> BackendRequest:
     tokens")."""
     path = request.path.rpartition(":")[0]
     asked = {**counted_fields(request.body), "model": unquote(path.removeprefix("/"))}
-    return counting(request, f"{path}:countTokens", {"generateContentRequest": asked})
+    return counting(request, f"{path}:{COUNT}", {"generateContentRequest": asked})
 
 
 def decode_count(body: bytes) -> int:

@@ -15,8 +15,11 @@ from adapters.gemini.client.tools import read_tools
 from adapters.gemini.client.turns import read_turns
 from adapters.gemini.parts import read_part
 from adapters.gemini.table import (
+    COUNT,
     FIELDS,
+    MODELS_PATH,
     MODES,
+    STREAM,
     TABLE,
     TIERS,
     FunctionCallingConfig,
@@ -47,11 +50,8 @@ from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 
-STREAM_VERB: Final = "streamGenerateContent"
-COUNT_VERB: Final = "countTokens"
 # The forms of a stream: events, or one array of JSON (the default of the API).
 FORMS: Final = {None: "json", "json": "json", "sse": "sse"}
-_MODELS: Final = "/models/"
 _PREFIX: Final = "models/"
 _HELD: Final = HeldState(frozenset({PROVIDER}), frozenset({PROVIDER}))
 # The API gives no thoughts unless the client asks for them, but their signatures. Source: Gemini API, "Thinking".
@@ -98,7 +98,7 @@ class _Request:
             own.append(f"{place}.mode")
         # Without the state that only the API itself keeps, the answer would rest on a part of the history.
         state = [f"{self._before}{name}" for name in FIELDS.asked(self._fields)]
-        if state and self._head.path.endswith(f":{COUNT_VERB}"):
+        if state and self._head.path.endswith(f":{COUNT}"):
             (first, *_) = state
             raise Unsupported(f"{first} is not supported: the gateway cannot count what it refers to.", param=first)
         params = {**generation.params, **FIELDS.read(request)}
@@ -110,7 +110,7 @@ class _Request:
                 offered.choice,
                 model=model,
                 sampling=generation.sampling,
-                stream=self._head.path.endswith(f":{STREAM_VERB}"),
+                stream=self._head.path.endswith(f":{STREAM}"),
                 include_usage=True,
                 faults=tuple(self._faults.found),
                 params=params,
@@ -161,7 +161,7 @@ class _Request:
 
     def _model(self, request: RequestFields) -> str:
         if self._head.path:
-            return self._head.path.partition(_MODELS)[2].rpartition(":")[0]
+            return self._head.path.partition(f"{MODELS_PATH}/")[2].rpartition(":")[0]
         if request.model is None:
             raise missing_field("model")
         model = request.model.removeprefix(_PREFIX)

@@ -5,9 +5,10 @@ from typing import Final
 import msgspec
 
 from adapters.gemini.response_models import GeminiModel, GeminiModelList, UnlistedGeminiModels
+from adapters.gemini.table import COUNT, GENERATE, STREAM
 from gateway.dialect import ListedModels, ModelInfo
 
-_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
+_METHODS: Final = (GENERATE, STREAM, COUNT)
 
 
 def encode_models(models: ListedModels) -> bytes:

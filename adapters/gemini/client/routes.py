@@ -11,6 +11,7 @@ from adapters.gemini.response_models import (
     GeminiModelList,
     GenerateContentResponse,
 )
+from adapters.gemini.table import COUNT, GENERATE, MODELS_PATH, STREAM
 from gateway.dialect import Refusal, RequestMark, Route
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
 
@@ -77,11 +78,13 @@ _REFUSED: Final = {
 def _routes() -> Iterator[Route]:
     """Yields the routes of both versions, with an operation for the first one."""
     for version, first in (("v1beta", True), ("v1", False)):
-        model = f"/{version}/models/{{name}}"
-        yield Route("POST", f"{model}:generateContent", "generate", _WHOLE if first else None)
-        yield Route("POST", f"{model}:streamGenerateContent", "generate", _STREAMED if first else None)
-        yield Route("POST", f"{model}:countTokens", "count", _COUNT if first else None)
-        yield Route("GET", f"/{version}/models", "models", _MODELS if first else None, mark=None if first else _MARK)
+        model = f"/{version}{MODELS_PATH}/{{name}}"
+        yield Route("POST", f"{model}:{GENERATE}", "generate", _WHOLE if first else None)
+        yield Route("POST", f"{model}:{STREAM}", "generate", _STREAMED if first else None)
+        yield Route("POST", f"{model}:{COUNT}", "count", _COUNT if first else None)
+        yield Route(
+            "GET", f"/{version}{MODELS_PATH}", "models", _MODELS if first else None, mark=None if first else _MARK
+        )
         yield Route("GET", model, "model", _MODEL if first else None, mark=None if first else _MARK)
         for path, what in _REFUSED.items():
             refusal = Refusal(404, "unsupported_operation", _NOT_SERVED.format(what=what))

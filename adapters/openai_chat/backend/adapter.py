@@ -11,7 +11,7 @@ from adapters.openai_chat.backend.decoder import ChatDecoder
 from adapters.openai_chat.backend.encode import encode_body
 from adapters.openai_chat.backend.failure import decode_failure
 from adapters.openai_chat.backend.token_counter import COUNTERS, CounterName
-from adapters.openai_chat.table import EVENT_FIELDS, TABLE
+from adapters.openai_chat.table import EVENT_FIELDS, GENERATE_PATH, MODELS_PATH, TABLE
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
@@ -30,7 +30,7 @@ class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """The adapter's keys in a backend entry. `path` is joined to the entry's base_url. `counter`: how the backend
     counts the tokens of a request; None: it does not."""
 
-    path: str = "/chat/completions"
+    path: str = GENERATE_PATH
     counter: CounterName | None = None
 
 
@@ -40,7 +40,7 @@ class OpenAIChatAdapter:
 
     Options: ClassVar[type[msgspec.Struct]] = OpenAIChatOptions
     provider: ClassVar[str] = "openai"
-    models_path: ClassVar[str | None] = "/models"
+    models_path: ClassVar[str | None] = MODELS_PATH
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,

@@ -14,6 +14,7 @@ from adapters.openai_chat.client.request_models import ChatCompletionRequest, Ex
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_chat.messages import encode_turn
 from adapters.openai_chat.response_models import ChatCompletion, ChatCompletionChunk
+from adapters.openai_chat.table import GENERATE_PATH, MODELS_PATH
 from gateway.core.answer import read_answer
 from gateway.core.call_arguments import is_custom_tool
 from gateway.core.conversation import EMPTY, Json, JsonObject, Turn
@@ -74,12 +75,12 @@ class OpenAIChatDialect:
 
     name: ClassVar[str] = DIALECT
     routes: ClassVar[tuple[Route, ...]] = (
-        Route("POST", "/v1/chat/completions", "generate", _GENERATE),
-        Route("POST", "/chat/completions", "generate"),
-        Route("GET", "/v1/models", "models", _MODELS),
-        Route("GET", "/models", "models"),
-        Route("GET", "/v1/models/{name}", "model", _MODEL),
-        Route("GET", "/models/{name}", "model"),
+        Route("POST", f"/v1{GENERATE_PATH}", "generate", _GENERATE),
+        Route("POST", GENERATE_PATH, "generate"),
+        Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS),
+        Route("GET", MODELS_PATH, "models"),
+        Route("GET", f"/v1{MODELS_PATH}/{{name}}", "model", _MODEL),
+        Route("GET", f"{MODELS_PATH}/{{name}}", "model"),
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = CANONICAL_PATHS

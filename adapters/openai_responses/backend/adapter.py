@@ -13,7 +13,7 @@ from adapters.openai_responses.backend.encode import encode_body
 from adapters.openai_responses.backend.event_reader import EventReader
 from adapters.openai_responses.backend.failure import decode_failure
 from adapters.openai_responses.backend.token_counter import count_request, decode_count
-from adapters.openai_responses.table import EVENT_FIELDS, TABLE
+from adapters.openai_responses.table import EVENT_FIELDS, GENERATE_PATH, MODELS_PATH, TABLE
 from adapters.openai_responses.tools import tool_names
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
@@ -36,7 +36,7 @@ _HEADERS: Final = {
 class OpenAIResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The adapter's keys in a backend entry. `path` is joined to the entry's base_url."""
 
-    path: str = "/responses"
+    path: str = GENERATE_PATH
 
 
 class OpenAIResponsesAdapter:
@@ -46,7 +46,7 @@ class OpenAIResponsesAdapter:
     Options: ClassVar[type[msgspec.Struct]] = OpenAIResponsesOptions
     counts = True
     provider: ClassVar[str] = "openai"
-    models_path: ClassVar[str | None] = "/models"
+    models_path: ClassVar[str | None] = MODELS_PATH
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         event_fields=EVENT_FIELDS,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adapters.openai_responses.table import COUNT
 from gateway.adapter import BackendRequest
 from gateway.wires.token_count import counted_fields, counting, reported_count
 
@@ -16,7 +17,7 @@ _COUNTED: Final = frozenset(
 
 def count_request(request: BackendRequest) -> BackendRequest:
     """Return the request that asks for the tokens of this one, with the fields that the counter takes."""
-    return counting(request, f"{request.path}/input_tokens", counted_fields(request.body, _COUNTED))
+    return counting(request, f"{request.path}{COUNT}", counted_fields(request.body, _COUNTED))
 
 
 def decode_count(body: bytes) -> int:

@@ -14,6 +14,7 @@ from adapters.openai_responses.response_models import (
     ResponseObject,
     ResponsesModelList,
 )
+from adapters.openai_responses.table import COUNT, GENERATE_PATH, MODELS_PATH
 from gateway.dialect import Refusal, RequestMark, Route
 from gateway.dialects.openapi import (
     EVENT_STREAM,
@@ -112,19 +113,21 @@ def _with_alias(route: Route) -> tuple[Route, Route]:
     return route, msgspec.structs.replace(route, path=route.path.removeprefix("/v1"), operation=None)
 
 
+_PATH: Final = f"/v1{GENERATE_PATH}"
+
 # Of two paths that fit a request the first one counts.
 ROUTES: Final = tuple(
     served
     for route in (
-        Route("POST", "/v1/responses", "generate", _GENERATE),
-        Route("POST", "/v1/responses/input_tokens", "count", _COUNT),
-        Route("GET", "/v1/models", "models", _MODELS, mark=_CODEX),
-        Route("GET", "/v1/responses", "refused", refusal=_WEBSOCKET),
-        Route("POST", "/v1/responses/compact", "refused", refusal=_NO_COMPACTION),
-        Route("GET", f"/v1/responses/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
-        Route("POST", "/v1/responses/{id}/cancel", "refused", refusal=_NOT_RUNNING),
-        Route("GET", "/v1/responses/{id}", "stored", _READ),
-        Route("DELETE", "/v1/responses/{id}", "stored", _DELETE),
+        Route("POST", _PATH, "generate", _GENERATE),
+        Route("POST", f"{_PATH}{COUNT}", "count", _COUNT),
+        Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS, mark=_CODEX),
+        Route("GET", _PATH, "refused", refusal=_WEBSOCKET),
+        Route("POST", f"{_PATH}/compact", "refused", refusal=_NO_COMPACTION),
+        Route("GET", f"{_PATH}/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
+        Route("POST", f"{_PATH}/{{id}}/cancel", "refused", refusal=_NOT_RUNNING),
+        Route("GET", f"{_PATH}/{{id}}", "stored", _READ),
+        Route("DELETE", f"{_PATH}/{{id}}", "stored", _DELETE),
     )
     for served in _with_alias(route)
 )
