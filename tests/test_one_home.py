@@ -6,7 +6,8 @@ Every test reads the sources of the packages; what it looks for is what a second
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
 import pytest
@@ -57,6 +58,11 @@ SHARED_NAMES: Final = frozenset(
 )
 
 
+@cache
+def syntax(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def places(pattern: str) -> set[str]:
     """The modules whose code contains the pattern."""
     words = re.compile(pattern)
@@ -69,14 +75,14 @@ def raised(error: str) -> set[str]:
         name
         for name, source in SOURCES.items()
         if error in source
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(syntax(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == error
     }
 
 
 def texts(source: str) -> set[str]:
     """The texts in a module, without its docstrings."""
-    tree = ast.parse(source)
+    tree = syntax(source)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return {
         node.value
@@ -198,7 +204,7 @@ def test_events_are_added_up_in_one_place() -> None:
         f"{name}:{part.name}"
         for name, source in SOURCES.items()
         if any(kind in source for kind in CALLS)
-        for part in ast.parse(source).body
+        for part in syntax(source).body
         if isinstance(part, ast.ClassDef | ast.FunctionDef)
         and len(asked := asked_for(part)) > 2
         and asked & TEXTS
@@ -233,10 +239,7 @@ HOMES = {
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for package in ("gateway", "adapters"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if not path.stem.endswith("_pb2"):
-                yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    return ((name, syntax(source)) for name, source in SOURCES.items())
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -246,18 +249,27 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
 def work(function: ast.FunctionDef) -> str:
     """What a function does, without its name, its description and the names of its arguments."""
     body = ast.Module(function.body if ast.get_docstring(function) is None else function.body[1:], [])
-    names = {argument.arg: f"argument {at}" for at, argument in enumerate(function.args.args)}
-    for node in ast.walk(body):
-        if isinstance(node, ast.Name):
-            node.id = names.get(node.id, node.id)
-    return ast.dump(body)
+    written = ast.dump(body)
+    for at, argument in enumerate(function.args.args):
+        written = written.replace(f"Name(id='{argument.arg}'", f"Name(id='argument {at}'")
+    return written
+
+
+@cache
+def homes_by_work() -> Mapping[str, list[str]]:
+    """The modules of every function, by what it does."""
+    found: dict[str, list[str]] = {}
+    for name, tree in modules():
+        for function in functions(tree):
+            found.setdefault(work(function), []).append(name)
+    return found
 
 
 @pytest.mark.parametrize("name", HOMES)
 def test_a_function_that_many_need_has_no_copy(name: str) -> None:
     home = ast.parse((ROOT / HOMES[name]).read_text(encoding="utf-8"))
     (wanted,) = (work(one) for one in functions(home) if one.name == name)
-    assert [path for path, tree in modules() for one in functions(tree) if work(one) == wanted] == [HOMES[name]]
+    assert homes_by_work()[wanted] == [HOMES[name]]
 
 
 def test_the_roles_of_system_text_are_listed_once() -> None:
