@@ -5,6 +5,7 @@ install the finder when they are imported.
 """
 
 import importlib
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -70,28 +71,33 @@ MODULES: Final = {
 NAMES: Final = {"gateway.testing.faults:Spoken": "gateway.testing.faults:ResponseEvents"}
 
 
+_SIDE: Final = re.compile(r"\.(?:client|backend)\.")
+_NEW: Final = re.compile(r"adapters\.\w+\.(?:client|backend|demo)\b")
+
+
 class MovedModules:
     """Finds a module by its old path, and gives the module at the new path, of which there is one alone."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Returns the spec of a module with an old path, whose new path has a module; None for any other."""
-        new = _new_path(name)
-        if new is None or (_has_own_parent(name) and PathFinder.find_spec(name, path)):
+        if moved_to(name) is None or (_has_own_parent(name) and PathFinder.find_spec(name, path)):
             return None
-        found = _found(new)
+        found = _found(name)
         if found is None:
             return None
-        return ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)  # type: ignore[arg-type]
+        is_package = found.submodule_search_locations is not None
+        return ModuleSpec(name, self, loader_state=found, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Returns the module at the new path, with a DeprecationWarning."""
-        new = _new_path(spec.name)
-        assert new is not None
-        _warn(spec.name, new, 3)
-        return importlib.import_module(new)
+        new: ModuleSpec = spec.loader_state
+        _warn(spec.name, new.name, 3)
+        return importlib.import_module(new.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Does nothing: the module has been executed at its new path."""
+        """Gives the module its own spec back: it has been executed at its new path."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
 
 
 def install() -> None:
@@ -132,20 +138,26 @@ def _has_own_parent(name: str) -> bool:
 
 
 def _found(name: str) -> ModuleSpec | None:
-    try:
-        return find_spec(name)
-    except ModuleNotFoundError:  # of its package
-        return None
+    """Returns the spec of the module at the new path; what both sides of a wire use stands beside them."""
+    new = moved_to(name)
+    assert new is not None
+    for path in (new, _SIDE.sub(".", new, count=1)):
+        if path == name:
+            break
+        try:
+            if (found := find_spec(path)) is not None:
+                return found
+        except ModuleNotFoundError:  # of its package
+            continue
+    return None
 
 
-def _new_path(name: str) -> str | None:
+def moved_to(name: str) -> str | None:
+    """Returns the new path of a module, of `MODULE:Class` or of a module in a package, by its old one; None for a path
+    that is no old one."""
     old = name
     while old and old not in MODULES:
-        old = old.rpartition(".")[0]
-    if not old or _is_below(name, MODULES[old]):
+        old = old.rpartition(":" if ":" in old else ".")[0]
+    if not old or _NEW.match(name):
         return None
     return MODULES[old] + name.removeprefix(old)
-
-
-def _is_below(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")

@@ -38,12 +38,15 @@ def test_an_old_path_gives_the_module_itself_with_a_warning(old: str) -> None:
         ("gateway.dialects.openai_chat.dialect", "adapters.openai_chat.client.dialect"),
         ("adapters.warp.decode.decoder", "adapters.warp.backend.decode.decoder"),
         ("adapters.text.presets", "adapters.text.backend.presets"),
+        ("gateway.dialects.gemini.parts", "adapters.gemini.parts"),
     ],
 )
 def test_a_module_below_an_old_path_is_not_loaded_again(old: str, new: str) -> None:
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning):
         assert importlib.import_module(old) is importlib.import_module(new)
+    spec = importlib.import_module(new).__spec__
+    assert spec is not None and spec.name == new and spec.origin is not None
 
 
 @pytest.mark.parametrize("package", CLASSES)

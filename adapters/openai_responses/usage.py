@@ -19,7 +19,7 @@ _OUTPUT: Final[tuple[UsagePart, ...]] = ("reasoning_tokens",)
 
 
 def decode_usage(usage: JsonObject) -> UsageReport:
-    """Decode the counts and their details."""
+    """Decodes the counts and their details."""
     extra: dict[str, Json] = {
         name: value for field, name in _DETAILS.items() if (value := usage.get(field)) is not None
     }

@@ -117,6 +117,7 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
 
 
 def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.moved import moved_to
     from gateway.providers.registry import PROFILES
     from gateway.settings.compression import cut_before_summary
 
@@ -124,6 +125,8 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     for name, entry in settings.backends.items():
         if name not in used:
             yield f"backends.{name}: no model uses this backend"
+        if (new := moved_to(entry.adapter)) is not None:
+            yield f"backends.{name}.adapter: {entry.adapter} is {new} now, and its old path ends with the next release"
         if entry.credential_variable and not environ.get(entry.credential_variable, "").strip():
             key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
             yield f"backends.{name}.{key}: the environment variable {entry.credential_variable} is not set"

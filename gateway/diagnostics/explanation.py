@@ -80,7 +80,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
       it; nothing after it is then known.
     - `text` is the text that is sent, and `system_text` the system text in it or beside it; both are empty where none
       is.
-    - `token_estimate` is a quarter of the bytes of the conversation as text: no tokenizer counted.
+    - `token_estimate` is the estimate of `gateway.core.tokens` for the conversation as text: no tokenizer counted.
     - `state` is what the gateway remembers; null where no feature for that is on.
     """
 

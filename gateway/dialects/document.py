@@ -23,8 +23,8 @@ _KINDS: Final[dict[type, str]] = {
 class Document(msgspec.Struct, frozen=True):
     """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports.
 
-    `stored` holds the entries that the server has looked up for the request (`base.StatefulDialect`), by their names;
-    None: there is none of this name.
+    `stored` holds the entries that the server has looked up for the request
+    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name.
     """
 
     fields: dict[str, Json]

@@ -86,7 +86,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `files`: the media types of files that messages may hold; null: as the adapter's wire says.
     - `messages`: what the provider demands of a request of the Messages API, also of the thinking of earlier turns,
       which is in blocks there and not in fields; null: as the adapter's wire says.
-    - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
+    - `state`: which state of its answers the provider wants back, for the state cache; null: as the adapter's wire
+    says.
     """
 
     call_id: Alphabet = Alphabet()

@@ -22,7 +22,7 @@ class CallIds:
         self._numbers: dict[str, tuple[int, int]] = {}
 
     def take(self, sent: object, index: int) -> tuple[str, tuple[Notice, ...]]:
-        """Return the id of the call with this number, and a notice if it is not the one that the backend sent. What is
+        """Returns the id of the call with this number, and a notice if it is not the one that the backend sent. What is
         no text is no id."""
         if not isinstance(sent, str) or not sent:
             made = self._derive("call", index)

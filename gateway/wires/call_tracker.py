@@ -63,7 +63,7 @@ class _Call:
         self._complete = False
 
     def more(self, arguments: str) -> ToolCallDelta:
-        """Create a delta with more arguments."""
+        """Creates a delta with more arguments."""
         self.pieces.append(arguments)
         self.sent += 1
         return ToolCallDelta(self.index, arguments)
@@ -103,7 +103,7 @@ class CallTracker:
         self._by_id: dict[str, _Call] = {}
 
     def feed(self, entries: Json, *, whole: bool = False) -> list[Event]:
-        """Return the events of a `tool_calls` array. With `whole`, its entries are complete calls, numbered by
+        """Returns the events of a `tool_calls` array. With `whole`, its entries are complete calls, numbered by
         position. Raises BackendProtocolError."""
         if not isinstance(entries, list):
             raise invalid_event("tool_calls is not an array")
@@ -118,7 +118,7 @@ class CallTracker:
         return events
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
-        """Return a function that makes deltas with more arguments for a started call, for use by a fast path."""
+        """Returns a function that makes deltas with more arguments for a started call, for use by a fast path."""
         return self._calls[index].more
 
     def close(self, spoken: bool) -> list[Event]:
@@ -165,7 +165,7 @@ class CallTracker:
         call.named_before = bool(call.name)
 
     def _find(self, piece: _Piece) -> _Call | None:
-        """Return the call that this delta continues, or None when the delta begins a call."""
+        """Returns the call that this delta continues, or None when the delta begins a call."""
         placed = self._placed(piece.key)
         if piece.id is None:
             return placed if placed is not None and not _begins(piece, placed) else None
@@ -224,7 +224,7 @@ def _read(entry: dict[str, Json]) -> _Piece:
 
 
 def _text(arguments: Json) -> str:
-    """Return the arguments as text. If a backend sends the value itself, return its JSON text."""
+    """Returns the arguments as text. If a backend sends the value itself, return its JSON text."""
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()

@@ -199,13 +199,17 @@ class EventStream:
         off. Returns which it is."""
         if not tail.strip():
             return "event"
+        finished = self._reader.finished
         try:
             frame = tail if self._json.half else self._fast_path(iter((tail,)), events)
             if frame is not None:
                 self._event(frame, events)
-        except BackendProtocolError:
-            if self._reader.finished:
-                events.append(TAIL_BROKEN)
+        except BackendError as error:
+            broken = isinstance(error, BackendProtocolError)
+            if finished:
+                events.append(TAIL_BROKEN if broken else LATE_FAULT)
+            elif not broken:
+                raise
             return "half event"
         return "event"
 

@@ -16,12 +16,12 @@ _NAME: Final = "answer"
 
 
 def named_schema(said: JsonObject) -> dict[str, Json]:
-    """Return the schema and what stands beside it, with a name where the client's dialect has none."""
+    """Returns the schema and what stands beside it, with a name where the client's dialect has none."""
     return dict(said) if "name" in said else {"name": _NAME, **said}
 
 
 def described_schema(conversation: Conversation, notices: list[Notice]) -> dict[str, Json] | None:
-    """Return the schema that the client asks for, with its name and its description where it has none of its own; None
+    """Returns the schema that the client asks for, with its name and its description where it has none of its own; None
     where the client asks for no schema. A notice tells of each that is left out."""
     match conversation.params.get("response_format"):
         case {"type": "json_schema", "json_schema": dict(said)} if isinstance(schema := said.get("schema"), dict):

@@ -7,7 +7,7 @@ from gateway.core.notices import Notice
 
 
 def service_tier(conversation: Conversation, tiers: Mapping[str, str], notices: list[Notice]) -> str | None:
-    """Return the backend's name of the tier that the client asked for; None: it did not, or there is no such tier,
+    """Returns the backend's name of the tier that the client asked for; None: it did not, or there is no such tier,
     which is added to the notices. `auto` is the default, and may have no name."""
     asked = conversation.params.get("service_tier")
     if asked is None:

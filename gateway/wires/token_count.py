@@ -13,20 +13,20 @@ _ACCEPTS: Final = ("application/json",)
 
 
 def counting(request: BackendRequest, path: str, body: Mapping[str, Json]) -> BackendRequest:
-    """Return the request that asks a counter at this path, with the headers of the one whose tokens are counted."""
+    """Returns the request that asks a counter at this path, with the headers of the one whose tokens are counted."""
     headers = {**request.headers, "accept": _ACCEPTS[0]}
     return BackendRequest(path, headers, encode_json(dict(body)).encode(), accepts=_ACCEPTS)
 
 
 def counted_fields(body: bytes, names: Collection[str] | None = None) -> dict[str, Json]:
-    """Return the fields of a body that a counter takes: those with these names, or all."""
+    """Returns the fields of a body that a counter takes: those with these names, or all."""
     document = decode_json(body)
     fields = document if isinstance(document, dict) else {}
     return {name: value for name, value in fields.items() if names is None or name in names}
 
 
 def reported_count(body: bytes, *path: str) -> int:
-    """Return the count at a path of names in the answer of a counter. Raises BackendProtocolError for a body that is
+    """Returns the count at a path of names in the answer of a counter. Raises BackendProtocolError for a body that is
     not JSON, or that has none there."""
     try:
         found = decode_json(body, lenient=True)
@@ -41,7 +41,7 @@ def reported_count(body: bytes, *path: str) -> int:
 
 
 def token_count(value: Json) -> int | None:
-    """Return a count. Missing, null and impossible counts become None."""
+    """Returns a count. Missing, null and impossible counts become None."""
     if value is None or (type(value) is int and 0 <= value <= MOST_TOKENS):
         return value
     if isinstance(value, float) and value.is_integer():

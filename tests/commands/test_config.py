@@ -89,10 +89,15 @@ def test_a_missing_variable_is_a_warning_and_a_set_one_is_not_shown(
     assert "a-secret-value" not in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("more", "warning"),
     [
         ({"models": {}}, "backends.b: no model uses this backend"),
+        (
+            {"backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://h.example"}}},
+            "backends.b.adapter: adapters.openai_chat:OpenAIChatAdapter is adapters.openai_chat.backend:OpenAI",
+        ),
         ({"profiles": {"openai": {}}}, "profiles.openai: it replaces the built-in profile of this name"),
         ({"state": {"password_env": "NOT_SET_HERE"}}, "the environment variable NOT_SET_HERE is not set"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, ResponseStart, TextDelta
 from gateway.core.malformed_event import LATE_FAULT, TAIL_BROKEN, invalid_event
 from gateway.core.notices import Notice
@@ -27,6 +27,8 @@ class Words:
         self.done = False
 
     def event(self, document: Json, /) -> list[Event]:
+        if document == {"error": "refused"}:
+            raise BackendRejected("refused")
         if not isinstance(document, str):
             raise invalid_event("it is no word")
         if document == "begin":
@@ -104,6 +106,13 @@ def test_a_fault_keeps_the_events_before_it_and_names_the_event() -> None:
 def test_no_fault_behind_the_finish_fails_the_response() -> None:
     assert played(wire("end", {}, "a")) == [STOP, LATE_FAULT]
     assert played(wire("end", last=b'data: {"')) == [STOP, TAIL_BROKEN]
+
+
+def test_no_error_in_the_tail_behind_the_finish_fails_the_response() -> None:
+    """The last event lacks its blank line; whoever drives the decoder alone gets the answer, too."""
+    stream = WordStream()
+    stream.feed(b'data: "begin"\n\ndata: "end"\n\ndata: {"error":"refused"}')
+    assert stream.close() == [LATE_FAULT]
 
 
 def test_what_follows_the_mark_is_reported() -> None:

@@ -70,7 +70,7 @@ class AnthropicMessagesAdapter:
         }
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
+        """Encodes the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
         image and for a response format that the API cannot read."""
         rules = policy.profile.messages or self.capabilities.messages or NO_DEMANDS
         encoded = encode_request(conversation, self._options, rules, policy.base_model)
@@ -80,28 +80,28 @@ class AnthropicMessagesAdapter:
         return BackendRequest(self._options.path, headers, encoded.body, accepts=_ACCEPTS, notices=encoded.notices)
 
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
-        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
-        request."""
+        """Creates a decoder for a stream or for one JSON response. The form of the response decides, not the form of
+        the request."""
         return MessagesDecoder(
             self._max_event, seed=len(conversation.turns), own_client=conversation.dialect == DIALECT
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the backend's own message where the client can act on it."""
+        """Returns the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `count_tokens` of the API."""
+        """Returns the request for `count_tokens` of the API."""
         return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
-        """Return `input_tokens`. Raises BackendProtocolError."""
+        """Returns `input_tokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Return the ids in the models list. Raises BackendProtocolError."""
+        """Returns the ids in the models list. Raises BackendProtocolError."""
         return names_in_list(body, "data", "id")
 
     def describe(self, body: bytes) -> Json:
-        """Return the request body as JSON."""
+        """Returns the request body as JSON."""
         return decode_json(body)

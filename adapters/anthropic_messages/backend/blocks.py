@@ -40,15 +40,15 @@ class Block(Protocol):
     grows_by: frozenset[str]
 
     def start(self) -> list[Event]:
-        """Return the events of what the block holds when it opens. Raises BackendProtocolError."""
+        """Returns the events of what the block holds when it opens. Raises BackendProtocolError."""
         ...
 
     def grow(self, kind: str, piece: str) -> list[Event]:
-        """Return the events of a piece, of a delta of this type."""
+        """Returns the events of a piece, of a delta of this type."""
         ...
 
     def stop(self) -> list[Event]:
-        """Return the events of the block's end."""
+        """Returns the events of the block's end."""
         ...
 
 
@@ -187,24 +187,24 @@ _KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
 
 
 def open_block(index: int, opened: JsonObject) -> Block:
-    """Return the block that an object opens."""
+    """Returns the block that an object opens."""
     return _KINDS.get(text_of(opened, "type"), OtherBlock)(index, opened)
 
 
 def emptied(opened: JsonObject) -> dict[str, Json]:
-    """Return the fields of a block without the text that its events hold."""
+    """Returns the fields of a block without the text that its events hold."""
     filled = _FILLED.get(text_of(opened, "type"), ())
     return {name: "" if name in filled and isinstance(value, str) else value for name, value in opened.items()}
 
 
 def text_of(fields: JsonObject, name: str) -> str:
-    """Return a field as text; empty where it is anything else."""
+    """Returns a field as text; empty where it is anything else."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
 
 def _content_of(opened: JsonObject, name: str) -> str:
-    """Return the content that a block begins with. Raises BackendProtocolError for anything but text or null."""
+    """Returns the content that a block begins with. Raises BackendProtocolError for anything but text or null."""
     value = opened.get(name)
     if value is not None and not isinstance(value, str):
         raise invalid_event(f"{name} of a block is not text")

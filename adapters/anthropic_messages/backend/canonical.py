@@ -25,7 +25,7 @@ CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIEL
 def canonical_fields(
     conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, notices: list[Notice]
 ) -> dict[str, Json]:
-    """Returns the fields beside the model, the system prompt and the messages, and add the notices. Raises Unsupported
+    """Returns the fields beside the model, the system prompt and the messages, and adds the notices. Raises Unsupported
     for a response format without a schema."""
     limit = conversation.sampling.max_tokens
     if limit is None:

@@ -36,7 +36,7 @@ class EncodedRequest(msgspec.Struct, frozen=True):
 def encode_request(
     conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules, model: str | None = None
 ) -> EncodedRequest:
-    """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. `model`
+    """Encodes the client's own fields if the client spoke this API; otherwise build the fields from the values. `model`
     is the name by which the rules go, if it is not that of the conversation. Raises InvalidRequest for an image that
     the API cannot read, and for a conversation of system or blank text alone."""
     of_model = rules.of_model(model or conversation.model)
@@ -69,7 +69,7 @@ def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Jso
 
 
 def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
-    """Replace what the client wrote by what the passes decided."""
+    """Replaces what the client wrote by what the passes decided."""
     choice = fields.get("tool_choice")
     forbidden = isinstance(choice, dict) and choice.get("type") == "none"
     if conversation.tool_choice == "none" and fields.get("tools") and not forbidden:
@@ -81,8 +81,8 @@ def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
 def _with_binding(
     conversation: Conversation, model: MessagesModel | None, fields: dict[str, Json], betas: str, notices: list[Notice]
 ) -> str:
-    """Ask the API to drop the thinking that was made before a summary came, which no request can tell. Return the betas
-    with the one for this.
+    """Asks the API to drop the thinking that was made before a summary came, which no request can tell. Returns the
+    betas with the one for this.
 
     Source: Anthropic, "Preserved thinking", `prefix_mismatch_behavior`: models that bind thinking to its prefix think
     by default, so that the field changes nothing else.
@@ -100,7 +100,7 @@ def _with_binding(
 
 
 def _betas(betas: Json, notices: list[Notice]) -> str:
-    """Return the value of the header."""
+    """Returns the value of the header."""
     if not isinstance(betas, str) or not betas.strip():
         return ""
     if _HEADER_VALUE.fullmatch(betas.strip()):

@@ -14,7 +14,7 @@ from gateway.framing.json_text import NotJson, decode_json
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Decode a response with a status other than 200. The message is forwarded where `status_error` lets a client read
+    """Decodes a response with a status other than 200. The message is forwarded where `status_error` lets a client read
     it."""
     try:
         document = decode_json(body, lenient=True)
@@ -25,7 +25,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 
 
 def reported_failure(event: Json) -> BackendError:
-    """Decode an error inside a response with status 200. It gets the status that its type stands for, else 502."""
+    """Decodes an error inside a response with status 200. It gets the status that its type stands for, else 502."""
     error = error_of(event)
     kind = error.get("type")
     status = ERRORS.values.get(kind) if isinstance(kind, str) else None

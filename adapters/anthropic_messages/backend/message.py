@@ -82,7 +82,7 @@ class MessageReader:
         self._reported = Reported()
 
     def piece(self, event: PieceEvent) -> Event | None:
-        """Return the event of a piece that its open block takes as it is; None: it must be read in full."""
+        """Returns the event of a piece that its open block takes as it is; None: it must be read in full."""
         if self._opening:
             return None
         block, delta = self._open.get(event.index), event.delta
@@ -99,7 +99,7 @@ class MessageReader:
         return ToolCallDelta(event.index, delta.partial_json)
 
     def event(self, event: Json) -> list[Event]:
-        """Return the events of one event of a stream. Raises BackendError."""
+        """Returns the events of one event of a stream. Raises BackendError."""
         if not isinstance(event, dict):
             raise invalid_event("it is not an object")
         kind = event.get("type")
@@ -118,12 +118,12 @@ class MessageReader:
         return self._behind_opening(events) if self._opening and events else events
 
     def _behind_opening(self, events: list[Event]) -> list[Event]:
-        """Return the events behind the start of the block that waits for them."""
+        """Returns the events behind the start of the block that waits for them."""
         opening, self._opening = self._opening, []
         return [*opening, *events]
 
     def message(self, message: Json) -> list[Event]:
-        """Return the events of a whole response. Raises BackendError."""
+        """Returns the events of a whole response. Raises BackendError."""
         if not isinstance(message, dict):
             raise invalid_event("the message is not an object")
         if message.get("type") == "error" or message.get("error") is not None:
@@ -209,7 +209,7 @@ class MessageReader:
         return self._written(event)
 
     def _ended(self, fields: JsonObject) -> None:
-        """Read the stop reason, and the stop sequence beside it."""
+        """Reads the stop reason, and the stop sequence beside it."""
         reason = fields.get("stop_reason")
         if not isinstance(reason, str | None):
             raise invalid_event("the stop reason is not text")
@@ -217,7 +217,7 @@ class MessageReader:
             self._reason, self._sequence = reason, fields.get("stop_sequence")
 
     def _stop(self, event: JsonObject) -> list[Event]:
-        """Return the events at the end of the message. Raises BackendProtocolError for a call without an end that may
+        """Returns the events at the end of the message. Raises BackendProtocolError for a call without an end that may
         lack something, and BackendTruncated for a message without a stop reason."""
         if not self._reason:
             raise BackendTruncated("The backend ended its message without a stop reason.")
@@ -234,7 +234,7 @@ class MessageReader:
         ]
 
     def _mended(self) -> list[Event]:
-        """Return the ends of the blocks whose ends did not come. Raises BackendProtocolError for a call without any
+        """Returns the ends of the blocks whose ends did not come. Raises BackendProtocolError for a call without any
         input; whether the input of the others is whole, it says itself."""
         if not self._open:
             return []
@@ -273,7 +273,7 @@ class MessageReader:
         return [opening, *content]
 
     def _unknown_content(self, opened: JsonObject) -> list[Event]:
-        """Report what a block has beside its own content: the citations of a text."""
+        """Reports what a block has beside its own content: the citations of a text."""
         known = CONTENT_FIELDS.get(text_of(opened, "type"))
         if known is None or not any(value for name, value in opened.items() if name not in known):
             return []
@@ -290,7 +290,7 @@ class MessageReader:
         return events
 
     def _own_end(self, block: Block, events: list[Event], event: JsonObject) -> list[Event]:
-        """Return the end of a block: an event of the core for reasoning and calls, else the backend's own."""
+        """Returns the end of a block: an event of the core for reasoning and calls, else the backend's own."""
         if isinstance(block, TextBlock | OtherBlock):
             return self._written(event)
         if isinstance(block, ThinkingBlock) and not events:
@@ -304,16 +304,16 @@ class MessageReader:
         return block
 
     def _written(self, event: JsonObject) -> list[Event]:
-        """Return an event as the backend wrote it, for a client of the same API."""
+        """Returns an event as the backend wrote it, for a client of the same API."""
         return [PassthroughFields("event", event)] if self._own_client else []
 
     def _note(self, action: Action, rule: NoticeRule, detail: str) -> list[Event]:
-        """Report each rule once, because a backend that breaks a rule breaks it in every event."""
+        """Reports each rule once, because a backend that breaks a rule breaks it in every event."""
         return [Notice("backend", action, rule, detail, level="warning")] if self._reported.is_new(rule) else []
 
 
 def _own_call(start: Event, opened: JsonObject, event: JsonObject) -> Event:
-    """Return the start of a call with what its event has beside the call: a call may be unwrapped, or wait."""
+    """Returns the start of a call with what its event has beside the call: a call may be unwrapped, or wait."""
     if not isinstance(start, ToolCallStart) or (opened.keys() <= CALL_FIELDS and event.keys() <= _START_FIELDS):
         return start
     unknown: Json = {name: value for name, value in opened.items() if name not in CALL_FIELDS}

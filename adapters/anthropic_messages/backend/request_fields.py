@@ -129,7 +129,7 @@ def _thinks(fields: dict[str, Json]) -> bool:
 
 
 def _thinking_path(conversation: Conversation) -> str:
-    """Return the path of the field that asks for thinking, as the client knows it."""
+    """Returns the path of the field that asks for thinking, as the client knows it."""
     own = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     return "thinking" if own is not None else conversation.paths.param("reasoning_effort")
 

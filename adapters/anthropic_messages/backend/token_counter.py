@@ -17,10 +17,10 @@ _COUNTED: Final = frozenset(
 
 
 def count_request(request: BackendRequest) -> BackendRequest:
-    """Return the request that asks for the tokens of this one, with the fields that the counter takes."""
+    """Returns the request that asks for the tokens of this one, with the fields that the counter takes."""
     return counting(request, f"{request.path}{COUNT}", counted_fields(request.body, _COUNTED))
 
 
 def decode_count(body: bytes) -> int:
-    """Return the number in its answer. Raises BackendProtocolError."""
+    """Returns the number in its answer. Raises BackendProtocolError."""
     return reported_count(body, "input_tokens")

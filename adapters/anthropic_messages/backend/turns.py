@@ -54,7 +54,7 @@ class EncodedTurns(msgspec.Struct, frozen=True):
 
 
 def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list[Notice]) -> EncodedTurns:
-    """Encode all turns as the provider accepts them, and add the notices. Neighbouring messages of one role are one,
+    """Encodes all turns as the provider accepts them, and add the notices. Neighbouring messages of one role are one,
     unless a client of this API wrote them apart: results stand before what the user says to them. Raises InvalidRequest
     for an image that the API cannot read."""
     system: list[Json] = []
@@ -90,7 +90,7 @@ def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list
 
 
 def _accepted(message: JsonObject, turn: Turn, rules: MessagesRules, notices: list[Notice]) -> JsonObject | None:
-    """Return a message of the API's own client without what the provider refuses; None where nothing is left of it."""
+    """Returns a message of the API's own client without what the provider refuses; None where nothing is left of it."""
     content = message.get("content")
     blank = rules.blank_text == "drop"
     if isinstance(content, list):
@@ -135,7 +135,7 @@ class _Fitter(msgspec.Struct):
     unsigned: bool
 
     def turn(self, turn: Turn) -> Turn:
-        """Return the turn with blocks that the API accepts, which may be none."""
+        """Returns the turn with blocks that the API accepts, which may be none."""
         turn = _with_state(turn)
         # A result has the name of its call.
         if turn.name is not None and turn.role != "tool":
@@ -178,7 +178,7 @@ class _Fitter(msgspec.Struct):
         return Image(block.url, _kept(block.extra))
 
     def _reasoning(self, block: Reasoning, turn: Turn) -> Iterator[Reasoning]:
-        """Yield the reasoning that the API has signed; most providers refuse any other."""
+        """Yields the reasoning that the API has signed; most providers refuse any other."""
         state = provider_state(block.extra, PROVIDER)
         if state.get("data"):
             yield Reasoning("", extra=with_provider_state(PROVIDER, {"data": state["data"]}))
@@ -208,8 +208,8 @@ class _Fitter(msgspec.Struct):
 
 
 def _with_state(turn: Turn) -> Turn:
-    """Return the turn with the states that its client keeps beside the message, each in a piece of its reasoning and at
-    the place that the model gave it. The text is empty where the API has shown none or the client has changed it."""
+    """Returns the turn with the states that its client keeps beside the message, each in a piece of its reasoning and
+    at the place that the model gave it. The text is empty where the API has shown none or the client has changed it."""
     states = each_state(provider_state(turn.extra, PROVIDER))
     thoughts = [block for block in turn.blocks if type(block) is Reasoning]
     if not states or any(provider_state(block.extra, PROVIDER) for block in thoughts):
@@ -233,7 +233,7 @@ def _with_state(turn: Turn) -> Turn:
 
 
 def _place(state: JsonObject) -> tuple[int, bool]:
-    """Return behind how many calls a piece of reasoning stands, and whether behind text."""
+    """Returns behind how many calls a piece of reasoning stands, and whether behind text."""
     calls = state.get("calls")
     return (calls if isinstance(calls, int) else 0, state.get("behind_text") is True)
 

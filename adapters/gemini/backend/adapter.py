@@ -72,7 +72,7 @@ class GeminiAdapter:
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the client's request with the prepared turns; the backend's model name stands in the path."""
+        """Encodes the client's request with the prepared turns; the backend's model name stands in the path."""
         # The body names no model: its base decides what the body may say.
         base = policy.base_model
         asked = conversation if base is None else msgspec.structs.replace(conversation, model=base)
@@ -87,26 +87,26 @@ class GeminiAdapter:
         )
 
     def decoder(self, conversation: Conversation) -> GeminiDecoder:
-        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
-        request."""
+        """Creates a decoder for a stream or for one JSON response. The form of the response decides, not the form of
+        the request."""
         return GeminiDecoder(self._max_event, len(conversation.turns), passes=conversation.dialect == DIALECT)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the backend's own message where the client can act on it."""
+        """Returns the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `countTokens` of the API."""
+        """Returns the request for `countTokens` of the API."""
         return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
-        """Return `totalTokens`. Raises BackendProtocolError."""
+        """Returns `totalTokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Return the names in the models list. Raises BackendProtocolError."""
+        """Returns the names in the models list. Raises BackendProtocolError."""
         return tuple([name.removeprefix(_PREFIX) for name in names_in_list(body, "models", "name")])
 
     def describe(self, body: bytes) -> Json:
-        """Return the request body as JSON."""
+        """Returns the request body as JSON."""
         return decode_json(body)

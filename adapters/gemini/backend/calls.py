@@ -37,8 +37,8 @@ class CallReader:
         self._growing: _GrowingCall | None = None
 
     def read(self, part: dict[str, Json], events: list[Event]) -> None:
-        """Add the events of a part with a call. Raises InvalidToolCall, and BackendProtocolError for a value of another
-        type."""
+        """Adds the events of a part with a call. Raises InvalidToolCall, and BackendProtocolError for a value of
+        another type."""
         call = part["functionCall"]
         if not isinstance(call, dict):
             raise invalid_event("functionCall is not an object")
@@ -48,14 +48,14 @@ class CallReader:
             self._whole(call, part, events)
 
     def passed(self, piece: JsonObject) -> str:
-        """Count a piece that the client gets as it is. Return the name of the function whose call it begins; a further
+        """Counts a piece that the client gets as it is. Return the name of the function whose call it begins; a further
         piece has none, or the same again."""
         self.pieces += 1
         name = piece.get("name")
         return name if isinstance(name, str) else ""
 
     def close(self, finish: Finish, events: list[Event]) -> None:
-        """End the call that has not ended, of a response that the token limit has cut. Raises InvalidToolCall for any
+        """Ends the call that has not ended, of a response that the token limit has cut. Raises InvalidToolCall for any
         other response."""
         if self._growing is None:
             return
@@ -86,7 +86,7 @@ class CallReader:
         return start
 
     def _piece(self, call: JsonObject, part: JsonObject, events: list[Event]) -> None:
-        """Add a piece to the call that has begun. Each further piece has no name, or the same."""
+        """Adds a piece to the call that has begun. Each further piece has no name, or the same."""
         growing, extra = self._growing, state_of(part)
         self.pieces += 1
         if growing is None:

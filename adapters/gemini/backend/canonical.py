@@ -17,7 +17,7 @@ _JSON_TYPE: Final = "application/json"
 
 
 def canonical_fields(conversation: Conversation, thinking: Thinking | None, notices: list[Notice]) -> dict[str, Json]:
-    """Returns the fields beside the contents and the system instruction, and add the notices."""
+    """Returns the fields beside the contents and the system instruction, and adds the notices."""
     fields: dict[str, Json] = {}
     if config := _config(conversation, thinking, notices):
         fields["generationConfig"] = config

@@ -85,14 +85,14 @@ class ChunkReader:
         return opening
 
     def plain(self, chunk: PlainChunk) -> TextDelta:
-        """Return the event of a chunk that is nothing but text, while `reads_plain`."""
+        """Returns the event of a chunk that is nothing but text, while `reads_plain`."""
         self.empty = False
         if chunk.usage_metadata is not None:
             self._usage = chunk.usage_metadata
         return TextDelta(chunk.text)
 
     def own(self, chunk: OwnChunk) -> tuple[Event, Event]:
-        """Return the events of such a chunk for a client of this dialect, while `reads_plain`."""
+        """Returns the events of such a chunk for a client of this dialect, while `reads_plain`."""
         if isinstance(usage := chunk.fields.get("usageMetadata"), dict):
             self._usage = usage
         return PassthroughFields("response", chunk.fields), TextDelta(chunk.text)
@@ -133,7 +133,7 @@ class ChunkReader:
         self.reads_plain = not self.finished
 
     def _report_usage(self, events: list[Event]) -> None:
-        """Report the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
+        """Reports the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
         usage, self._usage = self._usage, None
         if isinstance(usage, PlainUsage):
             usage = msgspec.to_builtins(usage)
@@ -201,7 +201,7 @@ class ChunkReader:
         return [*(self._opening or ()), *events, Finish("tool_calls" if self.calls.count else "stop")]
 
     def _own_part(self, part: dict[str, Json], events: list[Event]) -> None:
-        """Report a part to a client of this dialect. Calls in pieces stay in their pieces."""
+        """Reports a part to a client of this dialect. Calls in pieces stay in their pieces."""
         text, call = part.get("text"), part.get("functionCall")
         # Most parts are nothing but text.
         if len(part) == 1 and isinstance(text, str) and text:
@@ -251,7 +251,7 @@ class ChunkReader:
     def _note(
         self, events: list[Event], action: Action, rule: NoticeRule, detail: str, level: Level = "warning"
     ) -> None:
-        """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
+        """Reports each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level=level))
 

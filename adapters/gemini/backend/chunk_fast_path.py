@@ -103,7 +103,7 @@ class OwnChunk(NamedTuple):
 
 
 def read_own(data: bytes) -> OwnChunk | None:
-    """Return the chunk for a client of the same dialect. None as in `read_plain`."""
+    """Returns the chunk for a client of the same dialect. None as in `read_plain`."""
     try:
         chunk = _decode_own(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -116,7 +116,7 @@ def read_own(data: bytes) -> OwnChunk | None:
 
 
 def read_plain(data: bytes) -> PlainChunk | None:
-    """Return the chunk. None: the bytes are another chunk or are not valid, and must be read in full."""
+    """Returns the chunk. None: the bytes are another chunk or are not valid, and must be read in full."""
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

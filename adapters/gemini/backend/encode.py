@@ -30,7 +30,7 @@ _NO_CALLS: Final = "NONE"
 
 
 def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[bytes, tuple[Notice, ...]]:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+    """Encodes the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
     Raises InvalidRequest for a conversation of system text alone."""
     own = conversation.source.in_dialect(DIALECT) if conversation.source is not None else None
     notices: list[Notice] = []
@@ -52,7 +52,7 @@ def encode_body(conversation: Conversation, thinking: Thinking | None) -> tuple[
 
 
 def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
-    """Replace what the client wrote by what the passes decided."""
+    """Replaces what the client wrote by what the passes decided."""
     if conversation.tool_choice == "none" and fields.get("tools"):
         written = fields.get("toolConfig")
         config = written if isinstance(written, dict) else {}
@@ -67,7 +67,7 @@ def _says(instruction: Json) -> bool:
 
 
 def _system(turns: Sequence[Turn]) -> tuple[Json, list[Turn]]:
-    """Return the instruction, of all system turns, and the other turns."""
+    """Returns the instruction, of all system turns, and the other turns."""
     rest = [turn for turn in turns if not is_system(turn)]
     system = [turn for turn in turns if is_system(turn)]
     if not system:
@@ -84,7 +84,7 @@ def _text(block: Block) -> str:
 
 
 def _fitted(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
-    """Yield the turn without reasoning that another provider wrote, which the backend cannot use, and without empty
+    """Yields the turn without reasoning that another provider wrote, which the backend cannot use, and without empty
     text, which it refuses; nothing where no block remains."""
     if turn.source is not None and turn.source.in_dialect(DIALECT) is not None:
         yield turn
@@ -119,7 +119,7 @@ def _fitted(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
 
 
 def _contents(turns: Sequence[Turn], *, as_written: bool) -> list[Json]:
-    """Return the contents. What the client wrote as one content stays one, and the results of one batch stand in one
+    """Returns the contents. What the client wrote as one content stays one, and the results of one batch stand in one
     content, unless their client, of the same API, wrote several (`as_written`)."""
     names = {call.id: call.name for turn in turns for call in turn.calls}
     groups: list[list[tuple[Turn, JsonObject]]] = []
@@ -143,7 +143,7 @@ def _belong(before: tuple[Turn, JsonObject], behind: tuple[Turn, JsonObject], as
 
 
 def _joined(group: Sequence[tuple[Turn, JsonObject]], as_written: bool) -> Json:
-    """Return one content, of a client of the same API with its parts in their order."""
+    """Returns one content, of a client of the same API with its parts in their order."""
     if len(group) == 1:
         return dict(group[0][1])
     parts = [part for turn, content in group if turn.role != "tool" or not as_written for part in _parts(content)]

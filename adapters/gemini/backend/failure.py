@@ -16,7 +16,7 @@ _UNAUTHORIZED: Final = 401
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Decode a response with a status other than 200. The message is forwarded where `status_error` lets a client read
+    """Decodes a response with a status other than 200. The message is forwarded where `status_error` lets a client read
     it."""
     try:
         document = decode_json(body, lenient=True)
@@ -27,7 +27,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 
 
 def reported_failure(said: Json) -> BackendError:
-    """Decode an `error` inside a response with status 200. It gets the status that it stands for, else 502."""
+    """Decodes an `error` inside a response with status 200. It gets the status that it stands for, else 502."""
     fields = said if isinstance(said, dict) else {"message": said}
     status = stated_status(fields.get("code"))
     if status is not None:

@@ -8,13 +8,13 @@ from gateway.wires.token_count import counted_fields, counting, reported_count
 
 
 def count_request(request: BackendRequest) -> BackendRequest:
-    """Return the request that asks for the tokens of this one: all of it, with the name of its model (Google, "Counting
-    tokens")."""
+    """Returns the request that asks for the tokens of this one: all of it, with the name of its model (Google,
+    "Counting tokens")."""
     path = request.path.rpartition(":")[0]
     asked = {**counted_fields(request.body), "model": unquote(path.removeprefix("/"))}
     return counting(request, f"{path}:{COUNT}", {"generateContentRequest": asked})
 
 
 def decode_count(body: bytes) -> int:
-    """Return the number in its answer. Raises BackendProtocolError."""
+    """Returns the number in its answer. Raises BackendProtocolError."""
     return reported_count(body, "totalTokens")

@@ -60,13 +60,13 @@ class OpenAIChatAdapter:
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the client's request with the backend's model name and the prepared messages."""
+        """Encodes the client's request with the backend's model name and the prepared messages."""
         body, notices = encode_body(conversation, policy)
         return BackendRequest(self._path, _HEADERS[conversation.stream], body, accepts=_ACCEPTS, notices=notices)
 
     def decoder(self, conversation: Conversation) -> ChatDecoder:
-        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
-        request."""
+        """Creates a decoder for a stream or for one JSON response. The form of the response decides, not the form of
+        the request."""
         return ChatDecoder(
             self._max_event,
             len(conversation.turns),
@@ -77,23 +77,23 @@ class OpenAIChatAdapter:
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the backend's own message, code and param where the client can act on them."""
+        """Returns the backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request to the counter that the entry names."""
+        """Returns the request to the counter that the entry names."""
         assert self._counter is not None, "nothing is asked of an entry that names none"
         return self._counter.request(request)
 
     def decode_count(self, body: bytes) -> int:
-        """Return the number in the answer of this counter. Raises BackendProtocolError."""
+        """Returns the number in the answer of this counter. Raises BackendProtocolError."""
         assert self._counter is not None, "nothing is asked of an entry that names none"
         return self._counter.decode(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Return the ids in the models list. Raises BackendProtocolError."""
+        """Returns the ids in the models list. Raises BackendProtocolError."""
         return names_in_list(body, "data", "id")
 
     def describe(self, body: bytes) -> Json:
-        """Return the request body as JSON."""
+        """Returns the request body as JSON."""
         return decode_json(body)

@@ -37,7 +37,7 @@ CARRIED: Final = _IMAGE | _TYPED | {f"{STATE_FIELD}.{_PROVIDER}", "strict"}
 
 
 def canonical_fields(conversation: Conversation) -> dict[str, Json]:
-    """Return the fields beside the model and the messages."""
+    """Returns the fields beside the model and the messages."""
     written = FIELDS.write(conversation)
     # In the order of the client, as its own fields are sent, then the sampling.
     own = [name for name in conversation.params if name in written and name not in _SAMPLING]
@@ -58,7 +58,7 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
 
 
 def canonical_turn(turn: Turn, kept: frozenset[str] = _NOTHING) -> Turn:
-    """Return the turn with no field that only its client's dialect knows. `kept` are the provider's own fields."""
+    """Returns the turn with no field that only its client's dialect knows. `kept` are the provider's own fields."""
     blocks = tuple([_block(block) for block in turn.blocks])
     return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, kept), source=None)
 
@@ -92,7 +92,7 @@ def _part(part: Text | Image | File) -> Text | Image | File:
 
 
 def _kept(extra: JsonObject, names: frozenset[str]) -> JsonObject:
-    """Return the fields with these names, and the provider's state."""
+    """Returns the fields with these names, and the provider's state."""
     if not extra:
         return EMPTY
     kept = {name: value for name, value in extra.items() if name in names}

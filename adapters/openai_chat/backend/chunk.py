@@ -71,7 +71,7 @@ class ChunkReader:
         return events
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
-        """Return a function that makes deltas with more arguments for a started call, for use by a fast path."""
+        """Returns a function that makes deltas with more arguments for a started call, for use by a fast path."""
         return self._tracker().more(index)
 
     def end(self, where: StreamEnd) -> list[Event]:
@@ -97,7 +97,7 @@ class ChunkReader:
         return events
 
     def completion(self, answer: Json) -> list[Event]:
-        """Return the events of a whole response. Raises BackendError."""
+        """Returns the events of a whole response. Raises BackendError."""
         events, choices = self._open(answer)
         if not choices:
             empty = BackendProtocolError("The backend's response contains no choice.", code="upstream_invalid_response")
@@ -164,7 +164,7 @@ class ChunkReader:
             raise invalid_event("the finish reason is not text")
 
     def _written(self, choice: dict[str, Json], events: list[Event], whole: bool) -> Json:
-        """Return the delta or the message of a choice, also where a server sends one in place of the other. Some send
+        """Returns the delta or the message of a choice, also where a server sends one in place of the other. Some send
         at the end of a stream once more, as a message, what they have sent in deltas."""
         delta = choice.get("message" if whole else "delta")
         if delta is not None:
@@ -179,7 +179,7 @@ class ChunkReader:
         return other
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
-        """Report content or another reason after the finish reason, which some backends repeat beside the usage."""
+        """Reports content or another reason after the finish reason, which some backends repeat beside the usage."""
         if any(value for field, value in delta.items() if field != "role"):
             self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
         if reason not in (None, "", self._reason):
@@ -211,7 +211,7 @@ class ChunkReader:
             events += self._tracker().feed([{"index": "function_call", "function": call}])
 
     def _reasoning(self, delta: dict[str, Json], events: list[Event]) -> None:
-        """Read the reasoning under its name."""
+        """Reads the reasoning under its name."""
         name: ReasoningField = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
         reasoning = delta.get(name)
         if isinstance(reasoning, str):
@@ -221,13 +221,13 @@ class ChunkReader:
             self._note(events, "dropped", "PART_UNKNOWN", "reasoning that is not text")
 
     def _tracker(self) -> CallTracker:
-        """Create the tracker on first use, because most responses make no call."""
+        """Creates the tracker on first use, because most responses make no call."""
         if self._calls is None:
             self._calls = CallTracker(self._seed)
         return self._calls
 
     def _parts(self, content: Json, events: list[Event]) -> None:
-        """Read content that is an array of parts, as some providers send it to stream reasoning beside text."""
+        """Reads content that is an array of parts, as some providers send it to stream reasoning beside text."""
         if not isinstance(content, list):
             raise invalid_event("content is neither text nor an array")
         for part in content:
@@ -241,7 +241,7 @@ class ChunkReader:
                     self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
 
     def _thought(self, thinking: str | list[Json], events: list[Event]) -> None:
-        """Read the thinking of a part: a text, or parts of text in turn."""
+        """Reads the thinking of a part: a text, or parts of text in turn."""
         parts: list[Json] = [{"text": thinking}] if isinstance(thinking, str) else thinking
         for part in parts:
             text = part.get("text") if isinstance(part, dict) else None
@@ -251,7 +251,7 @@ class ChunkReader:
                 events.append(ReasoningDelta(text))
 
     def _stop(self, choice: dict[str, Json]) -> str | None:
-        """Return the client's stop sequence that ended the response, if the choice names it."""
+        """Returns the client's stop sequence that ended the response, if the choice names it."""
         for field in _STOP_FIELDS if self._stops else ():
             stop = choice.get(field)
             if isinstance(stop, str) and stop and stop in self._stops:
@@ -273,26 +273,26 @@ class ChunkReader:
             events.append(decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: NoticeRule, detail: str) -> None:
-        """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
+        """Reports each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if self._reported.is_new(rule):
             events.append(Notice("backend", action, rule, detail, level="warning"))
 
 
 def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
-    """Return the fields that are not known, without those that are null."""
+    """Returns the fields that are not known, without those that are null."""
     if known.issuperset(fields):
         return EMPTY
     return {key: value for key in fields if key not in known and (value := fields[key]) is not None}
 
 
 def _with_second_name(delta: dict[str, Json], unknown: JsonObject) -> JsonObject:
-    """Return the unknown fields with `reasoning` where it stands beside `reasoning_content`, which is the one read."""
+    """Returns the unknown fields with `reasoning` where it stands beside `reasoning_content`, which is the one read."""
     again = delta["reasoning"]
     return {**unknown, "reasoning": again} if again and delta.get("reasoning_content") else unknown
 
 
 def _usage_of(chunk: dict[str, Json]) -> dict[str, Json] | None:
-    """Return the usage of a chunk. Some providers have it at another place of a stream: Groq in `x_groq` of its last
+    """Returns the usage of a chunk. Some providers have it at another place of a stream: Groq in `x_groq` of its last
     chunk, Kimi in its last choice (the API references of both)."""
     usage = chunk.get("usage")
     if isinstance(usage, dict):

@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 def read_plain(body: bytes) -> list[Event] | None:
-    """Return the same events that `ChunkReader` returns. None: the response has another form or is not valid, and must
+    """Returns the same events that `ChunkReader` returns. None: the response has another form or is not valid, and must
     be read in full."""
     try:
         answer = _decode(body)

@@ -49,7 +49,7 @@ class DeltaFastPath:
         self._tries = _TRIES
 
     def read(self, chunks: Iterator[bytes], events: list[Event]) -> bytes | None:
-        """Add the events of all chunks that match. Return the first chunk that must be read in full, or None after the
+        """Adds the events of all chunks that match. Return the first chunk that must be read in full, or None after the
         last one."""
         if not self._learned:
             return next(chunks, None)
@@ -70,13 +70,13 @@ class DeltaFastPath:
         return None
 
     def _maker(self, delta: Delta) -> Callable[[str], Delta]:
-        """Return the function that makes such a delta of another text."""
+        """Returns the function that makes such a delta of another text."""
         if type(delta) is ToolCallDelta:
             return self._more(delta.index)
         return partial(ReasoningDelta, field=delta.field) if type(delta) is ReasoningDelta else TextDelta
 
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
-        """Keep the chunk when its events are one delta, optionally after unknown fields."""
+        """Keeps the chunk when its events are one delta, optionally after unknown fields."""
         self._learned = False
         if not self._tries or not events:
             return
@@ -101,8 +101,8 @@ def _text(delta: Delta) -> str:
 
 
 def _cut(chunk: bytes, text: str) -> tuple[bytes, bytes] | None:
-    """Return the bytes before and after the one string with this text. Return None when the string is not found, occurs
-    more than once, or is written in an uncommon way."""
+    """Returns the bytes before and after the one string with this text. Return None when the string is not found,
+    occurs more than once, or is written in an uncommon way."""
     string = _encode(text)
     if string not in chunk:
         string = json.dumps(text).encode()
@@ -131,9 +131,9 @@ _FIELDS: Final[dict[type[Delta], frozenset[str]]] = {
 
 
 def _holder(document: Json, delta: Delta) -> dict[str, Json]:
-    """Return the object that holds the text. Two forms are never learned: a call's name beside its arguments, which may
-    begin another call; and a piece of a call beside the text or another call, which may be held back and count without
-    an event."""
+    """Returns the object that holds the text. Two forms are never learned: a call's name beside its arguments, which
+    may begin another call; and a piece of a call beside the text or another call, which may be held back and count
+    without an event."""
     choices = document.get("choices") if isinstance(document, dict) else None
     fields = _only(choices, "delta")
     if fields.get("function_call"):
@@ -145,7 +145,7 @@ def _holder(document: Json, delta: Delta) -> dict[str, Json]:
 
 
 def _only(items: Json, field: str) -> dict[str, Json]:
-    """Return the object in this field of the only object in an array, or an empty object when there is none."""
+    """Returns the object in this field of the only object in an array, or an empty object when there is none."""
     item = items[0] if isinstance(items, list) and len(items) == 1 else None
     found = item.get(field) if isinstance(item, dict) else None
     return found if isinstance(found, dict) else {}

@@ -22,7 +22,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tuple[Notice, ...]]:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+    """Encodes the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
 
     The notices say what the profile's rules for a request change.
     """

@@ -20,12 +20,12 @@ class Counter(msgspec.Struct, frozen=True):
     count: tuple[str, ...]
 
     def request(self, counted: BackendRequest) -> BackendRequest:
-        """Return the request that asks for the tokens of this one, with the fields that all counters take."""
+        """Returns the request that asks for the tokens of this one, with the fields that all counters take."""
         path = self.path.format(path=counted.path)
         return counting(counted, path, counted_fields(counted.body, _COUNTED))
 
     def decode(self, body: bytes) -> int:
-        """Return the number in the answer. Raises BackendProtocolError."""
+        """Returns the number in the answer. Raises BackendProtocolError."""
         return reported_count(body, *self.count)
 
 

@@ -14,7 +14,7 @@ _TOOLS: Final = "tools"
 
 
 def choice_of(body: Body) -> Choice | None:
-    """Return the form of the choice; None for none, and for one that only some providers know."""
+    """Returns the form of the choice; None for none, and for one that only some providers know."""
     match body.get(CHOICE):
         case "auto":
             return "auto"
@@ -62,7 +62,7 @@ def fit_choice(body: Body, choice: Choice, accepted: tuple[Choice, ...], paths: 
 
 
 def changed(detail: str, level: Level) -> Notice:
-    """Return the notice that a field is sent with another value."""
+    """Returns the notice that a field is sent with another value."""
     return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level)
 
 
@@ -73,7 +73,7 @@ def _keep(body: Body, names: list[object]) -> None:
 
 
 def _name(entry: object) -> object:
-    """Return the name of the tool, or of the one that a choice names; None for one without."""
+    """Returns the name of the tool, or of the one that a choice names; None for one without."""
     kind = entry.get("type") if isinstance(entry, dict) else None
     named = entry.get(kind) if isinstance(entry, dict) and isinstance(kind, str) else None
     return named.get("name") if isinstance(named, dict) else None

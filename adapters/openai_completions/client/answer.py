@@ -10,7 +10,8 @@ from adapters.openai.usage import usage_object
 from gateway.core.answer import Answer, AnswerReader
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
-from gateway.core.events import Event, Finish, Reason, TextDelta
+from gateway.core.events import Event, Finish, Reason, TextDelta, UsageReport
+from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import DONE, EVENT_STREAM_HEADERS, PING, one_line_each
@@ -60,7 +61,7 @@ class CompletionStreamEncoder:
         for event in events:
             if type(event) is TextDelta:
                 out += (self._text, _encode(event.text), self._more)
-            else:
+            elif type(event) is Finish or type(event) is UsageReport or type(event) is Notice:
                 self._end.feed((event,))
                 if type(event) is Finish:
                     out += (self._text, b'""', self._after, _encode(event.reason), self._tail)

@@ -69,35 +69,35 @@ class OpenAIResponsesAdapter:
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """Encode the client's request with the backend's model name and the prepared turns as items."""
+        """Encodes the client's request with the backend's model name and the prepared turns as items."""
         notices: list[Notice] = []
         body = encode_body(conversation, policy, notices)
         return BackendRequest(self._path, _HEADERS[conversation.stream], body, accepts=_ACCEPTS, notices=tuple(notices))
 
     def decoder(self, conversation: Conversation) -> ResponsesDecoder:
-        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
-        request."""
+        """Creates a decoder for a stream or for one JSON response. The form of the response decides, not the form of
+        the request."""
         passthrough = Passthrough(conversation.dialect == DIALECT, conversation.keeps)
         names = tool_names if conversation.dialect == DIALECT else custom_names
         reader = EventReader(len(conversation.turns), partial(names, conversation), passthrough)
         return ResponsesDecoder(reader, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """Return the backend's own message, code and param where the client can act on them."""
+        """Returns the backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
 
     def count_request(self, request: BackendRequest) -> BackendRequest:
-        """Return the request for `input_tokens` of the API."""
+        """Returns the request for `input_tokens` of the API."""
         return count_request(request)
 
     def decode_count(self, body: bytes) -> int:
-        """Return `input_tokens`. Raises BackendProtocolError."""
+        """Returns `input_tokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Return the ids in the models list. Raises BackendProtocolError."""
+        """Returns the ids in the models list. Raises BackendProtocolError."""
         return names_in_list(body, "data", "id")
 
     def describe(self, body: bytes) -> Json:
-        """Return the request body as JSON."""
+        """Returns the request body as JSON."""
         return decode_json(body)

@@ -56,7 +56,7 @@ class CallItem:
         self._ends: dict[str, Json] = {}
 
     def begin(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
-        """Yield the events of the item as it begins, or of the whole item if it began without a name."""
+        """Yields the events of the item as it begins, or of the whole item if it began without a name."""
         name = item.get("name") if self._kind in ("function", "custom") else self._kind
         if self._started or not isinstance(name, str) or not name:
             return
@@ -91,7 +91,7 @@ class CallItem:
             raise invalid_call("The backend sent a tool call whose whole arguments differ from their pieces.")
 
     def ended_input(self, event: JsonObject) -> None:
-        """Keep the event with the whole input for a client of the same API."""
+        """Keeps the event with the whole input for a client of the same API."""
         self._ends[str(event["type"])] = dict(event)
 
     def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
@@ -117,7 +117,7 @@ class CallItem:
             yield from self._end(EMPTY, incomplete=True)
 
     def _end(self, fields: JsonObject, *, incomplete: bool) -> Iterator[Event]:
-        """Yield the end. To a client of another dialect, the finish reason says that a call is incomplete."""
+        """Yields the end. To a client of another dialect, the finish reason says that a call is incomplete."""
         if not incomplete and self._kind == "custom":
             yield ToolCallDelta(self._index, '"}')
         elif not incomplete and not self._input:
@@ -135,7 +135,7 @@ class CallItem:
         return unknown_fields(item, _KNOWN | {self._form.field})
 
     def _name(self, name: str, item: JsonObject) -> str:
-        """Return the name of the function that the call's tool is for any other API."""
+        """Returns the name of the function that the call's tool is for any other API."""
         tool = called_tool(item)
         if tool is None or (tool.kind == "function" and tool.namespace is None):
             return name

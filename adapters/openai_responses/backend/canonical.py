@@ -30,7 +30,7 @@ _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 def canonical_fields(
     conversation: Conversation, model: str, profile: Profile, notices: list[Notice]
 ) -> dict[str, Json]:
-    """Return the fields beside the model and the input. `model` is the name by which the rules for models go."""
+    """Returns the fields beside the model and the input. `model` is the name by which the rules for models go."""
     fields = FIELDS.write(conversation)
     named: dict[str, Json] = {
         "max_output_tokens": fit_limit(conversation.sampling.max_tokens, profile, conversation.paths, notices),
@@ -54,7 +54,7 @@ def canonical_fields(
 
 
 def fit_limit(limit: int | None, profile: Profile, paths: FieldPaths, notices: list[Notice]) -> int | None:
-    """Return the limit of tokens that is sent; None: none. OpenAI refuses one below its least, other providers do not,
+    """Returns the limit of tokens that is sent; None: none. OpenAI refuses one below its least, other providers do not,
     and one below 1 asks for none."""
     path = paths.param("max_tokens")
     if limit is None or limit >= LEAST_LIMIT or (limit >= 1 and profile not in OPENAI):
@@ -69,7 +69,8 @@ def fit_limit(limit: int | None, profile: Profile, paths: FieldPaths, notices: l
 
 
 def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
-    """Return the turn with nothing that this backend cannot read: of reasoning it reads what its own provider wrote."""
+    """Returns the turn with nothing that this backend cannot read: of reasoning it reads what its own provider
+    wrote."""
     if turn.name is not None:
         detail = "the wire has no field for a speaker's name"
         notices.append(Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, index=turn.index, level="debug"))
@@ -81,7 +82,7 @@ def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
 
 
 def custom_names(conversation: Conversation) -> ToolNames:
-    """Return the names of the tools with free text, also of those that only the history has."""
+    """Returns the names of the tools with free text, also of those that only the history has."""
     called = [call.name for turn in conversation.turns for call in turn.calls if is_custom(call)]
     offered = [tool.name for tool in conversation.tools if is_custom_tool(tool)]
     return ToolNames({name: ClientTool("custom", name) for name in (*called, *offered)})
@@ -109,7 +110,8 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _custom_tool(tool: ToolSpec) -> Json:
-    """Return a custom tool of chat completions: here its fields stand beside the type, and so do those of a grammar."""
+    """Returns a custom tool of chat completions: here its fields stand beside the type, and so do those of a
+    grammar."""
     own = tool.extra.get("custom")
     entry: dict[str, Json] = {"type": "custom", "name": tool.name, **(own if isinstance(own, dict) else {})}
     match entry.get("format"):

@@ -45,7 +45,7 @@ class DeltaFastPath:
         self._part: Pieces | None = None
 
     def read(self, chunks: Iterator[bytes], events: list[Event]) -> bytes | None:
-        """Add the events of all further pieces. Return the first event that must be read in full, or None after the
+        """Adds the events of all further pieces. Return the first event that must be read in full, or None after the
         last one."""
         last, part = self._last, self._part
         for chunk in chunks:
@@ -74,7 +74,7 @@ class DeltaFastPath:
         return chunk
 
     def _find(self, delta: _Delta) -> Pieces | None:
-        """Return the open part that the piece belongs to."""
+        """Returns the open part that the piece belongs to."""
         event = PIECES.get(delta.type)
         if event is None:
             return None

@@ -30,7 +30,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_body(conversation: Conversation, policy: Policy, notices: list[Notice]) -> bytes:
-    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
+    """Encodes the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
 
     The backend stores nothing: the gateway itself stores the responses of its clients, and sends the whole history.
     """
@@ -66,7 +66,7 @@ def _canonical_body(conversation: Conversation, policy: Policy, notices: list[No
 
 
 def _with_state(include: object) -> list[Json]:
-    """Return what the response includes, with the state that the gateway keeps: without being asked, the backend sends
+    """Returns what the response includes, with the state that the gateway keeps: without being asked, the backend sends
     none."""
     asked: list[Json] = [*include] if isinstance(include, list) else []
     return asked if STATE in asked else [*asked, STATE]
@@ -75,7 +75,7 @@ def _with_state(include: object) -> list[Json]:
 def _own_items(
     conversation: Conversation, body: dict[str, object], notices: list[Notice], *, plain: bool
 ) -> Iterator[JsonObject]:
-    """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
+    """Yields the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
     instructions stands in its own field again.
 
     Reasoning with neither its encrypted content nor its own text is a reference to an item that the backend stored.

@@ -98,7 +98,7 @@ class EventReader:
         return events
 
     def response(self, response: Json) -> list[Event]:
-        """Return the events of a whole response. Raises BackendError."""
+        """Returns the events of a whole response. Raises BackendError."""
         if not isinstance(response, dict):
             raise invalid_event("it is not an object")
         if response.get("error") is not None:
@@ -115,7 +115,7 @@ class EventReader:
         return events
 
     def open_part(self, output_index: int, place: Place) -> Pieces | None:
-        """Return the part at this place, if it has begun and its item has not ended, for use by a fast path."""
+        """Returns the part at this place, if it has begun and its item has not ended, for use by a fast path."""
         if output_index in self._ended:
             return None
         item = self._items.get(output_index)
@@ -133,7 +133,7 @@ class EventReader:
         return [_notice("ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")]
 
     def _begin(self, event: JsonObject, events: list[Event]) -> None:
-        """Read an event with the response as it begins."""
+        """Reads an event with the response as it begins."""
         if not self.started:
             self.started = True
             response = event.get("response")
@@ -169,7 +169,7 @@ class EventReader:
         return made
 
     def _is_hosted(self, item: JsonObject) -> bool:
-        """Return whether the backend runs a call itself."""
+        """Returns whether the backend runs a call itself."""
         return is_hosted(item, self._names)
 
     def _done(self, event: JsonObject, events: list[Event]) -> None:
@@ -199,7 +199,7 @@ class EventReader:
         events += made
 
     def _unknown(self, delta: JsonObject) -> JsonObject:
-        """Return the fields of a piece beside its text: those of nothing as well to a client of the same API, except
+        """Returns the fields of a piece beside its text: those of nothing as well to a client of the same API, except
         empty log probabilities, which every delta of it has."""
         if not self._passthrough.passes:
             return unknown_fields(delta, _DELTA_FIELDS)
@@ -227,17 +227,17 @@ class EventReader:
             self._written(event, events)
 
     def _open_item(self, event: JsonObject) -> OutputItem | None:
-        """Return the item that an event without content of its own is about, if it is open."""
+        """Returns the item that an event without content of its own is about, if it is open."""
         index = event.get("output_index")
         return self._items.get(index) if type(index) is int and index not in self._ended else None
 
     def _written(self, event: JsonObject, events: list[Event]) -> None:
-        """Pass on an event as the backend wrote it, to a client of the same API."""
+        """Passes on an event as the backend wrote it, to a client of the same API."""
         if self._passthrough.passes:
             events.append(PassthroughFields("event", event, frames=True))
 
     def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place] | None:
-        """Return the item and the place of a part; None for one of an item of the backend's own, and for one of a call
+        """Returns the item and the place of a part; None for one of an item of the backend's own, and for one of a call
         whose name has not come: the last event says its name and its whole input, or it is an error."""
         index = _index(event, "output_index")
         if index not in self._items and part.part == CALL_INPUT:
@@ -255,7 +255,7 @@ class EventReader:
         return item, (part.part, 0 if part.position is None else _index(event, part.position))
 
     def _implied(self, part: PartEvent, index: int, event: JsonObject, events: list[Event]) -> OutputItem | None:
-        """Open the item that must be around a part."""
+        """Opens the item that must be around a part."""
         if part.part in ("output_text", "refusal"):
             item: dict[str, Json] = {"type": "message", "role": "assistant", "status": "in_progress", "content": []}
         else:
@@ -266,14 +266,14 @@ class EventReader:
         return self._open(index, {"type": ADDED, "output_index": index, "item": item}, item, events)
 
     def _mend(self, events: list[Event]) -> None:
-        """Report once that an item lacks its beginning or its end."""
+        """Reports once that an item lacks its beginning or its end."""
         if not self._mended:
             self._mended = True
             detail = "the beginning or the end of an item was missing in the stream; nothing of it is lost"
             events.append(_notice("added", "STREAM_MENDED", detail))
 
     def _end(self, event: JsonObject, events: list[Event]) -> None:
-        """Read an event with the response as it ends."""
+        """Reads an event with the response as it ends."""
         response = event.get("response")
         if not isinstance(response, dict):
             raise invalid_event("it has no response")
@@ -291,7 +291,7 @@ class EventReader:
         self.finished = self.done = True
 
     def _own_fields(self, response: JsonObject, events: list[Event], *, ended: bool = False) -> None:
-        """Pass on what the backend says of its response. To a client of another dialect it repeats the request."""
+        """Passes on what the backend says of its response. To a client of another dialect it repeats the request."""
         if not self._passthrough.passes:
             return
         known = _RESPONSE_FIELDS - _FIELDS_OF_END if ended else _RESPONSE_FIELDS
@@ -299,13 +299,13 @@ class EventReader:
             events.append(PassthroughFields("response", own))
 
     def _frame(self, event: JsonObject, events: list[Event]) -> None:
-        """Pass on what the event of a whole response has beside it."""
+        """Passes on what the event of a whole response has beside it."""
         if not event.keys() <= _FRAME_FIELDS:
             own = {name: value for name, value in event.items() if name == "type" or name not in _FRAME_FIELDS}
             self._written(own, events)
 
     def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
-        """Return the reason that the event and the status in its response give: both must say that it is complete."""
+        """Returns the reason that the event and the status in its response give: both must say that it is complete."""
         statuses = (str(event["type"]).removeprefix("response."), response.get("status"))
         if not all(status in _COMPLETE for status in statuses):
             message = "The backend ended its response without completing it."
@@ -320,7 +320,7 @@ class EventReader:
         return INCOMPLETE.values.get(why, "length")
 
     def _remaining_output(self, response: JsonObject, events: list[Event]) -> None:
-        """Read the items behind those that came in events of their own: of a whole response all."""
+        """Reads the items behind those that came in events of their own: of a whole response all."""
         output = response.get("output")
         for index, item in enumerate(output if isinstance(output, list) else ()):
             if index in self._nameless - self._items.keys():
@@ -331,8 +331,8 @@ class EventReader:
                 self._done({"type": "response.output_item.done", "output_index": index, "item": item}, events)
 
     def _close_items(self, reason: Reason, response: JsonObject, events: list[Event]) -> None:
-        """End the items whose ends did not come. Raises BackendProtocolError for a call that may lack something, unless
-        the response is incomplete: then its last item may be as well."""
+        """Ends the items whose ends did not come. Raises BackendProtocolError for a call that may lack something,
+        unless the response is incomplete: then its last item may be as well."""
         if not self._nameless <= self._items.keys():
             raise invalid_call("The backend sent the arguments of a tool call without the name of a function.")
         for index, item in self._items.items():
@@ -348,7 +348,7 @@ class EventReader:
                 events += [] if item is None else item.close()
 
     def _whole_item(self, index: int, response: JsonObject) -> dict[str, Json] | None:
-        """Return an item as the last event has it, by its place and its type; of an item of an unknown type, which has
+        """Returns an item as the last event has it, by its place and its type; of an item of an unknown type, which has
         no parts, at least as it began."""
         begun, output = self._begun.get(index), response.get("output")
         listed = output[index] if isinstance(output, list) and index < len(output) else None
@@ -396,7 +396,7 @@ _HANDLERS: Final[Mapping[str, Callable[[EventReader, JsonObject, list[Event]], N
 
 
 def _failure(fields: JsonObject) -> BackendError:
-    """Decode an error: an object in the field `error`, beside it, or a status that says nothing else."""
+    """Decodes an error: an object in the field `error`, beside it, or a status that says nothing else."""
     error = fields.get("error")
     if error is not None:
         return reported_failure(error)
@@ -417,7 +417,7 @@ def _item(event: JsonObject) -> JsonObject:
 
 
 def _as_it_began(item: JsonObject) -> dict[str, Json]:
-    """Return an item without the parts that follow, for the event that the backend left out."""
+    """Returns an item without the parts that follow, for the event that the backend left out."""
     begun: dict[str, Json] = {"status": "in_progress", "summary": [], "content": []}
     return {name: begun.get(name, value) if value else value for name, value in item.items()}
 

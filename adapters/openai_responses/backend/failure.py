@@ -7,5 +7,5 @@ __all__ = ["decode_failure", "invalid_call", "reported_failure"]
 
 
 def invalid_call(message: str) -> BackendProtocolError:
-    """Create the error for a tool call of which no call can be made."""
+    """Creates the error for a tool call of which no call can be made."""
     return BackendProtocolError(message, code="upstream_invalid_tool_call")

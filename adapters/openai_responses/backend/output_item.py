@@ -30,16 +30,16 @@ class Pieces:
         return bool(self._pieces)
 
     def add(self, piece: str) -> Event:
-        """Return the event of one more piece, which is not empty."""
+        """Returns the event of one more piece, which is not empty."""
         self.keep(piece)
         return self.make(piece)
 
     def joined(self) -> str:
-        """Return the text of all pieces."""
+        """Returns the text of all pieces."""
         return "".join(self._pieces)
 
     def rest_of(self, whole: str) -> str | None:
-        """Return what the pieces lack of the whole text; None: they differ from it. An empty whole text says nothing,
+        """Returns what the pieces lack of the whole text; None: they differ from it. An empty whole text says nothing,
         and where a character could not be read, nothing is compared."""
         joined = self.joined()
         if whole.startswith(joined):
@@ -48,12 +48,12 @@ class Pieces:
 
 
 def unknown_fields(fields: JsonObject, known: frozenset[str]) -> JsonObject:
-    """Return the fields that are not known, without those that hold nothing."""
+    """Returns the fields that are not known, without those that hold nothing."""
     return {name: value for name, value in fields.items() if name not in known and value not in (None, [])}
 
 
 def fields_of_end(begun: JsonObject, ended: JsonObject) -> JsonObject:
-    """Return the fields of an item at its end that it did not have, or had with another value, when it began."""
+    """Returns the fields of an item at its end that it did not have, or had with another value, when it began."""
     return {name: value for name, value in ended.items() if begun.get(name) != value}
 
 
@@ -63,25 +63,25 @@ class OutputItem(Protocol):
     type: str
 
     def pieces(self, place: Place) -> Pieces | None:
-        """Return the part that has begun at this place, if there is one that a further piece stands in."""
+        """Returns the part that has begun at this place, if there is one that a further piece stands in."""
         ...
 
     def piece(self, place: Place, text: str) -> Iterator[Event]:
-        """Yield the events of a further piece, which is not empty."""
+        """Yields the events of a further piece, which is not empty."""
         ...
 
     def whole(self, place: Place, text: str) -> Iterator[Event]:
-        """Yield the events of what the pieces lack of a whole text."""
+        """Yields the events of what the pieces lack of a whole text."""
         ...
 
     def end(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
-        """Yield the events of the whole item, which is that of this event."""
+        """Yields the events of the whole item, which is that of this event."""
         ...
 
     def close(self) -> Iterator[Event]:
-        """Yield the events of the end of an item in a complete response, which did not come."""
+        """Yields the events of the end of an item in a complete response, which did not come."""
         ...
 
     def cut(self) -> Iterator[Event]:
-        """Yield the events of an item that stays incomplete."""
+        """Yields the events of an item that stays incomplete."""
         ...

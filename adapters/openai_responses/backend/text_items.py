@@ -45,21 +45,21 @@ class Latest:
         self._told = False
 
     def began(self, item: int) -> None:
-        """Note the beginning of an item."""
+        """Notes the beginning of an item."""
         self._item, self._part = item, None
 
     def began_part(self, item: int, part: _PartPlace | None) -> None:
-        """Note the beginning of a part; None: of one that began before, so that it stands at no place of the
+        """Notes the beginning of a part; None: of one that began before, so that it stands at no place of the
         backend's."""
         if item == self._item:
             self._part = part
 
     def is_at(self, item: int, part: _PartPlace) -> bool:
-        """Return whether the next text stands in this part."""
+        """Returns whether the next text stands in this part."""
         return item == self._item and part == self._part
 
     def tell(self) -> Iterator[Event]:
-        """Yield the notice of a text that stands elsewhere, once in a response."""
+        """Yields the notice of a text that stands elsewhere, once in a response."""
         if not self._told:
             self._told = True
             detail = "a text came behind the beginning of another item or part, and stands in that one"
@@ -80,7 +80,7 @@ class _TextItem:
         self._begun_parts: set[_PartPlace] = set()
 
     def began_part(self, event: JsonObject) -> Iterator[Event]:
-        """Yield the event that begins a part, for a client of the same API."""
+        """Yields the event that begins a part, for a client of the same API."""
         if self._passthrough.passes:
             summary = event.get("summary_index")
             position = event.get("content_index") if summary is None else summary
@@ -103,7 +103,7 @@ class _TextItem:
         yield part.add(text)
 
     def _is_elsewhere(self, place: Place) -> bool:
-        """Return whether a client of the same API gets the next text of this part in another one."""
+        """Returns whether a client of the same API gets the next text of this part in another one."""
         kind, position = place
         return self._passthrough.passes and not self._latest.is_at(self._index, (kind == _SUMMARY, position))
 
@@ -123,12 +123,12 @@ class _TextItem:
         yield from ()
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
-        """Yield the events before the first piece of a part."""
+        """Yields the events before the first piece of a part."""
         text = _TEXT_FIELDS[kind]
         yield from self._part_event("added", kind, position, {"type": kind, text: ""})
 
     def _part_event(self, moment: str, kind: str, position: int, part: JsonObject) -> Iterator[Event]:
-        """Yield the event at the beginning or the end of a part, for a client of the same API, which the backend left
+        """Yields the event at the beginning or the end of a part, for a client of the same API, which the backend left
         out."""
         summary = kind == _SUMMARY
         if self._passthrough.passes and (moment != "added" or (summary, position) not in self._begun_parts):
@@ -141,7 +141,7 @@ class _TextItem:
             )
 
     def _whole_parts(self, parts: Json) -> Iterator[Event]:
-        """Yield the events of a field with whole parts."""
+        """Yields the events of a field with whole parts."""
         for position, part in enumerate(parts if isinstance(parts, list) else ()):
             read = part if isinstance(part, dict) else {}
             kind = str(read.get("type"))
@@ -174,7 +174,7 @@ class MessageItem(_TextItem):
         self._begun: JsonObject = EMPTY
 
     def begin(self, event: JsonObject, item: JsonObject) -> Iterator[Event]:
-        """Yield what the pieces of its text do not contain."""
+        """Yields what the pieces of its text do not contain."""
         if self._passthrough.passes:
             yield PassthroughFields("event", event, frames=True)
         elif begun := unknown_fields(item, _MESSAGE_FIELDS):
@@ -182,7 +182,7 @@ class MessageItem(_TextItem):
             yield from self._passthrough.fields("event", begun)
 
     def annotation(self, event: JsonObject) -> list[Event]:
-        """Return the event of an annotation."""
+        """Returns the event of an annotation."""
         position = event.get("content_index")
         self._annotations[position if isinstance(position, int) else 0] += 1
         return self._passthrough.event(event, "an annotation")
@@ -224,7 +224,7 @@ class ReasoningItem(_TextItem):
         super().__init__(index, ReasoningDelta, passthrough, latest)
 
     def begin(self, event: JsonObject) -> Iterator[Event]:
-        """Yield what the pieces of its text do not contain."""
+        """Yields what the pieces of its text do not contain."""
         if self._passthrough.passes:
             yield PassthroughFields("event", event, frames=True)
 

@@ -18,7 +18,7 @@ _MAX: Final = re.compile(r"(.*/)?gpt-6(?![0-9]).*")
 
 
 def reasoning_field(conversation: Conversation, model: str, notices: list[Notice]) -> Json:
-    """Return the field, None without one. `model` is the name by which the rules for models go.
+    """Returns the field, None without one. `model` is the name by which the rules for models go.
 
     A field `thinking` of the type `disabled` counts as the effort `none`; of another type it asks for the thoughts,
     unless its `display` says that their text is not read.
@@ -48,7 +48,7 @@ def reasoning_field(conversation: Conversation, model: str, notices: list[Notice
 
 
 def _efforts(model: str) -> tuple[str, ...] | None:
-    """Return the efforts that the model takes; None where nothing is known of it."""
+    """Returns the efforts that the model takes; None where nothing is known of it."""
     rules = REQUEST_RULES.of_model(model)
     efforts = None if rules is None or rules.thinking is None else rules.thinking.efforts
     return (*efforts, "max") if efforts and _MAX.fullmatch(model) else efforts

@@ -60,7 +60,7 @@ class RequestTemplate:
         self._joined_efforts = _joined_efforts(compiler.efforts)
 
     def render(self, values: Values, notices: list[Notice]) -> Message:
-        """Returns the message of one request, and add notices of what was changed. Raises InvalidRequest for a value
+        """Returns the message of one request, and adds notices of what was changed. Raises InvalidRequest for a value
         that the message cannot hold."""
         try:
             message = self._class(**(self._render(values, notices) or {}))
