@@ -80,12 +80,13 @@ class MovedModules:
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Returns the spec of a module with an old path, whose new path has a module; None for any other."""
-        if moved_to(name) is None or (_has_own_parent(name) and PathFinder.find_spec(name, path)):
+        if moved_to(name) is None or (_has_own_parent(name) and _is_here(name, path)):
             return None
         found = _found(name)
         if found is None:
             return None
         is_package = found.submodule_search_locations is not None
+        # The stub wants an abstract base of loaders; Python itself asks for the two methods alone.
         return ModuleSpec(name, self, loader_state=found, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -129,6 +130,13 @@ def renamed(module: str, name: str) -> object:
 
 def _warn(old: str, new: str, level: int) -> None:
     warnings.warn(f"{old} is {new} now, and its old path ends with the next release", DeprecationWarning, level)
+
+
+def _is_here(name: str, path: Sequence[str] | None) -> bool:
+    """Returns whether the old path still has a module. A folder without sources, as a checkout leaves it behind, has
+    none."""
+    found = PathFinder.find_spec(name, path)
+    return found is not None and found.origin is not None
 
 
 def _has_own_parent(name: str) -> bool:
