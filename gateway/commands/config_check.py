@@ -109,7 +109,7 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
     except SettingsError as error:
         yield error
     try:
-        check_headers(where, entry.headers)
+        check_headers(where, entry)
     except SettingsError as error:
         yield error
     for message in entry_faults(name, entry, max_event):
@@ -127,9 +127,7 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
             yield f"backends.{name}: no model uses this backend"
         if (new := moved_to(entry.adapter)) is not None:
             yield f"backends.{name}.adapter: {entry.adapter} is {new} now, and its old path ends with the next release"
-        if entry.credential_variable and not environ.get(entry.credential_variable, "").strip():
-            key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
-            yield f"backends.{name}.{key}: the environment variable {entry.credential_variable} is not set"
+        yield from _credential_warnings(f"backends.{name}", entry, environ)
     for name, profile in settings.profiles.items():
         if name in PROFILES and profile is not PROFILES[name]:
             yield f"profiles.{name}: it replaces the built-in profile of this name"
@@ -137,6 +135,21 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     if password is not None and not environ.get(password, ""):
         yield f"state.password_env: the environment variable {password} is not set"
     yield from cut_before_summary(settings.on(_native(settings)).models)
+
+
+def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.core.errors import SettingsError
+    from gateway.server.upstream.credentials import credential_for
+
+    key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
+    variable = entry.credential_variable
+    if variable and not environ.get(variable, "").strip():
+        yield f"{where}.{key}: the environment variable {variable} is not set"
+        return
+    try:
+        credential_for(entry, environ)
+    except SettingsError as error:
+        yield f"{where}.{key}: {error.message}"
 
 
 def _native(settings: "Settings") -> frozenset[str]:

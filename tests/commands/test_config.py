@@ -89,6 +89,25 @@ def test_a_missing_variable_is_a_warning_and_a_set_one_is_not_shown(
     assert "a-secret-value" not in capsys.readouterr().out
 
 
+def test_a_key_that_does_not_fit_its_scheme_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = {
+        "adapter": "openai_chat",
+        "base_url": "http://host",
+        "api_key_env": "PAID_KEY",
+        "api_key_scheme": "Basic",
+    }
+    path = sound(tmp_path, backends={"b": backend})
+    monkeypatch.setenv("PAID_KEY", "a-secret-value")
+    assert (run("check", path), run("check", path, "--strict")) == (0, 1)
+    said = capsys.readouterr().out
+    assert "backends.b.api_key_env: the environment variable PAID_KEY cannot be sent as a header: the scheme" in said
+    assert "a-secret-value" not in said
+    monkeypatch.setenv("PAID_KEY", "user:a-secret-value")
+    assert run("check", path, "--strict") == 0
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("more", "warning"),

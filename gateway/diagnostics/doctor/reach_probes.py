@@ -51,7 +51,7 @@ async def _key(backend: ProbedBackend) -> Finding:
     if _refuses_key(error):
         return broken(
             f"the key in {settings.credential_variable} is refused",
-            "set the variable to a valid key; check api_key_header",
+            "set the variable to a valid key; check api_key_header and api_key_scheme",
             words_of(error),
         )
     wrong = await backend.list_models("wrong")

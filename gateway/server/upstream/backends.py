@@ -42,7 +42,7 @@ class Backend:
         self.max_event = max_event
         self.base_url = settings.base_url
         check_address(f"backends.{name}", settings.base_url)
-        check_headers(f"backends.{name}", settings.headers)
+        check_headers(f"backends.{name}", settings)
         self.state_label = settings.state_label
         self.adapter = load_adapter(name, settings, max_event)
         self.credential: Credential = credential or credential_for(settings)
@@ -217,13 +217,18 @@ def _check_demo(where: str, address: str) -> None:
             raise SettingsError(f"{where}.base_url: {error}") from error
 
 
-def check_headers(where: str, headers: Mapping[str, str]) -> None:
-    """Raises SettingsError for headers that cannot be sent."""
-    for name, value in headers.items():
-        try:
-            check_header(name, value)
-        except ValueError as error:
-            raise SettingsError(f"{where}.headers: {error}") from error
+def check_headers(where: str, settings: BackendSettings) -> None:
+    """Raises SettingsError for headers that cannot be sent, and for a name of the credential's that none can have."""
+    for name, value in settings.headers.items():
+        _check_header(f"{where}.headers", name, value)
+    _check_header(f"{where}.api_key_header", settings.api_key_header, "")
+
+
+def _check_header(place: str, name: str, value: str) -> None:
+    try:
+        check_header(name, value)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {error}") from error
 
 
 def _limits(policy: Policy) -> str:
