@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -101,17 +103,21 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
 def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
     from gateway.core.errors import SettingsError
     from gateway.diagnostics.entry_check import entry_faults
-    from gateway.server.upstream.backends import check_address, check_headers
+    from gateway.server.upstream.backends import check_address, check_headers, check_tls
 
     where = f"backends.{name}"
-    try:
-        check_address(where, entry.base_url)
-    except SettingsError as error:
-        yield error
-    try:
-        check_headers(where, entry)
-    except SettingsError as error:
-        yield error
+    checks = [partial(check_address, where, entry.base_url), partial(check_headers, where, entry)]
+    if entry.tls is not None:
+        ca_only = msgspec.structs.replace(entry.tls, cert_file=None, key_file=None)
+        parts = (ca_only, msgspec.structs.replace(entry.tls, ca_file=None))
+        checks += [partial(check_tls, where, msgspec.structs.replace(entry, tls=part)) for part in parts]
+    found: dict[str, SettingsError] = {}
+    for check_part in checks:
+        try:
+            check_part()
+        except SettingsError as error:
+            found.setdefault(error.message, error)
+    yield from found.values()
     for message in entry_faults(name, entry, max_event):
         yield SettingsError(message)
 
@@ -128,6 +134,7 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
         if (new := moved_to(entry.adapter)) is not None:
             yield f"backends.{name}.adapter: {entry.adapter} is {new} now, and its old path ends with the next release"
         yield from _credential_warnings(f"backends.{name}", entry, environ)
+        yield from _certificate_warnings(f"backends.{name}.tls", entry)
     for name, profile in settings.profiles.items():
         if name in PROFILES and profile is not PROFILES[name]:
             yield f"profiles.{name}: it replaces the built-in profile of this name"
@@ -150,6 +157,19 @@ def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[
         credential_for(entry, environ)
     except SettingsError as error:
         yield f"{where}.{key}: {error.message}"
+
+
+def _certificate_warnings(where: str, entry: "BackendSettings") -> Iterator[str]:
+    from gateway.core.errors import SettingsError
+    from gateway.server.upstream.http.tls import certificate_warnings, load_context
+
+    if entry.tls is None:
+        return
+    # What cannot be used is an error already.
+    with contextlib.suppress(SettingsError):
+        load_context(entry.tls)
+        for warning in certificate_warnings(entry.tls, datetime.now(UTC)):
+            yield f"{where}.{warning}"
 
 
 def _native(settings: "Settings") -> frozenset[str]:

@@ -237,6 +237,24 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         return f"RefreshCredential({self.token_url.partition('?')[0]!r}, {self.refresh_token_env!r})"
 
 
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The files of TLS to one backend, all in PEM form; paths are relative to the working directory.
+
+    `ca_file`: the certificates that are trusted in place of the system's. `cert_file`: the certificate that is shown to
+    the backend, with those between it and its root, and `key_file` its private key, which has no passphrase; null: it
+    is in `cert_file`.
+    """
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a key without its certificate."""
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("key_file belongs to cert_file, which is missing")
+
+
 class BackendSettings(msgspec.Struct, frozen=True):
     """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
 
@@ -256,6 +274,7 @@ class BackendSettings(msgspec.Struct, frozen=True):
     api_key_scheme: Annotated[str, msgspec.Meta(pattern=SCHEME)] | None = None
     refresh: RefreshCredential | None = None
     headers: Mapping[str, str] = {}
+    tls: TlsSettings | None = None
     timeouts: Timeouts = Timeouts()
     max_concurrent: Count | None = None
     options: Mapping[str, Any] = {}
