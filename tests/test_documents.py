@@ -44,6 +44,7 @@ WIRE_WORDS = {
         "TOO_MANY_TOOL_CALLS",
         "UNEXPECTED_TOOL_CALL",
     },
+    "gateway.server.upstream.http.tls": {"ACCESS_DENIED", "KEY_TYPE_MISMATCH", "KEY_VALUES_MISMATCH", "UNKNOWN_CA"},
     "adapters.gemini.table": {"MODE_UNSPECIFIED", "THINKING_LEVEL_UNSPECIFIED"},
 }
 SILENT = re.compile(r"gateway\.(cli|core\.notices|demo|testing)\b|adapters\.\w+\.demo\b")

@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -101,17 +103,21 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
 def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
     from gateway.core.errors import SettingsError
     from gateway.diagnostics.entry_check import entry_faults
-    from gateway.server.upstream.backends import check_address, check_headers
+    from gateway.server.upstream.backends import check_address, check_headers, check_tls
 
     where = f"backends.{name}"
-    try:
-        check_address(where, entry.base_url)
-    except SettingsError as error:
-        yield error
-    try:
-        check_headers(where, entry.headers)
-    except SettingsError as error:
-        yield error
+    checks = [partial(check_address, where, entry.base_url), partial(check_headers, where, entry)]
+    if entry.tls is not None:
+        ca_only = msgspec.structs.replace(entry.tls, cert_file=None, key_file=None)
+        parts = (ca_only, msgspec.structs.replace(entry.tls, ca_file=None))
+        checks += [partial(check_tls, where, msgspec.structs.replace(entry, tls=part)) for part in parts]
+    found: dict[str, SettingsError] = {}
+    for check_part in checks:
+        try:
+            check_part()
+        except SettingsError as error:
+            found.setdefault(error.message, error)
+    yield from found.values()
     for message in entry_faults(name, entry, max_event):
         yield SettingsError(message)
 
@@ -127,9 +133,8 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
             yield f"backends.{name}: no model uses this backend"
         if (new := moved_to(entry.adapter)) is not None:
             yield f"backends.{name}.adapter: {entry.adapter} is {new} now, and its old path ends with the next release"
-        if entry.credential_variable and not environ.get(entry.credential_variable, "").strip():
-            key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
-            yield f"backends.{name}.{key}: the environment variable {entry.credential_variable} is not set"
+        yield from _credential_warnings(f"backends.{name}", entry, environ)
+        yield from _certificate_warnings(f"backends.{name}.tls", entry)
     for name, profile in settings.profiles.items():
         if name in PROFILES and profile is not PROFILES[name]:
             yield f"profiles.{name}: it replaces the built-in profile of this name"
@@ -137,6 +142,34 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     if password is not None and not environ.get(password, ""):
         yield f"state.password_env: the environment variable {password} is not set"
     yield from cut_before_summary(settings.on(_native(settings)).models)
+
+
+def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.core.errors import SettingsError
+    from gateway.server.upstream.credentials import credential_for
+
+    key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
+    variable = entry.credential_variable
+    if variable and not environ.get(variable, "").strip():
+        yield f"{where}.{key}: the environment variable {variable} is not set"
+        return
+    try:
+        credential_for(entry, environ)
+    except SettingsError as error:
+        yield f"{where}.{key}: {error.message}"
+
+
+def _certificate_warnings(where: str, entry: "BackendSettings") -> Iterator[str]:
+    from gateway.core.errors import SettingsError
+    from gateway.server.upstream.http.tls import certificate_warnings, load_context
+
+    if entry.tls is None:
+        return
+    # What cannot be used is an error already.
+    with contextlib.suppress(SettingsError):
+        load_context(entry.tls)
+        for warning in certificate_warnings(entry.tls, datetime.now(UTC)):
+            yield f"{where}.{warning}"
 
 
 def _native(settings: "Settings") -> frozenset[str]:

@@ -24,7 +24,8 @@ TYPE_WORDS: Final[Mapping[str, str]] = {
 _MISSING: Final = re.compile(r"Object missing required field `([^`]+)`")
 _TYPE: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _BOUND: Final = re.compile(r"Expected `(int|float)` ([<>]=?) (\S+)")
-_PATTERN: Final = re.compile(r"Expected `str` matching regex '(.+)'")
+# With an apostrophe in it, a pattern stands between double quotes.
+_PATTERN: Final = re.compile(r"Expected `str` matching regex (['\"])(.+)\1")
 
 
 class WrongValue(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ def read_wrong_value(error: msgspec.ValidationError) -> WrongValue:
     if found := _BOUND.fullmatch(reason):
         return WrongValue(path, reason, bound=(found[1], found[2], found[3]))
     if found := _PATTERN.fullmatch(reason):
-        return WrongValue(path, reason, pattern=found[1])
+        return WrongValue(path, reason, pattern=found[2])
     return WrongValue(path, reason)
 
 

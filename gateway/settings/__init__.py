@@ -28,6 +28,7 @@ from gateway.settings.values import (
     Settings,
     StateSettings,
     Timeouts,
+    TlsSettings,
     TracingSettings,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "Settings",
     "StateSettings",
     "Timeouts",
+    "TlsSettings",
     "TracingSettings",
     "check_options",
     "load_settings",

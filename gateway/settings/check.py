@@ -19,7 +19,10 @@ MOST_LISTED: Final = 40
 # The names that every shell and every system can set.
 VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ADDRESS: Final = r"^https?://[^/]"
+# RFC 9110, section 11.1: a token. Registered ones are short, most keys are long; empty: no scheme.
+SCHEME: Final = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}$"
 _PATTERNS: Final[Mapping[str, str]] = {
+    SCHEME: "must be the name of a scheme, such as Bearer, Api-Key or Basic, and not the key; empty for none",
     VARIABLE: "must be the name of an environment variable, not its value: letters, digits and _",
     ADDRESS: "must begin with http:// or https:// and name a host",
 }

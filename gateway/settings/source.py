@@ -1,7 +1,7 @@
 """Names the source of the settings, and tells when it was changed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,8 +20,14 @@ class SettingsSource:
     def stamp(self, keys: str | None) -> Stamp:
         """Returns a value that changes when the file, or the one with the keys, is written. None while one of them is
         missing: it is being replaced."""
-        try:
-            found = [os.stat(path) for path in (self.path, keys) if path is not None]
-        except OSError:
-            return None
-        return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
+        return stamp_of([self.path, keys] if keys is not None else [self.path])
+
+
+def stamp_of(paths: Iterable[Path | str]) -> Stamp:
+    """Returns a value that changes when one of the files is written or replaced, also behind a symbolic link; None
+    while one is missing."""
+    try:
+        found = [os.stat(path) for path in paths]
+    except OSError:
+        return None
+    return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)

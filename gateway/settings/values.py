@@ -11,7 +11,7 @@ from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
-from gateway.settings.check import ADDRESS, VARIABLE
+from gateway.settings.check import ADDRESS, SCHEME, VARIABLE
 from gateway.settings.model_names import ModelNames
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -237,9 +237,29 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         return f"RefreshCredential({self.token_url.partition('?')[0]!r}, {self.refresh_token_env!r})"
 
 
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The files of TLS to one backend, all in PEM form; paths are relative to the working directory.
+
+    `ca_file`: the certificates that are trusted in place of the system's. `cert_file`: the certificate that is shown to
+    the backend, with those between it and its root, and `key_file` its private key, which has no passphrase; null: it
+    is in `cert_file`.
+    """
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a key without its certificate."""
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("key_file belongs to cert_file, which is missing")
+
+
 class BackendSettings(msgspec.Struct, frozen=True):
     """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
 
+    `api_key_scheme` is the authentication scheme (RFC 9110, section 11.1) before the key in its header; null: `Bearer`
+    in `authorization`, none elsewhere. `Basic` (RFC 7617) encodes the key, which is `USER:PASSWORD`.
     `profile` names the provider's rules for all its models, and `max_tool_results` and `max_history_messages` are their
     limits. `max_concurrent` is the limit of concurrent requests to it (by each worker).
     """
@@ -251,11 +271,18 @@ class BackendSettings(msgspec.Struct, frozen=True):
     max_history_messages: Limit = msgspec.UNSET
     api_key_env: VariableName | None = None
     api_key_header: str = "authorization"
+    api_key_scheme: Annotated[str, msgspec.Meta(pattern=SCHEME)] | None = None
     refresh: RefreshCredential | None = None
     headers: Mapping[str, str] = {}
+    tls: TlsSettings | None = None
     timeouts: Timeouts = Timeouts()
     max_concurrent: Count | None = None
     options: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a scheme without a key: a refreshed token is always a bearer token."""
+        if self.api_key_scheme is not None and (self.api_key_env is None or self.refresh is not None):
+            raise ValueError("api_key_scheme belongs to api_key_env, and a token of refresh is a bearer token")
 
     @property
     def credential_variable(self) -> str:

@@ -174,7 +174,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=("asyncio",),
     ),
     ImportRule("gateway.server", gateway=None, others=None, io=None),
-    ImportRule("gateway.server.upstream.http", io=None),
+    ImportRule("gateway.server.upstream.http", _ours("core.errors settings server.log"), io=None),
     ImportRule(
         "gateway.server.upstream.http1", _ours("server.upstream.http"), others=("httptools", "msgspec"), io=None
     ),

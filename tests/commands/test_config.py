@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.commands.config_show import differences
 from gateway.settings import read_settings
 from gateway.settings.flat_values import flat_values
 from gateway.testing.gateway import gateway_command, python_process, running_gateway
+from tests.certificates import DAY, Authority
 from tests.paths import ROOT
 
 BROKEN = """{
@@ -87,6 +89,68 @@ def test_a_missing_variable_is_a_warning_and_a_set_one_is_not_shown(
     monkeypatch.setenv("PAID_KEY", "a-secret-value")
     assert run("check", path, "--strict", "--json") == 0
     assert "a-secret-value" not in capsys.readouterr().out
+
+
+def test_a_key_that_does_not_fit_its_scheme_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = {
+        "adapter": "openai_chat",
+        "base_url": "http://host",
+        "api_key_env": "PAID_KEY",
+        "api_key_scheme": "Basic",
+    }
+    path = sound(tmp_path, backends={"b": backend})
+    monkeypatch.setenv("PAID_KEY", "a-secret-value")
+    assert (run("check", path), run("check", path, "--strict")) == (0, 1)
+    said = capsys.readouterr().out
+    assert "backends.b.api_key_env: the environment variable PAID_KEY cannot be sent as a header: the scheme" in said
+    assert "a-secret-value" not in said
+    monkeypatch.setenv("PAID_KEY", "user:a-secret-value")
+    assert run("check", path, "--strict") == 0
+
+
+def secure(**tls: str) -> dict[str, Any]:
+    return {"b": {"adapter": "openai_chat", "base_url": "https://host", "tls": tls}}
+
+
+def test_every_wrong_file_of_tls_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority = Authority()
+    certificate, key = authority.sign("one").write(tmp_path, "one")
+    _, other = authority.sign("two").write(tmp_path, "two")
+    path = sound(tmp_path, backends=secure(ca_file="none.pem", cert_file=certificate, key_file=other))
+    assert run("check", path) == 1
+    said = capsys.readouterr().out
+    assert "error: backends.b.tls.ca_file: 'none.pem' cannot be read: No such file or directory" in said
+    assert f"error: backends.b.tls.key_file: the key in {other!r} does not fit the certificate in" in said
+    assert run("check", "--strict", sound(tmp_path, backends=secure(cert_file=certificate, key_file=key))) == 0
+    http = {"b": {"adapter": "openai_chat", "base_url": "http://host", "tls": {"cert_file": certificate}}}
+    assert run("check", sound(tmp_path, backends=http)) == 1
+    assert capsys.readouterr().out.count("backends.b.tls: base_url must begin with https://") == 1
+
+
+def test_a_certificate_outside_of_its_time_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority = Authority()
+    past, past_key = authority.sign("past", until=-DAY, since=-9 * DAY).write(tmp_path, "past")
+    future, future_key = authority.sign("future", until=30_000 * DAY, since=DAY).write(tmp_path, "future")
+    sound_one, key = authority.sign("sound", until=30_000 * DAY).write(tmp_path, "sound")
+    yesterday, tomorrow = ((datetime.now(UTC) + days).strftime("%Y-%m-%d") for days in (-DAY, DAY))
+    chain = tmp_path / "chain.pem"
+    chain.write_bytes(Path(sound_one).read_bytes() + Path(past).read_bytes())
+    for files, warning in (
+        (
+            secure(cert_file=past, key_file=past_key),
+            f"tls.cert_file: a certificate in {past!r} has expired on {yesterday}",
+        ),
+        (secure(cert_file=str(chain), key_file=key), f"in {str(chain)!r} has expired on {yesterday}"),
+        (secure(ca_file=past), f"backends.b.tls.ca_file: a certificate in {past!r} has expired on {yesterday}"),
+        (secure(cert_file=future, key_file=future_key), f"in {future!r} is not valid before {tomorrow}"),
+    ):
+        path = sound(tmp_path, backends=files)
+        assert (run("check", path), run("check", path, "--strict")) == (0, 1)
+        assert warning in capsys.readouterr().out
+    # A time beyond 2049 is written in another form (RFC 5280, section 4.1.2.5).
+    assert run("check", "--strict", sound(tmp_path, backends=secure(cert_file=sound_one, key_file=key))) == 0
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

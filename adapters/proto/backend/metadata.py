@@ -26,7 +26,7 @@ def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in metadata.items():
         place = f"metadata.{name}"
         if name in _CREDENTIALS:
-            raise mapping_error(place, "a credential belongs in `api_key_env` and `api_key_header`")
+            raise mapping_error(place, "a credential belongs in `api_key_env`, `api_key_header` and `api_key_scheme`")
         if not _NAME.fullmatch(name) or _OF_CARRIER.fullmatch(name):
             raise mapping_error(place, f"{name!r} is no name of metadata that can be set")
         if not _VALUE.fullmatch(value):

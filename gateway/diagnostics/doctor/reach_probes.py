@@ -29,7 +29,9 @@ async def _connection(backend: ProbedBackend) -> Finding:
         return broken("no connection can be opened", "start the backend, or correct base_url", reasons)
     if reached.fault:
         return broken(
-            "no TLS connection can be opened", "install the issuer's certificate, or correct it", reached.fault
+            "no TLS connection can be opened",
+            "name the issuer's certificate in tls.ca_file and a client's in tls.cert_file, or correct them",
+            reached.fault,
         )
     if faulty:
         return todo(
@@ -51,7 +53,7 @@ async def _key(backend: ProbedBackend) -> Finding:
     if _refuses_key(error):
         return broken(
             f"the key in {settings.credential_variable} is refused",
-            "set the variable to a valid key; check api_key_header",
+            "set the variable to a valid key; check api_key_header and api_key_scheme",
             words_of(error),
         )
     wrong = await backend.list_models("wrong")

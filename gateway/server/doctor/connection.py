@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.diagnostics.doctor.question import Address, Reached
 from gateway.server.upstream.http.origin import Origin
+from gateway.server.upstream.http.tls import load_context
 
 _FAMILIES: Final = {socket.AF_INET: "IPv4", socket.AF_INET6: "IPv6"}
 _DAY_S: Final = 86_400
@@ -47,7 +48,7 @@ async def _with_tls(reached: Reached, origin: Origin, limit_s: float) -> Reached
     try:
         async with asyncio.timeout(limit_s):
             _, writer = await asyncio.open_connection(
-                origin.host, origin.port, ssl=ssl.create_default_context(), server_hostname=origin.host
+                origin.host, origin.port, ssl=load_context(origin.files), server_hostname=origin.host
             )
     except (OSError, TimeoutError) as error:
         return msgspec.structs.replace(reached, fault=_reason(error))

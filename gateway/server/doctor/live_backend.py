@@ -25,7 +25,7 @@ from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
-from gateway.server.upstream.credentials import Credential, StaticCredential
+from gateway.server.upstream.credentials import BASIC, Credential, StaticCredential
 from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.model_list import fetch_names
 from gateway.server.upstream.transport import Transport
@@ -57,7 +57,7 @@ class LiveBackend:
         self._limit = min(backend.timeouts.total, LIMIT_S)
         self._backends: dict[Key, Backend] = {
             "right": backend,
-            "wrong": _with_credential(backend, StaticCredential(backend.settings.api_key_header, WRONG_KEY)),
+            "wrong": _with_credential(backend, _wrong_credential(backend.settings)),
         }
         self._answers: dict[bytes, Answer] = {}
         self._lists: dict[Key, ModelNames] = {}
@@ -158,6 +158,13 @@ class LiveBackend:
             repair="off" if question.as_is else policy.repair,
         )
         return msgspec.structs.replace(self._route, policy=policy)
+
+
+def _wrong_credential(settings: BackendSettings) -> Credential:
+    """Returns a credential that no backend knows, in the form of the right one."""
+    scheme = settings.api_key_scheme
+    value = f"dragoman:{WRONG_KEY}" if scheme is not None and scheme.lower() == BASIC else WRONG_KEY
+    return StaticCredential(settings.api_key_header, value, scheme)
 
 
 def _with_credential(backend: Backend, credential: Credential) -> Backend:

@@ -14,6 +14,7 @@ from gateway.server.upstream.credentials import Credential, credential_for, head
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import check_header
 from gateway.server.upstream.http.origin import Url, read_url, split_url
+from gateway.server.upstream.http.tls import load_context
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
@@ -42,7 +43,8 @@ class Backend:
         self.max_event = max_event
         self.base_url = settings.base_url
         check_address(f"backends.{name}", settings.base_url)
-        check_headers(f"backends.{name}", settings.headers)
+        check_headers(f"backends.{name}", settings)
+        check_tls(f"backends.{name}", settings)
         self.state_label = settings.state_label
         self.adapter = load_adapter(name, settings, max_event)
         self.credential: Credential = credential or credential_for(settings)
@@ -64,7 +66,7 @@ class Backend:
         if url is None:
             below = self.base_url.rstrip("/")
             joined = urljoin(f"{below}/", path[1:]) if path.startswith("/../") else below + path
-            url = self._urls[path] = read_url(joined)
+            url = self._urls[path] = read_url(joined, self.settings.tls)
         return url
 
     def head(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:
@@ -217,13 +219,30 @@ def _check_demo(where: str, address: str) -> None:
             raise SettingsError(f"{where}.base_url: {error}") from error
 
 
-def check_headers(where: str, headers: Mapping[str, str]) -> None:
-    """Raises SettingsError for headers that cannot be sent."""
-    for name, value in headers.items():
-        try:
-            check_header(name, value)
-        except ValueError as error:
-            raise SettingsError(f"{where}.headers: {error}") from error
+def check_tls(where: str, settings: BackendSettings) -> None:
+    """Raises SettingsError for files that no connection to the backend can use. Reads them."""
+    if settings.tls is None:
+        return
+    if not settings.base_url.startswith("https://"):
+        raise SettingsError(f"{where}.tls: base_url must begin with https://")
+    try:
+        load_context(settings.tls)
+    except SettingsError as error:
+        raise SettingsError(f"{where}.tls.{error.message}") from error
+
+
+def check_headers(where: str, settings: BackendSettings) -> None:
+    """Raises SettingsError for headers that cannot be sent, and for a name of the credential's that none can have."""
+    for name, value in settings.headers.items():
+        _check_header(f"{where}.headers", name, value)
+    _check_header(f"{where}.api_key_header", settings.api_key_header, "")
+
+
+def _check_header(place: str, name: str, value: str) -> None:
+    try:
+        check_header(name, value)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {error}") from error
 
 
 def _limits(policy: Policy) -> str:

@@ -4,6 +4,7 @@ No log line, error message or repr contains a secret.
 """
 
 import asyncio
+import base64
 import hashlib
 import os
 import time
@@ -30,6 +31,7 @@ CUT: Final = "…"
 REDACTED: Final = "[redacted]"
 # A value in `headers` may also be a word like `close`.
 SHORTEST_HEADER: Final = 6
+BASIC: Final = "basic"
 
 
 class Credential(Protocol):
@@ -83,13 +85,23 @@ class StaticCredential:
 
     refreshable = False
 
-    def __init__(self, header: str = "", value: str | None = None) -> None:
-        bearer = header.lower() == "authorization" and value is not None and " " not in value
-        self._value = value
+    def __init__(self, header: str = "", value: str | None = None, scheme: str | None = None) -> None:
+        """`scheme` stands before the value; None: `Bearer` in `authorization`, unless the value has one, and none in
+        any other header. Raises ValueError, whose text never repeats the value, for one that cannot be sent so."""
         self.identity = _digest(value or "")
-        self.ready: Mapping[str, str] = (
-            {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
-        )
+        self.ready: Mapping[str, str] = {}
+        self.secrets: tuple[str, ...] = ()
+        if value is None:
+            return
+        token = value
+        self.secrets = (value, value.rpartition(" ")[2])
+        if scheme is not None and scheme.lower() == BASIC:
+            token = _basic(value)
+            # An answer may quote the password alone, and base64 without its padding.
+            self.secrets = (value, value.partition(":")[2], token, token.rstrip("="))
+        written = _with_scheme(header, token, scheme)
+        check_header(header, written)
+        self.ready = {header.lower(): written}
 
     async def headers(self) -> Mapping[str, str]:
         return self.ready
@@ -97,12 +109,24 @@ class StaticCredential:
     async def refresh(self, refused: Mapping[str, str]) -> None:
         pass
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        return () if self._value is None else (self._value, self._value.rpartition(" ")[2])
-
     def redact(self, text: str) -> str:
         return redact_secrets(text, *self.secrets)
+
+
+def _basic(value: str) -> str:
+    """Returns `USER:PASSWORD` as RFC 7617, section 2, encodes it. Raises ValueError for another text."""
+    if ":" not in value or any(ord(character) < 0x20 or ord(character) == 0x7F for character in value):
+        raise ValueError("the scheme Basic needs USER:PASSWORD, without control characters")
+    return base64.b64encode(value.encode()).decode()
+
+
+def _with_scheme(header: str, token: str, scheme: str | None) -> str:
+    """Returns the value of a credential's header. Raises ValueError for a token that begins with its scheme."""
+    if scheme is None:
+        scheme = "Bearer" if header.lower() == "authorization" and " " not in token else ""
+    elif scheme and token.lower().startswith(f"{scheme.lower()} "):
+        raise ValueError(f"it begins with {scheme} already, which api_key_scheme puts before it")
+    return f"{scheme} {token}" if scheme else token
 
 
 class RefreshedCredential:
@@ -256,22 +280,20 @@ def _redact_end(text: str, secret_value: str) -> str:
     return text
 
 
-def credential_for(settings: BackendSettings) -> Credential:
+def credential_for(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> Credential:
     """Returns the credential that a backend entry names. Raises SettingsError when its variable is not set, or contains
-    characters that no header allows."""
+    what its header or its scheme does not allow."""
     if settings.refresh is not None:
-        first = secret(settings.refresh.refresh_token_env, os.environ)
+        first = secret(settings.refresh.refresh_token_env, environ)
         assert first is not None
         return RefreshedCredential(settings.refresh, first)
-    value = secret(settings.api_key_env, os.environ)
-    if value is not None:
-        try:
-            check_header(settings.api_key_header, value)
-        except ValueError as error:
-            raise SettingsError(
-                f"the environment variable {settings.api_key_env} cannot be sent as a header: {error}"
-            ) from error
-    return StaticCredential(settings.api_key_header, value)
+    value = secret(settings.api_key_env, environ)
+    try:
+        return StaticCredential(settings.api_key_header, value, settings.api_key_scheme)
+    except ValueError as error:
+        raise SettingsError(
+            f"the environment variable {settings.api_key_env} cannot be sent as a header: {error}"
+        ) from error
 
 
 def _denied() -> BackendError:

@@ -5,6 +5,7 @@ seconds and `MOST_BYTES`; its response is cached for a minute, a failure for a f
 """
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -22,11 +23,14 @@ from gateway.core.errors import (
     BackendUnavailable,
     GatewayError,
     InvalidRequest,
+    SettingsError,
 )
 from gateway.server.log.logger import LOGGER
+from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import ERROR_BODY_CAP
 from gateway.server.upstream.backends import Backend, Backends
-from gateway.server.upstream.http.errors import TooLarge, Truncated
+from gateway.server.upstream.http.errors import TLSError, TooLarge, Truncated
+from gateway.server.upstream.http.tls import load_context
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.transport import gateway_version
 
@@ -129,7 +133,9 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
     lines = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     body = b""
     async with (
-        httpx.AsyncClient(timeout=LIMIT_S, trust_env=False, follow_redirects=False) as client,
+        httpx.AsyncClient(
+            verify=_verified(backend), timeout=LIMIT_S, trust_env=False, follow_redirects=False
+        ) as client,
         client.stream("GET", str(backend.url(path)), headers=lines) as answer,
     ):
         if answer.status_code != 200:
@@ -139,6 +145,15 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
             if len(body) > MOST_BYTES:
                 raise _too_large()
     return _plain(body, answer.headers.get("content-encoding", "").strip().lower())
+
+
+def _verified(backend: Backend) -> ssl.SSLContext | bool:
+    """Returns how the backend's certificate is verified: with the files of its entry, or as httpx does it."""
+    files = backend.settings.tls
+    try:
+        return True if files is None else load_context(files)
+    except SettingsError as error:
+        raise backend_error(TLSError()) from error
 
 
 def _plain(body: bytes, coding: str) -> bytes:

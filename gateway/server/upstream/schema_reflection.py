@@ -11,9 +11,9 @@ from gateway.core.errors import BackendError, SettingsError
 from gateway.protobuf.reflection import LARGEST, SERVICES, Reflection, reflection_path
 from gateway.server.upstream.credentials import credential_for
 from gateway.server.upstream.fd_limits import last_for_backends
-from gateway.server.upstream.http.origin import read_url
+from gateway.server.upstream.http.origin import Url, read_url
 from gateway.server.upstream.transport import Transport, encode_http2_head
-from gateway.settings import BackendSettings
+from gateway.settings import BackendSettings, TlsSettings
 
 LIMIT_S: Final = 10.0
 # The frames and the questions in the answers add little.
@@ -30,13 +30,15 @@ class FetchedSchema(msgspec.Struct, frozen=True):
     undescribed: tuple[str, ...]
 
 
-async def fetch_schema(base_url: str, headers: Mapping[str, str]) -> FetchedSchema:
-    """Returns the schema that a server describes. `headers` are sent with each request. Raises SettingsError."""
+async def fetch_schema(base_url: str, headers: Mapping[str, str], tls: TlsSettings | None = None) -> FetchedSchema:
+    """Returns the schema that a server describes. `headers` are sent with each request, and `tls` names the files of
+    TLS to it. Raises SettingsError."""
     try:
         async with asyncio.timeout(LIMIT_S), Transport(_LARGEST_BODY, last_for_backends()) as transport:
             for service in SERVICES:
                 reflection = Reflection()
-                if await _collect(reflection, transport, base_url.rstrip("/") + reflection_path(service), headers):
+                url = read_url(base_url.rstrip("/") + reflection_path(service), tls)
+                if await _collect(reflection, transport, url, headers):
                     return FetchedSchema(reflection.descriptor_set(), tuple(reflection.undescribed))
     except TimeoutError as error:
         raise SettingsError(f"reflection: the server did not answer within {LIMIT_S:g} s") from error
@@ -45,9 +47,9 @@ async def fetch_schema(base_url: str, headers: Mapping[str, str]) -> FetchedSche
     raise SettingsError("reflection: the server has no server reflection")
 
 
-async def _collect(reflection: Reflection, transport: Transport, url: str, headers: Mapping[str, str]) -> bool:
+async def _collect(reflection: Reflection, transport: Transport, url: Url, headers: Mapping[str, str]) -> bool:
     """Asks all questions. Returns False if the server does not implement the method."""
-    head = encode_http2_head("POST", read_url(url), {**_HEADERS, **headers})
+    head = encode_http2_head("POST", url, {**_HEADERS, **headers})
     while questions := reflection.body():
         response = await transport.send(head, questions, LIMIT_S)
         body = bytearray()
@@ -72,4 +74,4 @@ async def fetch_backend_schema(entry: BackendSettings) -> FetchedSchema:
         credential = await credential_for(entry).headers()
     except BackendError as error:
         raise SettingsError(f"reflection: {error.message}") from error
-    return await fetch_schema(entry.base_url, {**entry.headers, **credential})
+    return await fetch_schema(entry.base_url, {**entry.headers, **credential}, entry.tls)

@@ -12,6 +12,7 @@ import pytest
 from gateway.diagnostics.doctor.reach_probes import SOON_DAYS
 from gateway.server.doctor.connection import reach
 from gateway.server.upstream.http.origin import Origin
+from gateway.settings import TlsSettings
 from tests.paths import ROOT
 
 # Valid for a hundred years.
@@ -64,6 +65,13 @@ async def test_a_certificate_that_is_trusted_tells_how_long_it_is_valid(monkeypa
         reached = await reach(Origin("localhost", port, tls=True), LIMIT_S)
     assert (reached.fault, reached.tls) == ("", "TLSv1.3")
     assert reached.expires_days is not None and reached.expires_days > SOON_DAYS
+
+
+async def test_the_files_of_the_entry_are_used() -> None:
+    files = TlsSettings(ca_file=str(CERTIFICATE))
+    async with listening(secured()) as port:
+        reached = await reach(Origin("localhost", port, tls=True, files=files), LIMIT_S)
+    assert (reached.fault, reached.tls) == ("", "TLSv1.3")
 
 
 async def test_a_certificate_that_nobody_trusts_is_named() -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.demo.player.key_check import RIGHT_KEY
 from gateway.diagnostics.doctor.examination import PROBES
+from tests.server.backend import Connection, answer, faulty_backend
 from tests.server.doctor.examined import ENTRIES, examined, findings
 
 # What the wires do not have. No demo model gives logprobs or several choices, or writes for long.
@@ -80,3 +82,19 @@ async def test_a_model_that_needs_its_state_back_is_told_once(kind: str, check: 
     section = (await examined(kind, model=f"demo-{kind}-strict", slow=False)).section
     assert [one.id for one in section.having("todo", "broken")] == ["D212", check]
     assert '"keeper": {"enabled": true}' in findings(section)[check].advice
+
+
+async def test_a_user_and_a_password_are_checked_like_any_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCTOR_KEY", "user:dragoman-password")
+
+    async def guard(connection: Connection) -> None:
+        right = b"authorization: Basic dXNlcjpkcmFnb21hbi1wYXNzd29yZA==\r\n" in connection.head
+        keys.append(connection.head)
+        await connection.send(answer("200 OK", b'{"data": [{"id": "m"}]}') if right else answer("401 x", b"no"))
+
+    keys: list[bytes] = []
+    async with faulty_backend(guard) as backend:
+        entry: dict[str, Json] = {"api_key_env": "DOCTOR_KEY", "api_key_scheme": "Basic"}
+        found = findings((await examined("chat", backend.base_url, only=("D211",), entry=entry)).section)
+    assert found["D211"].detail == "the key is accepted, and a wrong one refused"
+    assert sum(b"authorization: Basic " in head for head in keys) == len(keys) >= 2

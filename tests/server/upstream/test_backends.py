@@ -42,6 +42,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"base_url": "http://x:port"}, "must name a host that can be looked up and a port"),
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),
+        ({"api_key_header": "x key"}, "backends.b.api_key_header: 'x key' is not a header name that can be set"),
         ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini', 'demo:text' and 'demo:grpc'"),
         ({"base_url": "demo:none?defect=no_done"}, "the demo backends are 'demo:agent'"),
         (

@@ -13,8 +13,14 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
-from gateway.server.upstream.credentials import RefreshedCredential, StaticCredential, credential_for, redact_secrets
-from gateway.settings import BackendSettings, RefreshCredential
+from gateway.server.upstream.credentials import (
+    Credential,
+    RefreshedCredential,
+    StaticCredential,
+    credential_for,
+    redact_secrets,
+)
+from gateway.settings import BackendSettings, RefreshCredential, read_settings
 from gateway.testing.gateway import running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import settings_for
@@ -226,6 +232,87 @@ async def test_a_static_key_and_its_redaction(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("TEST_KEY")
     with pytest.raises(SettingsError, match="TEST_KEY"):
         credential_for(BackendSettings("a:B", "http://x", api_key_env="TEST_KEY"))
+
+
+def keyed(
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    api_key_header: str = "authorization",
+    api_key_scheme: str | None = None,
+) -> Credential:
+    monkeypatch.setenv("TEST_KEY", value)
+    entry = BackendSettings(
+        "a:B", "http://x", api_key_env="TEST_KEY", api_key_header=api_key_header, api_key_scheme=api_key_scheme
+    )
+    return credential_for(entry)
+
+
+@pytest.mark.parametrize(
+    ("more", "headers"),
+    [
+        ({}, {"authorization": "Bearer AQVN-1"}),
+        ({"api_key_scheme": "Api-Key"}, {"authorization": "Api-Key AQVN-1"}),
+        ({"api_key_scheme": ""}, {"authorization": "AQVN-1"}),
+        ({"api_key_header": "X-Key"}, {"x-key": "AQVN-1"}),
+        ({"api_key_header": "X-Key", "api_key_scheme": "Token"}, {"x-key": "Token AQVN-1"}),
+    ],
+)
+def test_a_key_has_the_scheme_of_its_entry(
+    more: dict[str, str], headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keyed(monkeypatch, "AQVN-1", **more).ready == headers
+
+
+def test_basic_is_that_of_rfc_7617_and_no_form_of_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The examples of RFC 7617, sections 2 and 2.1.
+    aladdin = keyed(monkeypatch, "Aladdin:open sesame", api_key_scheme="Basic")
+    assert aladdin.ready == {"authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}
+    assert keyed(monkeypatch, "test:123\u00a3", api_key_scheme="basic").ready == {
+        "authorization": "basic dGVzdDoxMjPCow=="
+    }
+    said = "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ== QWxhZGRpbjpvcGVuIHNlc2FtZQ (Aladdin:open sesame), open sesame"
+    assert aladdin.redact(said) == "Basic [redacted] [redacted] ([redacted]), [redacted]"
+    assert "sesame" not in repr(aladdin)
+    assert keyed(monkeypatch, "a:b:cdef", api_key_scheme="Basic").redact("b:cdef") == "[redacted]"
+
+
+@pytest.mark.parametrize(
+    ("value", "scheme", "said"),
+    [
+        ("sk-secret", "Basic", "the scheme Basic needs USER:PASSWORD"),
+        ("user:se\x7fcret", "Basic", "without control characters"),
+        ("Api-Key secret", "Api-Key", "it begins with Api-Key already"),
+        ("secret\u20ac", "Api-Key", "contains characters that a header cannot have"),
+    ],
+)
+def test_a_key_that_does_not_fit_its_scheme_is_refused(
+    value: str, scheme: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        keyed(monkeypatch, value, api_key_scheme=scheme)
+    assert said in caught.value.message and "TEST_KEY" in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"api_key_env": "K", "api_key_scheme": "Api Key"}, "b.api_key_scheme must be the name of a scheme, such as"),
+        (
+            {"api_key_env": "K", "api_key_scheme": "secret" * 9},
+            "b.api_key_scheme must be the name of a scheme, such as",
+        ),
+        ({"api_key_scheme": "Basic"}, "api_key_scheme belongs to api_key_env"),
+        (
+            {"api_key_scheme": "Basic", "refresh": {"token_url": "http://x", "refresh_token_env": "K"}},
+            "api_key_scheme belongs to api_key_env, and a token of refresh is a bearer token",
+        ),
+    ],
+)
+def test_a_scheme_is_a_token_with_a_key(entry: dict[str, Json], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read_settings({"backends": {"b": {"adapter": "openai_chat", "base_url": "http://x", **entry}}})
+    assert said in caught.value.message and "secret" not in caught.value.message
 
 
 async def test_a_backend_that_repeats_the_key_does_not_leak_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.source import SettingsSource
 from gateway.testing.gateway import gateway_command, running_gateway
 from tests.adapters.proto.backend.mappings import SET, TALK, Entry
+from tests.certificates import Authority
 from tests.protobuf.test_reflection import NOT_FOUND, answer, files, services
 
 V1, V1ALPHA = SERVICES
@@ -70,7 +71,7 @@ def many(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
 
 
 @contextmanager
-def server(answers: dict[str, Answers], port: int = 0) -> Iterator[str]:
+def server(answers: dict[str, Answers], port: int = 0, tls: grpc.ServerCredentials | None = None) -> Iterator[str]:
     """A server of gRPC with these versions of reflection; yields its URL."""
     found = grpc.server(ThreadPoolExecutor(4))
     for service, play in answers.items():
@@ -78,10 +79,11 @@ def server(answers: dict[str, Answers], port: int = 0) -> Iterator[str]:
         found.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {"ServerReflectionInfo": method}),)
         )
-    bound = found.add_insecure_port(f"127.0.0.1:{port}")
+    place = f"127.0.0.1:{port}"
+    bound = found.add_insecure_port(place) if tls is None else found.add_secure_port(place, tls)
     found.start()
     try:
-        yield f"http://127.0.0.1:{bound}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{bound}"
     finally:
         found.stop(0).wait()
 
@@ -93,6 +95,19 @@ async def test_a_schema_is_fetched_by_either_version(service: str) -> None:
     found = FileDescriptorSet.FromString(fetched.descriptors.data).file
     assert [file.name for file in found] == ["echo.proto", "shared.proto"]
     assert fetched.undescribed == ("acme.Hidden",)
+
+
+async def test_a_schema_is_fetched_with_the_files_of_the_entry(tmp_path: Path) -> None:
+    authority = Authority()
+    signed = authority.sign("server")
+    tls = grpc.ssl_server_credentials([(signed.key, signed.certificate)])
+    ca_file, _ = authority.root.write(tmp_path, "ca")
+    with server({V1: talk}, tls=tls) as url:
+        trusted = backend(url, tmp_path / "b.pb", tls={"ca_file": ca_file})
+        await update_caches({"b": trusted})
+        assert described(tmp_path / "b.pb") == TALK_FILES
+        with pytest.raises(SettingsError, match="No trusted TLS connection"):
+            await fetch_schema(url, {})
 
 
 @pytest.mark.parametrize(
@@ -124,12 +139,12 @@ async def test_a_server_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPat
             ended.set()
 
 
-def entry_of(url: str, cache: Path, **more: str) -> Entry:
+def entry_of(url: str, cache: Path, **more: Json) -> Entry:
     schema = {"reflection": True, "cache": str(cache)}
     return {"adapter": "proto", "base_url": url, **TALK, "schema": schema, "carrier": "grpc", **more}
 
 
-def backend(url: str, cache: Path, **more: str) -> BackendSettings:
+def backend(url: str, cache: Path, **more: Json) -> BackendSettings:
     return parse_settings(json.dumps({"backends": {"b": entry_of(url, cache, **more)}})).backends["b"]
 
 

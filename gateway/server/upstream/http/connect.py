@@ -7,11 +7,12 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
+from gateway.core.errors import SettingsError
 from gateway.server.upstream.http.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
 from gateway.server.upstream.http.origin import Origin
+from gateway.server.upstream.http.tls import TlsContexts, tls_context
 
 # The address family and the argument of `connect`.
 Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]"
@@ -44,6 +45,7 @@ class Connector:
         self._loop = loop
         self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
+        self._contexts = TlsContexts()
 
     async def connect(self, address: Origin, due: float | None, make: Callable[[], P]) -> P:
         """Returns a new connection; the loop's time `due` is the limit for opening it, None for no limit. Raises
@@ -61,7 +63,11 @@ class Connector:
 
     async def _start(self, sock: socket.socket, address: Origin, make: Callable[[], P]) -> P:
         connection = make()
-        context = tls_context(connection.alpn) if address.tls else None
+        try:
+            context = self._context(address, connection.alpn) if address.tls else None
+        except SettingsError as error:
+            sock.close()
+            raise TLSError from error.__cause__
         name = address.host if address.tls else None
         try:
             await self._loop.create_connection(lambda: connection, sock=sock, ssl=context, server_hostname=name)
@@ -73,6 +79,9 @@ class Connector:
         except OSError as error:
             raise RemoteDisconnected from error
         return connection
+
+    def _context(self, address: Origin, alpn: str) -> ssl.SSLContext:
+        return tls_context(alpn) if address.files is None else self._contexts.context(address.files, alpn)
 
     async def _connect(self, address: Origin) -> socket.socket:
         places = await self._look_up(address)
@@ -89,14 +98,6 @@ class Connector:
             places = mixed([(family, place) for family, _, _, _, place in found])
             self._known[address] = self._loop.time() + NAMES_S, places
         return places
-
-
-@cache
-def tls_context(alpn: str) -> ssl.SSLContext:
-    """Returns a context that trusts the system's certificates, checks host names, and negotiates one protocol alone."""
-    context = ssl.create_default_context()
-    context.set_alpn_protocols([alpn])
-    return context
 
 
 def mixed(places: Sequence[Place]) -> list[Place]:

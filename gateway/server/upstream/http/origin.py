@@ -6,17 +6,20 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
+from gateway.settings import TlsSettings
+
 PORTS: Final = {"http": 80, "https": 443}
 _NO_SERVER: Final = "must name a host that can be looked up and a port up to 65535"
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """A server and its protocol: requests to the same origin may share connections. `host` is a name or a bare IP
-    address."""
+    """A server, its protocol, and the files of TLS to it: requests to the same origin may share connections. `host` is
+    a name or a bare IP address."""
 
     host: str
     port: int
     tls: bool
+    files: TlsSettings | None = None
 
     @property
     def authority(self) -> str:
@@ -47,8 +50,8 @@ def split_url(text: str) -> SplitResult:
         raise ValueError(_NO_SERVER) from None
 
 
-def read_url(text: str) -> Url:
-    """Parses the URL. Raises ValueError, whose text never repeats a credential."""
+def read_url(text: str, files: TlsSettings | None = None) -> Url:
+    """Parses the URL, to which TLS has these files. Raises ValueError, whose text never repeats a credential."""
     split = split_url(text)
     if split.scheme not in PORTS or not split.hostname:
         raise ValueError("must begin with http:// or https:// and name a host")
@@ -60,4 +63,5 @@ def read_url(text: str) -> Url:
     except ValueError:
         raise ValueError(_NO_SERVER) from None
     path = quote(f"{split.path or '/'}?{split.query}" if split.query else split.path or "/", safe=punctuation)
-    return Url(Origin(host, PORTS[split.scheme] if port is None else port, split.scheme == "https"), path)
+    tls = split.scheme == "https"
+    return Url(Origin(host, PORTS[split.scheme] if port is None else port, tls, files if tls else None), path)

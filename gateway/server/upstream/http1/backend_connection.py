@@ -11,9 +11,11 @@ from gateway.server.upstream.http.errors import (
     HttpProtocolError,
     RemoteDisconnected,
     StaleConnection,
+    TLSError,
     Truncated,
 )
 from gateway.server.upstream.http.socket_poll import poll_received
+from gateway.server.upstream.http.tls import is_certificate_refusal
 from gateway.server.upstream.http1.backend_connection_state import ACTIVE, BACKEND_TRANSITIONS, BackendState
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 
@@ -144,7 +146,8 @@ class BackendConnection(SocketProtocol):
             try:
                 self.response.close(clean=exc is None)
             except HttpError as error:
-                lost = StaleConnection() if unsent else error
+                refused = is_certificate_refusal(exc)
+                lost = TLSError() if refused else StaleConnection() if unsent else error
                 lost.__cause__ = exc
                 self._fail(lost)
         self.response.release()

@@ -13,10 +13,12 @@ from gateway.server.upstream.http.errors import (
     NoHttp2,
     RemoteDisconnected,
     StaleConnection,
+    TLSError,
     Truncated,
     Unprocessed,
 )
 from gateway.server.upstream.http.socket_poll import poll_closed
+from gateway.server.upstream.http.tls import is_certificate_refusal
 from gateway.server.upstream.http2.connection_state import HTTP2_TRANSITIONS, Http2Input, Http2State
 from gateway.server.upstream.http2.multiplexer import Multiplexer
 from gateway.server.upstream.http2.request_head import Http2Request
@@ -228,7 +230,7 @@ class Http2Connection(SocketProtocol):
         if self._state in _NO_SOCKET:
             return
         self._step("lost")
-        lost = RemoteDisconnected()
+        lost = TLSError() if is_certificate_refusal(exc) else RemoteDisconnected()
         lost.__cause__ = exc
         self._end(lost)
         self._on_lost(self)

@@ -19,8 +19,9 @@ _THREADS: Final = 40
 class GrpcBackend:
     """`requests` holds the message of each call, `metadata` its headers, `seconds` the time that it has left."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, scheme: str) -> None:
         self._play = play
+        self._scheme = scheme
         self.port = 0
         self.requests: list[bytes] = []
         self.metadata: list[dict[str, str]] = []
@@ -28,7 +29,7 @@ class GrpcBackend:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def one(self, request: bytes, context: Context) -> bytes:
         """Answer a unary call."""
@@ -49,9 +50,11 @@ class GrpcBackend:
 
 
 @contextmanager
-def grpc_backend(path: str, play: Play, shape: Shape = "server stream") -> Iterator[GrpcBackend]:
+def grpc_backend(
+    path: str, play: Play, shape: Shape = "server stream", tls: grpc.ServerCredentials | None = None
+) -> Iterator[GrpcBackend]:
     """Serve this path until the block ends."""
-    backend = GrpcBackend(play)
+    backend = GrpcBackend(play, "http" if tls is None else "https")
     handlers = {
         "unary": lambda: grpc.unary_unary_rpc_method_handler(backend.one),
         "server stream": lambda: grpc.unary_stream_rpc_method_handler(backend.stream),
@@ -60,7 +63,8 @@ def grpc_backend(path: str, play: Play, shape: Shape = "server stream") -> Itera
     _, service, method = path.split("/")
     server = grpc.server(ThreadPoolExecutor(_THREADS))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handlers[shape]()}),))
-    backend.port = server.add_insecure_port("127.0.0.1:0")
+    place = "127.0.0.1:0"
+    backend.port = server.add_insecure_port(place) if tls is None else server.add_secure_port(place, tls)
     server.start()
     try:
         yield backend

@@ -161,7 +161,10 @@ REFUSED: list[tuple[Entry, str]] = [
         changed(RELAY, read=[{"json": "body", "text": "x", "finish": {"at": "y"}}]),
         "read: the mapping has $openai, but no",
     ),
-    (changed(FORMS, metadata={"authorization": "x"}), "metadata.authorization: a credential belongs in `api_key_env`"),
+    (
+        changed(FORMS, metadata={"authorization": "x"}),
+        "metadata.authorization: a credential belongs in `api_key_env`, ",
+    ),
     (changed(FORMS, metadata={"grpc-timeout": "1S"}), "metadata.grpc-timeout: 'grpc-timeout' is no name of metadata"),
     (changed(FORMS, metadata={"x-a": "é"}), "metadata.x-a: the value has characters"),
     (changed(FORMS, metadata={"x-a": "$prompt"}), "metadata.x-a: '$prompt' has another name than $model"),

@@ -1,0 +1,184 @@
+"""Makes the TLS contexts of connections, and checks the certificates that the settings name for a backend."""
+
+import re
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gateway.core.errors import SettingsError
+from gateway.server.log.logger import LOGGER
+from gateway.settings import TlsSettings
+from gateway.settings.source import Stamp, stamp_of
+
+# More than the roots of every system.
+_LARGEST: Final = 8 << 20
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+# OpenSSL's reasons for a key of another certificate, or of another kind.
+_NO_PAIR: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
+# What a server says of a client's certificate, or of its absence (RFC 8446, section 6.2), in OpenSSL's words.
+_ABOUT_CERTIFICATE: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+
+
+class _Made(NamedTuple):
+    """A context, and the stamp of the files when they were read, or were last tried to be."""
+
+    stamp: Stamp
+    context: ssl.SSLContext
+
+
+class TlsContexts:
+    """The contexts of one client. The files of a backend are looked at when a connection opens, and read again if they
+    were replaced; connections that are open go on."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[TlsSettings, str], _Made] = {}
+
+    def context(self, files: TlsSettings, alpn: str) -> ssl.SSLContext:
+        """Returns the context for files and a protocol. Files that cannot be used leave the old ones in use, with one
+        WARNING for each time that they change. Raises SettingsError where there are no old ones."""
+        stamp = stamp_of(_paths(files))
+        made = self._made.get((files, alpn))
+        if made is None or made.stamp != stamp:
+            made = self._made[files, alpn] = _Made(stamp, self._read(files, alpn, made))
+        return made.context
+
+    def _read(self, files: TlsSettings, alpn: str, old: _Made | None) -> ssl.SSLContext:
+        try:
+            context = load_context(files)
+        except SettingsError as error:
+            if old is None:
+                LOGGER.warning("the TLS files of a backend cannot be used: %s", error.message)
+                raise
+            LOGGER.warning("replaced TLS files cannot be used, and the old ones stay in use: %s", error.message)
+            return old.context
+        context.set_alpn_protocols([alpn])
+        if old is not None:
+            LOGGER.info("replaced TLS files are in use from the next connection on: %s", ", ".join(_paths(files)))
+        return context
+
+
+@cache
+def tls_context(alpn: str) -> ssl.SSLContext:
+    """Returns a context that trusts the system's certificates, checks host names, and negotiates one protocol alone."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols([alpn])
+    return context
+
+
+def load_context(files: TlsSettings | None) -> ssl.SSLContext:
+    """Returns a new context that trusts the certificates of `ca_file`, or the system's where there is none, and that
+    has the client certificate. Raises SettingsError, whose text begins with the setting and shows no contents."""
+    if files is None:
+        return ssl.create_default_context()
+    return _with_client(_trusting(files.ca_file), files)
+
+
+def _trusting(ca_file: str | None) -> ssl.SSLContext:
+    if ca_file is None:
+        return ssl.create_default_context()
+    found = _certificates("ca_file", ca_file)
+    try:
+        return ssl.create_default_context(cadata=b"\n".join(found).decode())
+    except ssl.SSLError as error:
+        raise SettingsError(f"ca_file: {ca_file!r} holds a certificate that cannot be read") from error
+
+
+def _with_client(context: ssl.SSLContext, files: TlsSettings) -> ssl.SSLContext:
+    if files.cert_file is None:
+        return context
+    _certificates("cert_file", files.cert_file)
+    setting, key_file = ("key_file", files.key_file) if files.key_file is not None else ("cert_file", files.cert_file)
+    if not _KEY.search(_content(setting, key_file)):
+        raise SettingsError(f"{setting}: {key_file!r} holds no private key in PEM form")
+    try:
+        context.load_cert_chain(files.cert_file, key_file, _no_passphrase)
+    except _EncryptedKey as error:
+        raise SettingsError(f"{setting}: the key in {key_file!r} is encrypted; use one without a passphrase") from error
+    except OSError as error:
+        pair = isinstance(error, ssl.SSLError) and error.reason in _NO_PAIR
+        reason = f"does not fit the certificate in {files.cert_file!r}" if pair else "cannot be used"
+        raise SettingsError(f"{setting}: the key in {key_file!r} {reason}") from error
+    return context
+
+
+class _EncryptedKey(Exception):
+    """The file of a key asks for a passphrase."""
+
+
+def _no_passphrase() -> str:
+    # Without it OpenSSL would ask at the terminal.
+    raise _EncryptedKey
+
+
+def is_certificate_refusal(error: Exception | None) -> bool:
+    """Returns whether the other side has ended TLS because of this side's certificate. With TLS 1.3 that is known only
+    after the handshake."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    return "ALERT" in reason and any(word in reason for word in _ABOUT_CERTIFICATE)
+
+
+def certificate_warnings(files: TlsSettings, now: datetime) -> Iterator[str]:
+    """Yields what is wrong with the dates of the certificates in files that `load_context` has accepted."""
+    for setting, path in (("ca_file", files.ca_file), ("cert_file", files.cert_file)):
+        if path is None:
+            continue
+        for pem in _certificates(setting, path):
+            begins, ends = _validity(ssl.PEM_cert_to_DER_cert(pem.decode()))
+            if now > ends:
+                yield f"{setting}: a certificate in {path!r} has expired on {ends:%Y-%m-%d}"
+            elif now < begins:
+                yield f"{setting}: a certificate in {path!r} is not valid before {begins:%Y-%m-%d}"
+
+
+def _paths(files: TlsSettings) -> tuple[str, ...]:
+    return tuple(path for path in (files.ca_file, files.cert_file, files.key_file) if path is not None)
+
+
+def _certificates(setting: str, path: str) -> list[bytes]:
+    found = _CERTIFICATE.findall(_content(setting, path))
+    if not found:
+        raise SettingsError(f"{setting}: {path!r} holds no certificate in PEM form")
+    return found
+
+
+def _content(setting: str, path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST)
+    except OSError as error:
+        raise SettingsError(f"{setting}: {path!r} cannot be read: {error.strerror}") from error
+
+
+def _validity(der: bytes) -> tuple[datetime, datetime]:
+    """Returns from when to when a certificate is valid (RFC 5280, section 4.1: the fifth field of TBSCertificate, whose
+    first one, the version, may be absent)."""
+    at = _element(der, _element(der, 0)[1])[1]
+    tag, _, end = _element(der, at)
+    at = end if tag == 0xA0 else at
+    for _ in ("serialNumber", "signature", "issuer"):
+        at = _element(der, at)[2]
+    begins = _element(der, _element(der, at)[1])
+    return _time(der, *begins), _time(der, *_element(der, begins[2]))
+
+
+def _element(der: bytes, at: int) -> tuple[int, int, int]:
+    """Returns the tag of the element at a place, where its content begins, and where it ends (X.690, section 8.1)."""
+    tag, length = der[at], der[at + 1]
+    at += 2
+    if length & 0x80:
+        size = length & 0x7F
+        length = int.from_bytes(der[at : at + size], "big")
+        at += size
+    return tag, at, at + length
+
+
+def _time(der: bytes, tag: int, at: int, end: int) -> datetime:
+    """Returns a UTCTime or a GeneralizedTime (RFC 5280, section 4.1.2.5)."""
+    text = der[at:end].decode("ascii")
+    if tag == 0x17:
+        text = f"{'20' if text[:2] < '50' else '19'}{text}"
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
