@@ -39,8 +39,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
     - `system`: `first` where system text stands only before the conversation, as in a field of its own.
     - `result_media`: the results of this wire hold images and files, whatever a profile says of tool messages.
-    - `files` are the media types of the files that messages of users and results may hold, where no profile says it;
-      `remote_files`: their URL may differ from `data:`.
+    - `files` are the media types of the files that messages of `file_roles` (users, results) may hold, where no profile
+      says it; `remote_files`: their URL may differ from `data:`.
     - `results`: `anywhere` where the result of a call may stand at any place behind it.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
@@ -70,6 +70,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     system: Literal["anywhere", "first"] = "anywhere"
     result_media: bool = False
     files: frozenset[str] = frozenset()
+    file_roles: frozenset[Role] = frozenset({"user", "tool"})
     remote_files: bool = False
     results: Literal["adjacent", "anywhere"] = "adjacent"
     text_only: bool = False

@@ -195,7 +195,7 @@ def _lack(part: Image | File, turn: Turn, capabilities: Capabilities, profile: P
 
 def _takes_file(part: File, turn: Turn, capabilities: Capabilities, profile: Profile) -> bool:
     types = capabilities.files if profile.files is None else frozenset(profile.files)
-    if turn.role not in ("user", "tool") or not types:
+    if turn.role not in capabilities.file_roles or not types:
         return False
     if is_data_url(part.url):
         held = held_data(part.url)

@@ -100,6 +100,8 @@ def _word(action: pb.ClientAction) -> str:
             return f"AP({','.join(action.append_to_message_content.mask.paths)})"
         case "update_task_message":
             return f"UP({','.join(action.update_task_message.mask.paths)})"
+        case "move_messages_to_new_task":
+            return f"MV({action.move_messages_to_new_task.expected_message_count})"
         case _:
             return _SHORT.get(kind, kind)
 

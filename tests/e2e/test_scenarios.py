@@ -268,6 +268,12 @@ NOTICED: Final[dict[str, list[str]]] = {
     "duplicate_tool_id": ["CALL_ID_RENAMED"],
     "missing_tool_id": ["CALL_ID_ADDED"],
     "never_committed": ["TRANSACTION_OPEN"],
+    "moved": ["MESSAGES_MOVED"],
+    "moved_in_transaction": ["MESSAGES_MOVED"],
+    "moved_back": ["MESSAGES_MOVED", "ROLLED_BACK", "MESSAGES_MOVED"],
+    "moved_range_unknown": ["ACTION_SKIPPED"],
+    "cited": ["FIELD_NOT_SHOWN"],
+    "newer_native_tools": ["NATIVE_CALL_DROPPED"] * 3,
 }
 
 

@@ -28,6 +28,21 @@ _IMAGE_ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "flatten": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "structured": frozenset({"user", "tool"}),
 }
+# A result may hold a resource of MCP; the wire has no field for a file of a question.
+_RESULT_FILES: Final = frozenset(
+    {
+        "application/json",
+        "application/pdf",
+        "audio/mp3",
+        "audio/mpeg",
+        "audio/wav",
+        "text/csv",
+        "text/html",
+        "text/markdown",
+        "text/plain",
+        "text/xml",
+    }
+)
 _STATE: Final = f"{CONTAINER}.{PROVIDER}"
 # Only the task log has a field for the failure of a call.
 _CARRIED: Final[Mapping[str, frozenset[str]]] = {
@@ -56,6 +71,8 @@ class WarpAdapter:
             images=True,
             image_roles=_IMAGE_ROLES[options.encoding],
             remote_images=False,
+            files=_RESULT_FILES if options.encoding == "structured" else frozenset(),
+            file_roles=frozenset({"tool"}),
             system="anywhere" if options.encoding == "flatten" else "first",
             text_only=options.encoding == "flatten",
             state=StateRule(provider=PROVIDER, calls=True),

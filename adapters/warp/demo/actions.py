@@ -53,6 +53,20 @@ def describe(task: str, title: str) -> pb.ClientAction:
     )
 
 
+def move(source: str, task: str, first: str, last: str, count: int, *placed: pb.Message) -> pb.ClientAction:
+    """Builds the move of a range of messages to a new task, and of others to their place."""
+    action = pb.ClientAction.MoveMessagesToNewTask(
+        source_task_id=source,
+        new_task=pb.Task(id=task),
+        first_message_id=first,
+        last_message_id=last,
+        expected_message_count=count,
+        replacement_messages=placed,
+    )
+    action.new_task.dependencies.parent_task_id = source
+    return pb.ClientAction(move_messages_to_new_task=action)
+
+
 def begin() -> pb.ClientAction:
     return pb.ClientAction(begin_transaction=pb.ClientAction.BeginTransaction())
 
@@ -87,6 +101,13 @@ def mcp_call(message: str, task: str, call_id: str, name: str, args: JsonObject 
     if args is not None:
         call.call_mcp_tool.args.CopyFrom(Struct())
         call.call_mcp_tool.args.update(dict(args))
+    return pb.Message(id=message, task_id=task, tool_call=call)
+
+
+def call_native(message: str, task: str, call_id: str, tool: str) -> pb.Message:
+    """Builds a call of a tool of the wire, whose fields the schema does not define."""
+    call = pb.Message.ToolCall(tool_call_id=call_id)
+    getattr(call, tool).SetInParent()
     return pb.Message(id=message, task_id=task, tool_call=call)
 
 

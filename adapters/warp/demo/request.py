@@ -144,11 +144,20 @@ def _rounds(reader: _DialogueReader) -> tuple[tuple[Result, ...], ...]:
 def _result(result: pb.CallMCPToolResult) -> Result:
     if result.HasField("error"):
         return Result("", result.error.message, is_error=True)
-    texts = (
-        part.text.text if part.HasField("text") else f"[image {part.image.mime_type}]"
-        for part in result.success.results
-    )
-    return Result("", "\n".join(texts))
+    return Result("", "\n".join(map(_shown, result.success.results)))
+
+
+def _shown(part: pb.CallMCPToolResult.Result) -> str:
+    """Returns a part of a result as the model reads it."""
+    match part.WhichOneof("result"):
+        case "image":
+            return f"[image {part.image.mime_type}]"
+        case "resource" if part.resource.HasField("text"):
+            return part.resource.text.content
+        case "resource":
+            return f"[resource {part.resource.binary.mime_type}]"
+        case _:
+            return part.text.text
 
 
 def _may_call(request: pb.Request) -> bool:

@@ -10,6 +10,8 @@ from gateway.core.events import ReasoningDelta, ReasoningEnd, TextDelta
 
 # Every response has these beside its content: the echo of the question and the backend's own records.
 BOOKKEEPING: Final = frozenset({"user_query", "tool_call_result", "server_event", "system_query"})
+# A message of its own says it, the finish, or both.
+SUMMARIZED: Final = "the backend has summarized messages of the conversation"
 
 
 class AnswerWriter:
@@ -85,6 +87,8 @@ class AnswerWriter:
                 name = entry.message.model_used.model_id[:80]
                 detail = f"the response is from the model {name!r} instead of the requested one"
                 self._output.note_once("seen", "MODEL_FALLBACK", detail)
+        elif entry.kind == "summarization":
+            self._output.note_once("seen", "CONVERSATION_SUMMARIZED", SUMMARIZED, level="info")
         elif entry.kind is None:
             self._output.note_unknown(entry.message)
         elif entry.kind not in BOOKKEEPING:

@@ -5,6 +5,7 @@ the unwrapping as well. A call of the wire's native tools reaches the client onl
 """
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from google.protobuf import json_format
@@ -13,7 +14,7 @@ from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.options import WarpOptions
 from adapters.warp.backend.provider_state import MessageState
 from adapters.warp.multi_agent_pb2 import Message
-from gateway.core.conversation import EMPTY, Conversation
+from gateway.core.conversation import EMPTY, Conversation, JsonObject
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.protobuf.arguments import encode_arguments
@@ -87,8 +88,16 @@ class CallWriter:
         return self._schemas[declared]
 
     def _native(self, message: Message, variant: str) -> None:
-        arguments = json_format.MessageToDict(getattr(message.tool_call, variant), preserving_proto_field_name=True)
-        self._emit(message, variant, json.dumps(arguments, ensure_ascii=False, separators=(",", ":")), wrapped=False)
+        """Emits a call with the arguments that the client's tool declares, and with the first field of the wire's tool,
+        which it cannot do without."""
+        call = getattr(message.tool_call, variant)
+        arguments = json_format.MessageToDict(call, preserving_proto_field_name=True)
+        declared = {call.DESCRIPTOR.fields[0].name, *_properties(self._parameters[variant])}
+        if undeclared := ", ".join(sorted(arguments.keys() - declared)):
+            detail = f"the client's tool {variant} does not declare {undeclared}"
+            self._output.note_once("ignored", "FIELD_NOT_SHOWN", detail, level="debug")
+        known = {name: value for name, value in arguments.items() if name in declared}
+        self._emit(message, variant, json.dumps(known, ensure_ascii=False, separators=(",", ":")), wrapped=False)
 
     def _is_exposed(self, message: Message, variant: str) -> bool:
         """Returns whether a call of a native tool is forwarded. A call whose fields the schema does not define is not,
@@ -107,3 +116,8 @@ class CallWriter:
             ToolCallEnd(index),
         )
         return call_id
+
+
+def _properties(parameters: JsonObject | None) -> Iterable[str]:
+    properties = parameters.get("properties") if parameters else None
+    return properties if isinstance(properties, dict) else ()

@@ -1,18 +1,26 @@
 """Decodes the Warp wire's response: SSE frames, each a base64 protobuf message that edits a log of messages.
 
-The response is the final content of the root task's log. Its text is sent as it grows. A transaction's text is held
-until the commit (`rollback: buffer`) or sent at once (`stream`). In the latter case a rollback of text that was sent
-fails the response, because sent text cannot be retracted. Calls always wait for the commit or the finish.
+The response is the final content of the root task's log, and what was moved from it to a new task. Its text is sent as
+it grows. A transaction's text is held until the commit (`rollback: buffer`) or sent at once (`stream`). In the latter
+case a rollback of text that was sent fails the response, because sent text cannot be retracted. Calls always wait for
+the commit or the finish.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapters.warp.backend.decode.answer_writer import AnswerWriter
+from adapters.warp.backend.decode.answer_writer import SUMMARIZED, AnswerWriter
 from adapters.warp.backend.decode.calls import CallWriter
 from adapters.warp.backend.decode.entry import OUTPUT
-from adapters.warp.backend.decode.finish import REASONS, finish_error, read_usage
+from adapters.warp.backend.decode.finish import (
+    REASONS,
+    describe_citations,
+    describe_context_window,
+    finish_error,
+    read_pruned_media,
+    read_usage,
+)
 from adapters.warp.backend.decode.frames import FrameReader
 from adapters.warp.backend.decode.output import Output, unknown_numbers
 from adapters.warp.backend.decode.tasks import TaskLog
@@ -59,6 +67,7 @@ class WarpDecoder:
             "begin_transaction": self._begin,
             "commit_transaction": self._commit,
             "rollback_transaction": self._rollback,
+            "move_messages_to_new_task": self._move,
         }
 
     @property
@@ -186,6 +195,12 @@ class WarpDecoder:
         if entry is not None:
             self._answer.write(entry, self._held)
 
+    def _move(self, action: ClientAction) -> None:
+        moved = self._log.move(action.move_messages_to_new_task)
+        if moved is not None:
+            detail = f"the backend moved {moved} messages of this response to another task; they remain part of it"
+            self._output.note("seen", "MESSAGES_MOVED", detail, level="info")
+
     @property
     def _held(self) -> bool:
         return self._buffers and self._log.journal.open
@@ -246,9 +261,15 @@ class WarpDecoder:
         if raw is None and (numbers := unknown_numbers(finished)):
             detail = f"the finish has no known reason, but unknown fields ({numbers}); read as stop"
             self._output.note("changed", "FINISH_REASON_UNKNOWN", detail)
-        if finished.pruned_media.pruned_count:
-            detail = f"the backend left out {finished.pruned_media.pruned_count} images or files"
-            self._output.note("dropped", "MEDIA_PRUNED", detail)
+        if pruned := read_pruned_media(finished):
+            self._output.note("dropped", "MEDIA_PRUNED", f"the backend left out {pruned} images or files")
+        if cited := describe_citations(self._log.citations()):
+            detail = f"the client's dialect has no field for citations: {cited}"
+            self._output.note("ignored", "FIELD_NOT_SHOWN", detail, level="debug")
+        if window := describe_context_window(finished.conversation_usage_metadata):
+            self._output.note("seen", "CONTEXT_WINDOW", window, level="debug")
+        if finished.conversation_usage_metadata.summarized:
+            self._output.note_once("seen", "CONVERSATION_SUMMARIZED", SUMMARIZED, level="info")
 
     def _judge_emptiness(self, reason: Reason) -> None:
         if self._answer.has_output or reason != "stop":
@@ -280,5 +301,7 @@ def _task_of(action: ClientAction) -> str:
             return action.update_task_message.task_id or action.update_task_message.message.task_id
         case "append_to_message_content":
             return action.append_to_message_content.task_id or action.append_to_message_content.message.task_id
+        case "move_messages_to_new_task":
+            return action.move_messages_to_new_task.source_task_id
         case _:
             return ""

@@ -1,11 +1,17 @@
-"""Converts the last event into the finish reason and the usage, or into the error that ended the response."""
+"""Converts the last event into the finish reason and the usage, or into the error that ended the response.
 
+It also describes what the backend reports beside the response, in words and counts without contents.
+"""
+
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from google.protobuf.unknown_fields import UnknownFieldSet
 
-from adapters.warp.multi_agent_pb2 import LLMProvider, StreamFinished
+from adapters.warp.multi_agent_pb2 import Citation, DocumentType, LLMProvider, StreamFinished
 from gateway.core.backend_status import SOON, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendRejected, Kind
@@ -72,11 +78,14 @@ def _invalid_key(number: int) -> BackendError:
 def read_usage(finished: StreamFinished, continued: bool) -> UsageReport | None:
     """Returns the tokens of this response, or None when nothing was counted.
 
-    Exact figures are rare. Otherwise only the conversation's total is known; its split is unknown and not guessed. The
-    total counts this response alone, unless the backend's conversation was `continued`: then it is an estimate.
+    The figures of this response are in `token_usage` or in `request_charges`. Without both, only the conversation's
+    total is known; its split is unknown and not guessed. The total counts this response alone, unless the backend's
+    conversation was `continued`: then it is an estimate.
     """
     if finished.token_usage:
         return _exact(finished.token_usage)
+    if charged := _charged(finished.request_charges):
+        return charged
     counted = finished.conversation_usage_metadata
     maps = (counted.warp_token_usage, counted.byok_token_usage, counted.custom_endpoint_token_usage)
     total = sum(usage.total_tokens for kind in maps for usage in kind.values())
@@ -89,5 +98,64 @@ def _exact(usages: Iterable[StreamFinished.TokenUsage]) -> UsageReport:
         prompt += usage.total_input
         completion += usage.output
         cached += usage.input_cache_read
-    details: dict[str, Json] = {"prompt_tokens_details": {"cached_tokens": cached}} if cached else {}
-    return UsageReport(prompt, completion, prompt + completion, extra=details)
+    return _report(prompt, completion, cached, 0)
+
+
+def _charged(charges: StreamFinished.RequestCharges) -> UsageReport | None:
+    """Returns the sum over all models. The four counts of a model are disjoint, as the wire's own client adds them."""
+    fresh = completion = cached = written = 0
+    for usage in charges.usage_by_category.values():
+        maps = (usage.direct_api_inference_usage, usage.byok_inference_usage, usage.custom_endpoint_inference_usage)
+        for count in (inference.token_count for kind in maps for inference in kind.values()):
+            fresh += count.input
+            completion += count.output
+            cached += count.input_cache_read
+            written += count.input_cache_write
+    prompt = fresh + cached + written
+    return _report(prompt, completion, cached, written) if prompt or completion else None
+
+
+def _report(prompt: int, completion: int, cached: int, written: int) -> UsageReport:
+    counts = {"cached_tokens": cached, "cache_write_tokens": written}
+    details: dict[str, Json] = {name: count for name, count in counts.items() if count}
+    extra: dict[str, Json] = {"prompt_tokens_details": details} if details else {}
+    return UsageReport(prompt, completion, prompt + completion, extra=extra)
+
+
+def read_pruned_media(finished: StreamFinished) -> int:
+    """Returns how many images and files the backend left out.
+
+    Two published versions of the wire use one number, 13: for this count, whose field 1 is a number, and for the
+    charges, whose field 1 is a map. The parser keeps a field 1 that is no map as unknown.
+    """
+    unknown = UnknownFieldSet(finished.request_charges)
+    counts = (unknown[n].data for n in range(len(unknown)) if (unknown[n].field_number, unknown[n].wire_type) == (1, 0))
+    return max(counts, default=0)
+
+
+def describe_citations(citations: Iterable[Citation]) -> str:
+    """Returns how many documents of each kind are cited, each document once, or an empty string for none."""
+    cited = {(citation.document_type, citation.document_id) for citation in citations}
+    names = DocumentType.DESCRIPTOR.values_by_number
+    kinds = Counter(_words(names[number].name) if number in names else "unknown" for number, _ in cited)
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(kinds.items()))
+
+
+def describe_context_window(counted: StreamFinished.ConversationUsageMetadata) -> str:
+    """Returns how full the model's context window is and with what, in estimated tokens, or an empty string where the
+    backend does not say it."""
+    kinds = StreamFinished.ContextWindowSegmentType.DESCRIPTOR.values_by_number
+    tokens: Counter[str] = Counter()
+    for segment in counted.context_window_segments:
+        tokens[_words(kinds.get(segment.segment_type, kinds[0]).name)] += segment.token_count
+    said = [f"{kind}: {count} tokens" for kind, count in sorted(tokens.items())]
+    if counted.total_input_tokens:
+        said.insert(0, f"newest request to the model: {counted.total_input_tokens} tokens")
+    if counted.context_window_usage > 0 and math.isfinite(counted.context_window_usage):
+        said.insert(0, f"the conversation fills {counted.context_window_usage:.0%} of the model's context window")
+    return "; ".join(said)
+
+
+def _words(name: str) -> str:
+    """Returns the name of an enum's value as words, without the prefix."""
+    return name.partition("_")[2].replace("_", " ").lower()

@@ -2,9 +2,12 @@
 
 Only the root task is the response; messages of its subtasks are left out. The root is the task that has no parent. A
 backend that was sent a task continues that one.
+
+A move to a new task shortens what the backend reads of the conversation, and changes nothing that the user sees: the
+moved messages remain part of the response, and those in their place never become part of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +17,7 @@ from adapters.warp.backend.decode.entry import CALL, OUTPUT, REASONING, TEXT_PAT
 from adapters.warp.backend.decode.field_mask import MaskError, append, update
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.backend.decode.transaction import Journal
-from adapters.warp.multi_agent_pb2 import ClientAction, Message, Task
+from adapters.warp.multi_agent_pb2 import Citation, ClientAction, Message, Task
 from gateway.core.errors import BackendProtocolError
 
 # A short update or rollback may cause the copy of a long message. Backends rewrite short messages or rewrite rarely;
@@ -47,6 +50,7 @@ class TaskLog:
         self._sent = root
         self._subtasks: set[str] = set()
         self._hidden: set[str] = set()
+        self._replacements: set[str] = set()
         self._nameless = 0
         self._rewritten = 0
         self._output = output
@@ -60,6 +64,12 @@ class TaskLog:
         """Returns whether it is still unknown if this task is the response: no root was declared, and the task is not
         known as a subtask."""
         return bool(task_id) and not self.rooted and task_id != self._sent and task_id not in self._subtasks
+
+    def citations(self) -> Iterator[Citation]:
+        """Yields the documents that the messages of this response cite, also those of a command."""
+        for entry in self._entries.values():
+            yield from entry.message.citations
+            yield from entry.message.tool_call.run_shell_command.citations
 
     @property
     def rooted(self) -> bool:
@@ -89,7 +99,7 @@ class TaskLog:
             if self._replays and paths and not any(path.partition(".")[0] in _CONTENT for path in paths):
                 return []
             return [self._insert(action.task_id, message)]
-        self._charge(entry)
+        self._charge(entry.weight)
         changed = entry.current()
         try:
             unknown = update(changed, message, paths)
@@ -150,12 +160,72 @@ class TaskLog:
         for key, state in saved.items():
             entry = self._entries[key]
             if state is not None and not entry.continues_text(state):
-                self._charge(entry)
+                self._charge(entry.weight)
             undone.retracted.add(entry.restore(state))
             (undone.removed if state is None else undone.restored).append(entry)
             if state is None:
                 del self._entries[key]
+                self._replacements.discard(key)
         return undone
+
+    def move(self, action: ClientAction.MoveMessagesToNewTask) -> int | None:
+        """Moves a range of messages to a new task and puts others in its place. Returns how many messages of this
+        response were moved, or None for a range that the task does not have: such a move is skipped.
+
+        Raises BackendProtocolError for an unknown task, and for a new one that is none.
+        """
+        source, target = action.source_task_id, action.new_task.id
+        roots = {self._sent, *self._roots}
+        if not source or source not in roots | self._subtasks:
+            raise BackendProtocolError("The backend moved messages of a task that does not exist.")
+        if not target or target in roots:
+            raise BackendProtocolError("The backend moved messages to a task that is not new.")
+        self._subtasks.add(target)
+        if source not in roots:
+            return 0
+        self._charge(16 * len(self._entries) + action.ByteSize())
+        moved = self._range(source, action)
+        if moved is None:
+            self._skip("a move was skipped: the task does not have this range of messages")
+            return None
+        self._replace_range(moved, source, action.replacement_messages)
+        stay = {message.id for message in action.replacement_messages}
+        gone = [key for key in moved if key not in stay]
+        for key in gone:
+            entry = self._entries[key]
+            self._save(key, entry)
+            entry.task_id = target
+        return sum(key not in self._replacements for key in gone)
+
+    def _range(self, source: str, action: ClientAction.MoveMessagesToNewTask) -> list[str] | None:
+        """Returns the keys from the first to the last message, or None if the task has no such range of this length.
+
+        If the request carried a log of its own, messages that are not known are older than this response."""
+        keys = [key for key, entry in self._entries.items() if entry.task_id in (source, "")]
+        places = {key: place for place, key in enumerate(keys)}
+        first, last = places.get(action.first_message_id), places.get(action.last_message_id)
+        if last is None:
+            return [] if first is None and self._replays else None
+        if first is None:
+            return keys[: last + 1] if self._replays and action.expected_message_count > last + 1 else None
+        size = last - first + 1
+        return keys[first : last + 1] if 0 < size == action.expected_message_count else None
+
+    def _replace_range(self, moved: Sequence[str], source: str, messages: Iterable[Message]) -> None:
+        """Puts messages where the range begins. What a new one says is not part of the response, so that only its key
+        is kept."""
+        placed: dict[str, Entry] = {}
+        for key in (message.id or self._name() for message in messages):
+            if key in self._entries:
+                placed[key] = self._entries[key]
+            elif key not in placed:
+                self._save(key, None)
+                self._replacements.add(key)
+                placed[key] = Entry(Message(), source)
+        entries = list(self._entries.items())
+        at = list(self._entries).index(moved[0]) if moved else 0
+        before = {key: entry for key, entry in entries[:at] if key not in placed}
+        self._entries = {**before, **placed, **dict(entry for entry in entries[at:] if entry[0] not in placed)}
 
     def _insert(self, task_id: str, message: Message) -> Entry:
         key = message.id or self._name()
@@ -171,7 +241,7 @@ class TaskLog:
 
     def _replace(self, key: str, entry: Entry, message: Message) -> Entry:
         self._save(key, entry)
-        self._charge(entry)
+        self._charge(entry.weight)
         if entry.called and message.tool_call != entry.message.tool_call:
             self._output.note("seen", "SHOWN_CALL_REPLACED", "the backend replaced a call that had already been sent")
         entry.replace(message)
@@ -181,16 +251,18 @@ class TaskLog:
         if self.journal.untouched(key):
             self.journal.save(key, None if entry is None else entry.save())
 
-    def _charge(self, entry: Entry) -> None:
-        """Counts the cost of copying or rebuilding an entry. Raises BackendProtocolError when the total is too
+    def _charge(self, weight: int) -> None:
+        """Counts the cost in bytes of copying or rebuilding entries. Raises BackendProtocolError when the total is too
         large."""
-        self._rewritten += entry.weight
+        self._rewritten += weight
         if self._rewritten > MOST_REWRITTEN:
             raise BackendProtocolError(
                 "The backend rewrote its response too often.", code="upstream_response_too_large"
             )
 
     def _is_hidden(self, task_id: str, message: Message) -> bool:
+        if message.id in self._replacements:
+            return True
         task_id = task_id or message.task_id
         if task_id == self._sent:
             # The backend continues the task that it was sent, which needs no creation.

@@ -1,6 +1,8 @@
 """Encodes tool results and tool calls of a conversation as the Warp wire's own messages."""
 
+import base64
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -9,7 +11,7 @@ from adapters.warp.backend.encode.indexed_turn import IndexedTurn
 from adapters.warp.backend.encode.tools import inexact_numbers
 from adapters.warp.backend.provider_state import read_provider_state
 from gateway.core.conversation import File, Image, JsonObject, Text, ToolCall, ToolResult
-from gateway.core.data_url import read_image
+from gateway.core.data_url import DataUrl, held_data, read_image
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.protobuf.json_struct import NestedTooDeep, write_struct
@@ -21,7 +23,7 @@ AS_TEXT: Final = "arguments"
 
 def write_result(target: pb.CallMCPToolResult, result: ToolResult, indexed: IndexedTurn, position: int) -> list[Notice]:
     """Writes a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
-    image; `position` is that of the result among those of its turn."""
+    image or file; `position` is that of the result among those of its turn."""
     if result.is_error:
         target.error.message = result.text
         return _parts_lost(result, indexed.index)
@@ -42,7 +44,31 @@ def _write_part(target: pb.CallMCPToolResult.Success, block: Text | Image | File
             image = target.results.add().image
             image.data, image.mime_type = held.data.encode(), held.media_type
         case File():
-            raise InvalidRequest(f"{param} is a {block.kind} part, which a result cannot contain.", param=param)
+            _write_resource(target.results.add().resource, block, param)
+
+
+def _write_resource(target: pb.MCPResourceContent, file: File, param: str) -> None:
+    """Writes a file as a resource of MCP: as text where it is one, else as its base64. Raises InvalidRequest for a file
+    without content."""
+    held = held_data(file.url)
+    if held is None:
+        raise InvalidRequest(f"{param} is a {file.kind} part without a usable data: URL.", param=param)
+    if file.name:
+        target.uri = f"file:///{quote(file.name)}"
+    text = _text_of(held)
+    if text is None:
+        target.binary.data, target.binary.mime_type = held.data.encode(), held.media_type
+    else:
+        target.text.content, target.text.mime_type = text, held.media_type
+
+
+def _text_of(held: DataUrl) -> str | None:
+    if not held.media_type.startswith("text/") and held.media_type != "application/json":
+        return None
+    try:
+        return base64.b64decode(held.data).decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _parts_lost(result: ToolResult, index: int) -> list[Notice]:

@@ -9,9 +9,18 @@ from adapters.warp.demo.scenarios.calls import CALLS, TOOLS
 from adapters.warp.demo.scenarios.edges import EDGES
 from adapters.warp.demo.scenarios.failures import FAILURES
 from adapters.warp.demo.scenarios.http import HTTP
+from adapters.warp.demo.scenarios.moves import MOVES
 from adapters.warp.demo.scenarios.text import TEXT
 from adapters.warp.demo.scenarios.transactions import TRANSACTIONS
 
-SCENARIOS: Final[Mapping[str, WarpScenario]] = {**TEXT, **CALLS, **TRANSACTIONS, **EDGES, **FAILURES, **HTTP}
+SCENARIOS: Final[Mapping[str, WarpScenario]] = {
+    **TEXT,
+    **CALLS,
+    **TRANSACTIONS,
+    **MOVES,
+    **EDGES,
+    **FAILURES,
+    **HTTP,
+}
 
 __all__ = ["FRAMING_OPTIONS", "SCENARIOS", "TOOLS", "Expect", "WarpScenario"]

@@ -84,8 +84,11 @@ def _internal(payload: str) -> Step:
 
 
 def _subagent() -> Step:
-    inner = pb.NotRead()
-    return act(lambda state: _tool_call(state, pb.Message.ToolCall(tool_call_id=state.call_id(7), subagent=inner)))
+    def build(state: ScenarioState) -> pb.ClientAction:
+        task = state.ids.task
+        return actions.add(task, actions.call_native(state.new_message(), task, state.call_id(7), "subagent"))
+
+    return act(build)
 
 
 def _tool_call(state: ScenarioState, tool_call: pb.Message.ToolCall) -> pb.ClientAction:

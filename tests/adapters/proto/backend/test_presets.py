@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from google.protobuf.json_format import ParseDict
@@ -65,6 +65,14 @@ def test_five_stop_sequences_are_sent_to_gemini_and_all_are_watched_for(name: st
     described = str(made.describe(made.encode(asked, Policy()).body))
     assert [stop for stop in stops if stop in described] == [*stops[:5]]
     assert "stop" not in made.capabilities.supported_params
+
+
+def test_the_warp_preset_allows_no_tool_of_the_wire() -> None:
+    """An empty list allows every tool, whose calls a mapping cannot read."""
+    made = ProtoAdapter(options("warp"), 1 << 20)
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), model="m")
+    described: Any = made.describe(made.encode(asked, Policy()).body)
+    assert described["settings"]["supported_tools"] == ["TOOL_CALL_MCP_TOOL"]
 
 
 CANDIDATES: Final[dict[str, tuple[str, dict[str, Json], dict[str, Json]]]] = {

@@ -48,6 +48,14 @@ WIRES = {
     "rollback_end": f"{P} B AM(agent_output) AP(agent_output.text) R F(llm_unavailable)",
     "committed_twice": f"{P} B AM(agent_output) C B AM(agent_output) C F(done)",
     "never_committed": f"{P} B AM(agent_output) F(done)",
+    "moved": f"{P} B {TEXT} C MV(3) B {TEXT} C F(done)",
+    "moved_in_transaction": f"{P} B {TEXT} MV(3) {TEXT} C F(done)",
+    "moved_back": f"{P} B {TEXT} C B MV(3) R B MV(3) {TEXT} C F(done)",
+    "moved_range_unknown": f"{P} B {TEXT} MV(9) {TEXT} C F(done)",
+    "moved_task_unknown": f"{P} B {TEXT} MV(3) {TEXT} C F(done)",
+    "cited": f"{P} B AM(agent_output) C F(done)",
+    "context_window": f"{P} B {TEXT} C F(done)",
+    "newer_native_tools": f"{P} B {TEXT} AM(wait_for_events) AM(start_recording) AM(stop_recording) C F(done)",
     "unknown_variant": f"{P} B E? ? AM(?) AM(agent_output) C F(done)",
     "mask_edge": (
         f"{P} B AM(agent_output) AP(agent_output.nothing) AP(agent_output.text) UP(agent_output.text)* C "

@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 
-from adapters.warp.multi_agent_pb2 import ResponseEvent
+from adapters.warp import multi_agent_pb2 as pb
+from adapters.warp.multi_agent_pb2 import Citation, Message, ResponseEvent, StreamFinished
 from gateway.core.conversation import Conversation, JsonObject, Text, Turn
 from gateway.core.errors import BackendRejected, BackendTruncated
 from gateway.core.events import (
@@ -9,12 +12,14 @@ from gateway.core.events import (
     TextDelta,
     UsageReport,
 )
+from gateway.core.notices import Notice
 from gateway.testing.events import fold, join
 from tests.adapters.warp.backend.script import (
     BEGIN,
     COMMIT,
     DONE,
     PRELUDE,
+    ROLLBACK,
     acts,
     add,
     decode,
@@ -96,8 +101,99 @@ def test_usage_comes_before_the_finish() -> None:
 
 
 def test_pruned_media_are_noted() -> None:
-    events = decode(PRELUDE + acts(add(output("a"))) + finished(done={}, pruned_media={"pruned_count": 2}))
-    assert rules(events) == ["MEDIA_PRUNED"]
+    # The number 13 is that of the charges in the schema; in another version it is a message whose field 1 is a count.
+    wire = ResponseEvent(finished={"done": {}}).SerializeToString()
+    counted = ResponseEvent.FromString(wire + bytes([3 << 3 | 2, 4, 13 << 3 | 2, 2, 1 << 3, 2]))
+    events = decode(PRELUDE + acts(add(output("a"))) + frame(counted))
+    assert [(event.rule, event.detail) for event in events if isinstance(event, Notice)] == [
+        ("MEDIA_PRUNED", "the backend left out 2 images or files")
+    ]
+
+
+CHARGES = {
+    "primary_agent": {
+        "direct_api_inference_usage": {
+            "a": {"token_count": {"input": 10, "output": 2, "input_cache_read": 5, "input_cache_write": 3}},
+            "b": {"token_count": {"input": 1}},
+        },
+        "platform_usage_in_cents": 0.5,
+    },
+    "compaction": {
+        "byok_inference_usage": {"a": {"token_count": {"output": 4}, "web_search_count": 1}},
+        "custom_endpoint_inference_usage": {"c": {"token_count": {"input_cache_read": 7}}},
+    },
+}
+
+
+def test_the_charges_of_the_request_are_its_usage() -> None:
+    totals = {"warp_token_usage": {"a": {"total_tokens": 500}}}
+    fields: dict[str, Any] = {"request_charges": {"usage_by_category": CHARGES}, "conversation_usage_metadata": totals}
+    events = decode(PRELUDE + acts(add(output("a"))) + finished(done={}, **fields))
+    details: JsonObject = {"prompt_tokens_details": {"cached_tokens": 12, "cache_write_tokens": 3}}
+    assert fold(events).usage == UsageReport(26, 6, 32, extra=details)
+    assert rules(events) == []
+    exact = decode(PRELUDE + acts(add(output("a"))) + finished(done={}, token_usage=[{"output": 9}], **fields))
+    assert fold(exact).usage == UsageReport(0, 9, 9)
+
+
+def test_charges_without_tokens_are_no_usage() -> None:
+    charges = {"usage_by_category": {"primary_agent": {"platform_usage_in_cents": 1}}}
+    events = decode(PRELUDE + acts(add(output("a"))) + finished(done={}, request_charges=charges))
+    assert fold(events).usage is None
+
+
+def test_the_context_window_is_described_in_words_and_counts() -> None:
+    segments = [
+        {"segment_type": StreamFinished.SEGMENT_TOOL_DEFINITIONS, "token_count": 30},
+        {"segment_type": StreamFinished.SEGMENT_SYSTEM_PROMPT, "token_count": 12},
+        {"segment_type": 77, "token_count": 1},
+        {"segment_type": StreamFinished.SEGMENT_TOOL_DEFINITIONS, "token_count": 5},
+    ]
+    said = {"context_window_usage": 0.406, "total_input_tokens": 48, "context_window_segments": segments}
+    events = decode(PRELUDE + acts(add(output("a"))) + finished(done={}, conversation_usage_metadata=said))
+    assert [event for event in events if isinstance(event, Notice)] == [
+        Notice(
+            "backend",
+            "seen",
+            "CONTEXT_WINDOW",
+            "the conversation fills 41% of the model's context window; newest request to the model: 48 tokens; "
+            "system prompt: 12 tokens; tool definitions: 35 tokens; unknown: 1 tokens",
+            level="debug",
+        )
+    ]
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_share_that_is_none_is_not_told(share: float) -> None:
+    wire = (
+        PRELUDE
+        + acts(add(output("a")))
+        + finished(done={}, conversation_usage_metadata={"context_window_usage": share})
+    )
+    assert rules(decode(wire)) == []
+
+
+def test_a_summarized_conversation_is_told_once() -> None:
+    summary = Message(id="m9", task_id="t1", summarization={})
+    wire = PRELUDE + acts(add(summary, output("a")))
+    assert rules(decode(wire + DONE)) == ["CONVERSATION_SUMMARIZED"]
+    said = finished(done={}, conversation_usage_metadata={"summarized": True})
+    assert rules(decode(wire + said)) == ["CONVERSATION_SUMMARIZED"]
+    assert rules(decode(PRELUDE + acts(add(output("a"))) + said)) == ["CONVERSATION_SUMMARIZED"]
+
+
+def test_citations_are_counted_by_their_kind_and_never_quoted() -> None:
+    page = Citation(document_id="https://secret.example", document_type=pb.DOCUMENT_WEB_PAGE)
+    said = output("a")
+    said.citations.extend([page, page, Citation.FromString(b"\x0a\x01x\x10\x63")])
+    command = Message(id="m2", task_id="t1")
+    command.tool_call.run_shell_command.citations.add(document_id="r", document_type=pb.DOCUMENT_RULE)
+    undone = output("b", "m3")
+    undone.citations.add(document_id="lost", document_type=pb.DOCUMENT_NOTEBOOK)
+    events = decode(PRELUDE + acts(add(said), BEGIN, add(undone), ROLLBACK, add(command)) + DONE)
+    assert [event.detail for event in events if isinstance(event, Notice) and event.rule == "FIELD_NOT_SHOWN"] == [
+        "the client's dialect has no field for citations: rule (1), unknown (1), web page (1)"
+    ]
 
 
 def test_a_second_init_is_ignored() -> None:

@@ -1,5 +1,8 @@
+import json
+
 import pytest
 
+from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.multi_agent_pb2 import Message
 from gateway.core.conversation import Conversation, Json, JsonObject, ToolCall, ToolSpec, Turn
 from gateway.core.errors import BackendRejected, InvalidToolCall
@@ -11,6 +14,7 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from gateway.core.notices import Notice
 from gateway.testing.events import fold
 from tests.adapters.warp.backend.script import (
     BEGIN,
@@ -136,6 +140,24 @@ def test_a_native_call_is_exposed_to_a_client_that_declares_it() -> None:
     )
     with pytest.raises(BackendRejected):
         decode(wire, native_tools="expose")
+
+
+def test_an_exposed_call_has_the_arguments_that_the_client_declares() -> None:
+    call = shell("ls")
+    command = call.tool_call.run_shell_command
+    command.is_read_only, command.wait_until_complete = True, False
+    command.risk_category = pb.RISK_CATEGORY_READ_ONLY
+    declared: JsonObject = {"type": "object", "properties": {"wait_until_complete": {}, "risk_category": {}}}
+    asked = Conversation((), tools=(ToolSpec("run_shell_command", "", declared),))
+    events = decode(PRELUDE + acts(add(call)) + DONE, asked, native_tools="expose")
+    assert json.loads(fold(events).calls[0].arguments) == {
+        "command": "ls",
+        "wait_until_complete": False,
+        "risk_category": "RISK_CATEGORY_READ_ONLY",
+    }
+    assert [event.detail for event in events if isinstance(event, Notice)] == [
+        "the client's tool run_shell_command does not declare is_read_only"
+    ]
 
 
 def test_a_native_call_whose_fields_nobody_reads_is_never_exposed() -> None:

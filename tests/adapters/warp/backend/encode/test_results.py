@@ -1,12 +1,16 @@
+from typing import Any
+
 import pytest
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.encode.indexed_turn import IndexedTurn
 from adapters.warp.backend.encode.results import AS_TEXT, write_call, write_result
-from gateway.core.conversation import Image, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Conversation, File, Image, Text, ToolCall, ToolResult, Turn
+from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
-from tests.adapters.warp.backend.sent import RED_DOT
+from gateway.core.policy import Policy
+from tests.adapters.warp.backend.sent import ENCODINGS, RED_DOT, assistant, both, call, conversation, rules, user
 
 
 def written(result: ToolResult) -> tuple[pb.CallMCPToolResult, list[Notice]]:
@@ -25,6 +29,69 @@ def test_every_part_of_a_result_is_a_part_on_the_wire() -> None:
     assert [part.WhichOneof("result") for part in target.success.results] == ["text", "image", "text"]
     assert target.success.results[1].image.data == b"iVBORw0KGgo="
     assert notices == []
+
+
+PDF = "data:application/pdf;base64,JVBERi0="
+HOLDING = [
+    pytest.param(
+        File("file", {}, url="data:text/plain;base64,w7w=", name="a b.txt"),
+        {"uri": "file:///a%20b.txt", "text": {"content": "ü", "mime_type": "text/plain"}},
+        id="text",
+    ),
+    pytest.param(
+        File("file", {}, url="data:application/json;base64,e30="),
+        {"text": {"content": "{}", "mime_type": "application/json"}},
+        id="json",
+    ),
+    pytest.param(
+        File("file", {}, url=PDF, name="x.pdf"),
+        {"uri": "file:///x.pdf", "binary": {"data": b"JVBERi0=", "mime_type": "application/pdf"}},
+        id="base64",
+    ),
+    pytest.param(
+        File("file", {}, url="data:text/plain;base64,/w=="),
+        {"binary": {"data": b"/w==", "mime_type": "text/plain"}},
+        id="no text",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "expected"), HOLDING)
+def test_a_file_of_a_result_is_a_resource(file: File, expected: dict[str, Any]) -> None:
+    target, notices = written(ToolResult("k", (Text("a"), file)))
+    assert target.success.results[1].resource == pb.MCPResourceContent(**expected)
+    assert notices == []
+
+
+def test_a_file_without_content_is_refused_by_its_place() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        written(ToolResult("k", (File("file", {}, url="https://example.com/a.pdf"),)))
+    assert caught.value.param == CANONICAL_PATHS.result_part.format(turn=3, item=0, part=0)
+
+
+def answered(part: Image | File) -> Conversation:
+    return conversation(
+        user("q"), assistant("", call("k")), Turn("tool", (ToolResult("k", (Text("a"), part)),)), tools=()
+    )
+
+
+def test_a_log_holds_the_files_of_results_and_a_text_does_not() -> None:
+    file = File("file", {}, url=PDF)
+    request, notices = both(answered(file), encoding="structured")
+    (given,) = request.input.user_inputs.inputs
+    parts = given.tool_call_result.call_mcp_tool.success.results
+    assert ([part.WhichOneof("result") for part in parts], rules(notices)) == (["text", "resource"], [])
+    placeholder = Policy(images="placeholder")
+    assert "PART_NOT_SENT" in rules(both(answered(file), placeholder, encoding="flatten")[1])
+    unlisted = File("file", {}, url="data:application/zip;base64,AAAA")
+    assert "PART_NOT_SENT" in rules(both(answered(unlisted), placeholder, encoding="structured")[1])
+
+
+def test_a_question_has_no_field_for_a_file() -> None:
+    asked = conversation(Turn("user", (Text("q"), File("file", {}, url=PDF))))
+    for encoding in ENCODINGS:
+        with pytest.raises(Unsupported):
+            both(asked, encoding=encoding)
 
 
 def test_an_empty_result_is_a_success_with_an_empty_text() -> None:

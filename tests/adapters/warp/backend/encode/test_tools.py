@@ -58,6 +58,28 @@ def test_disabled_tools_of_the_wire_are_not_exposed() -> None:
     assert list(settings.supported_tools) == [MCP]
 
 
+# Every tool of the wire, by the name under which a client could declare it.
+OF_THE_WIRE = [ToolSpec(name.removeprefix("TOOL_").lower()) for name in pb.ToolType.DESCRIPTOR.values_by_name]
+
+
+def test_every_type_of_tool_has_its_call() -> None:
+    calls = pb.Message.ToolCall.DESCRIPTOR.oneofs_by_name["tool"].fields
+    assert {tool.name for tool in OF_THE_WIRE} == {field.name for field in calls} - {"server"}
+
+
+@pytest.mark.parametrize("native_tools", ["drop", "expose"])
+def test_disabling_the_tools_of_the_wire_disables_every_one(native_tools: str) -> None:
+    disabled = Policy(disable_warp_tools=True)
+    settings = sent(asking(*OF_THE_WIRE), disabled, native_tools=native_tools).settings
+    assert list(settings.supported_tools) == [MCP]
+    assert not settings.supported_cli_agent_tools
+
+
+def test_only_tools_whose_arguments_can_be_read_are_ever_exposed() -> None:
+    settings = sent(asking(*OF_THE_WIRE), native_tools="expose").settings
+    assert list(settings.supported_tools) == [MCP, pb.TOOL_RUN_SHELL_COMMAND]
+
+
 def test_tool_choice_none_offers_nothing_and_says_so() -> None:
     asked = msgspec.structs.replace(asking(SHELL), tool_choice="none")
     request, notices = both(asked, native_tools="expose")

@@ -1,0 +1,215 @@
+"""Tests that a move of messages to a new task changes the log and never the response.
+
+The semantics are those of the wire's own client: it leaves on the screen what it has shown.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.warp.backend.decode import tasks
+from adapters.warp.multi_agent_pb2 import ClientAction, Message
+from gateway.core.conversation import Conversation, Text, Turn
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event, TextDelta
+from gateway.testing.events import fold
+from tests.adapters.warp.backend.script import (
+    BEGIN,
+    COMMIT,
+    DONE,
+    PRELUDE,
+    ROLLBACK,
+    STREAMED,
+    acts,
+    add,
+    append,
+    decode,
+    decoder,
+    init,
+    mcp_call,
+    more,
+    output,
+    rules,
+    task,
+    update,
+)
+
+
+def move(
+    first: str, last: str, count: int, *placed: Message, source: str = "t1", target: str = "t2", **parent: str
+) -> ClientAction:
+    moved = {
+        "source_task_id": source,
+        "new_task": {"id": target, "dependencies": parent},
+        "first_message_id": first,
+        "last_message_id": last,
+        "expected_message_count": count,
+        "replacement_messages": placed,
+    }
+    return ClientAction(move_messages_to_new_task=moved)
+
+
+def subagent(message_id: str = "r1") -> Message:
+    return Message(id=message_id, task_id="t1", tool_call={"tool_call_id": "s1", "subagent": {}})
+
+
+def answer(*actions: ClientAction, conversation: Conversation = STREAMED, **options: Any) -> list[Event]:
+    return decode(PRELUDE + acts(*actions) + DONE, conversation, **options)
+
+
+BODY = (add(output("One.", "m1")), add(output(" Two.", "m2")), add(mcp_call("k1")))
+
+
+@pytest.mark.parametrize("rollback", ["buffer", "stream"])
+@pytest.mark.parametrize("position", range(len(BODY) + 1))
+def test_a_move_leaves_the_response_as_it_is(position: int, rollback: str) -> None:
+    ids = ["s1", "q1", "m1", "m2", "m-k1"][: position + 2]
+    moved = move(ids[0], ids[-1], len(ids), subagent(), output("a summary", "r2"))
+    events = answer(*BODY[:position], moved, *BODY[position:], rollback=rollback)
+    plain = fold(answer(*BODY, rollback=rollback))
+    assert (fold(events).text, fold(events).calls) == (plain.text, plain.calls) == ("One. Two.", plain.calls)
+    assert rules(events) == ["MESSAGES_MOVED"]
+
+
+@pytest.mark.parametrize("rollback", ["buffer", "stream"])
+def test_what_is_held_in_a_transaction_is_sent_though_it_was_moved(rollback: str) -> None:
+    events = answer(
+        BEGIN, add(output("a"), mcp_call()), move("q1", "m-k1", 3, subagent()), COMMIT, more("b"), rollback=rollback
+    )
+    assert (fold(events).text, len(fold(events).calls)) == ("ab", 1)
+
+
+def test_what_stands_in_their_place_never_becomes_part_of_the_response() -> None:
+    summary = output("a summary", "r1")
+    later = (
+        append(output(" more", "r1"), "agent_output.text"),
+        update(output("another", "r1"), "agent_output"),
+        add(output("again", "r1")),
+    )
+    events = answer(add(output("a")), move("q1", "q1", 1, summary), *later, more("b"))
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED"])
+
+
+def test_a_message_that_stays_in_its_place_is_not_moved() -> None:
+    events = answer(
+        add(output("a")), move("q1", "m1", 2, output("a"), subagent()), more("b"), move("m1", "r1", 2, target="t3")
+    )
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "MESSAGES_MOVED"])
+
+
+def test_the_new_task_is_a_subtask_also_without_a_parent() -> None:
+    events = answer(add(output("a")), move("q1", "q1", 1), add(output("x", "m9"), task_id="t2"), more("b"))
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "SUBTASK_HIDDEN"])
+
+
+def test_a_second_move_counts_what_stands_in_the_place_of_the_first() -> None:
+    first = move("s1", "m1", 3, subagent("r1"), output("", "r2"))
+    events = answer(add(output("a")), first, add(output("b", "m2")), move("r1", "m2", 3, target="t3"))
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "MESSAGES_MOVED"])
+
+
+def test_a_rollback_takes_a_move_back() -> None:
+    moved = move("s1", "m1", 3, subagent("r1"))
+    events = answer(add(output("a")), BEGIN, moved, ROLLBACK, moved, add(output("b", "m2")), move("r1", "m2", 2))
+    assert fold(events).text == "ab"
+    assert rules(events) == ["MESSAGES_MOVED", "ROLLED_BACK", "MESSAGES_MOVED", "MESSAGES_MOVED"]
+
+
+def test_a_message_may_come_after_its_id_was_rolled_back_in_a_move() -> None:
+    events = answer(
+        BEGIN, move("q1", "q1", 1, output("a summary", "r1")), ROLLBACK, add(output("a", "r1")), more("b", "r1")
+    )
+    assert fold(events).text == "ab"
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        pytest.param(move("q1", "m1", 9), id="another count"),
+        pytest.param(move("m1", "q1", 2), id="backwards"),
+        pytest.param(move("m1", "q1", 0), id="nothing"),
+        pytest.param(move("m7", "m1", 2), id="unknown first"),
+        pytest.param(move("q1", "m7", 2), id="unknown last"),
+        pytest.param(move("m7", "m8", 2), id="unknown"),
+    ],
+)
+def test_a_range_that_the_task_does_not_have_is_skipped_with_a_notice(moved: ClientAction) -> None:
+    events = answer(add(output("a")), moved, more("b"), move("q1", "m1", 2))
+    assert (fold(events).text, rules(events)) == ("ab", ["ACTION_SKIPPED", "MESSAGES_MOVED"])
+
+
+CONTINUED = Conversation((Turn("user", (Text("q"),)), Turn("assistant", (Text("a"),)), Turn("user", (Text("r"),))))
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        pytest.param(move("old", "older", 2), ["MESSAGES_MOVED"], id="all older"),
+        pytest.param(move("old", "q1", 9), ["MESSAGES_MOVED"], id="begins before"),
+        pytest.param(move("old", "q1", 2), ["ACTION_SKIPPED"], id="too few"),
+        pytest.param(move("q1", "old", 2), ["ACTION_SKIPPED"], id="ends before"),
+    ],
+)
+def test_a_range_may_begin_before_the_response_if_the_request_had_a_log(
+    moved: ClientAction, expected: list[str]
+) -> None:
+    events = answer(add(output("a")), moved, more("b"), conversation=CONTINUED, encoding="structured")
+    assert (fold(events).text, rules(events)) == ("ab", expected)
+
+
+def test_a_range_of_a_subtask_is_not_looked_into() -> None:
+    events = answer(task("t5", "t1"), add(output("a")), move("x", "y", 3, source="t5"), more("b"))
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED"])
+
+
+@pytest.mark.parametrize("source", ["", "t9"])
+@pytest.mark.parametrize("rollback", ["buffer", "stream"])
+def test_an_unknown_task_is_an_invalid_event(source: str, rollback: str) -> None:
+    with pytest.raises(BackendProtocolError) as caught:
+        answer(add(output("a")), move("q1", "q1", 1, source=source), rollback=rollback)
+    assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_event")
+
+
+@pytest.mark.parametrize("target", ["", "t1"])
+def test_a_new_task_that_is_none_is_an_invalid_event(target: str) -> None:
+    with pytest.raises(BackendProtocolError) as caught:
+        answer(add(output("a")), move("q1", "q1", 1, target=target))
+    assert caught.value.code == "upstream_invalid_event"
+
+
+def test_a_move_waits_for_the_root_and_then_fails_if_its_task_never_came() -> None:
+    wire = init() + acts(add(output("a", "m1")), move("m1", "m1", 1))
+    assert fold(decode(wire + acts(task()) + DONE)).text == "a"
+    with pytest.raises(BackendProtocolError):
+        decode(wire + DONE, STREAMED)
+
+
+def test_text_that_came_before_the_invalid_move_is_not_lost() -> None:
+    machine = decoder(STREAMED)
+    assert machine.feed(PRELUDE + acts(add(output("a"))))[-1] == TextDelta("a")
+    with pytest.raises(BackendProtocolError) as caught:
+        machine.feed(acts(more("b"), move("q1", "q1", 1, source="t9")))
+    assert caught.value.take_events() == [TextDelta("b")]
+
+
+def test_the_work_of_moves_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "MOST_REWRITTEN", 50_000)
+    said = [add(output("x", f"m{n}")) for n in range(100)]
+    moves = [move(f"m{n}", f"m{n}", 1, target=f"u{n}") for n in range(60)]
+    assert fold(answer(*said, *moves[:10])).text == "x" * 100
+    with pytest.raises(BackendProtocolError) as caught:
+        answer(*said, *moves)
+    assert caught.value.code == "upstream_response_too_large"
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=6), st.booleans())
+def test_moves_of_any_range_leave_any_response_as_it_is(ranges: list[tuple[int, int, bool]], buffers: bool) -> None:
+    said = [add(output(f"{n} ", f"m{n}")) for n in range(6)]
+    actions = list(said)
+    for at, (first, last, committed) in enumerate(ranges):
+        moved = move(f"m{first}", f"m{last}", max(last - first + 1, 0), subagent(f"r{at}"), target=f"u{at}")
+        actions[min(last + 1, len(actions)) : 0] = [BEGIN, moved, COMMIT if committed else ROLLBACK]
+    rollback = "buffer" if buffers else "stream"
+    assert fold(answer(*actions, rollback=rollback)).text == fold(answer(*said, rollback=rollback)).text
