@@ -22,6 +22,8 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Path: TypeAlias = str | Tensor
+# A count is the value at one path, or the sum of the values at several.
+Count: TypeAlias = str | Tensor | tuple[Path, ...]
 
 
 class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,22 +60,23 @@ class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where token counts stand, and how those of several messages combine. `answer` in place of `completion`: the
     backend counts the reasoning apart."""
 
-    prompt: Path | None = None
-    completion: Path | None = None
-    total: Path | None = None
-    reasoning: Path | None = None
-    cached: Path | None = None
-    answer: Path | None = None
+    prompt: Count | None = None
+    completion: Count | None = None
+    total: Count | None = None
+    reasoning: Count | None = None
+    cached: Count | None = None
+    answer: Count | None = None
     mode: CountsMode = "last"
 
 
 class ErrorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message that reports a failure: its conditions, its text, its code, and the HTTP status that it stands for."""
+    """A message that reports a failure: its conditions, its text and its code. `status` is the status of HTTP or gRPC
+    that it stands for, or the path at which it names one."""
 
     when: Conditions
     message: Path | None = None
     code: Path | None = None
-    status: int | None = None
+    status: int | Path | None = None
 
 
 class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -245,7 +245,6 @@ REFUSED: list[tuple[Entry, str]] = [
     (rule(TALK, 1, finish={"reason": "stop"}), "read[1].finish: a `reason` needs a condition"),
     (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is no repeated field of messages"),
     (rule(PARTS, 1, text="parts.text"), "read[1].text: 'parts' is repeated; use each"),
-    (rule(PARTS, 2, rules=[{"error": {"when": {"text": "set"}}}]), "read[2].rules[0].error: an error belongs"),
     (
         rule(
             PARTS,
