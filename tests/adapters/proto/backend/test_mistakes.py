@@ -142,6 +142,21 @@ REFUSED: list[tuple[Entry, str]] = [
     (read(FORMS, {"text": ""}), "read[0].text: '' is not a path"),
     (read(FORMS, {"text": "blocks[txt=a].text"}), "read[0].text: acme.forms.v1.Block has no field 'txt'; did you mean"),
     (read(FORMS, {"text": "blocks[media=a].text"}), "read[0].text: 'media' is of acme.forms.v1.Media; it must be"),
+    (
+        read(FORMS, {"when": {"blocks[media=a].text": "set"}, "text": "detail"}),
+        "read[0].when.blocks[media=a].text: 'media'",
+    ),
+    (
+        read(TENSORS, {"text": "answer.raw_output_contents[x=a]"}),
+        "read[0].text: [x=a] needs messages; the items are of bytes",
+    ),
+    (
+        read(FORMS, {"finish": {"at": "special", "reasons": {"true": "stop"}}}),
+        "read[0].finish: a bool has no other meaning than the end; use `when` for more",
+    ),
+    (read(FORMS, {"finish": {"oneof": "kind"}}), "read[0].finish.oneof: acme.forms.v1.Out has no oneof 'kind'"),
+    (changed(TALK, method="acme.talk.v1.Talk/Speek"), "method: acme.talk.v1.Talk has no method 'Speek'; did you mean"),
+    (changed(TALK, carrier="grpcweb"), "carrier: there is no carrier 'grpcweb'; did you mean 'grpc_web'?"),
     (read(FORMS, {"text": {"tensor": "x"}}), "read[0].text.tensor: acme.forms.v1.Out has no tensors: no 'outputs'"),
     (read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}), "read[0].hidden.tensor: a tensor cannot stand here"),
     (read(FORMS, {"hidden": "special"}), "read[0].hidden: only a rule with `text` can hide it"),
