@@ -22,6 +22,7 @@ PACKAGES = {
 # preset -> its source under proto/, of which the preset has the descriptors with their imports
 PRESETS = {
     "demo": "demo/generation.proto",
+    "dynamo": "presets/triton.proto",
     "gemini_grpc": "presets/gemini_grpc.proto",
     "localai": "presets/localai.proto",
     "mlserver": "presets/mlserver.proto",

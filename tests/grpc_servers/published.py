@@ -38,8 +38,17 @@ class Published(msgspec.Struct, frozen=True):
 
 
 _KSERVE: Final = "inference"
+_TRITON: Final = Published(
+    "tritonclient.grpc.service_pb2",
+    _KSERVE,
+    "ModelInferRequest",
+    "ModelStreamInferResponse",
+    "tritonclient/grpc/service_pb2_grpc.py",
+)
 # A preset without a published package has the reason instead.
 PUBLISHED: Final[Mapping[str, Published | str]] = {
+    # Dynamo publishes no package with its schema; it names Triton's messages as those that it speaks.
+    "dynamo": _TRITON,
     "demo": "the demo backend's schema is our own: proto/demo",
     "gemini_grpc": Published(
         "google.ai.generativelanguage_v1beta.types.generative_service",
@@ -64,16 +73,8 @@ PUBLISHED: Final[Mapping[str, Published | str]] = {
         "GenerationResponse",
         "vllm_tgis_adapter/grpc/pb/generation_pb2_grpc.py",
     ),
-    **dict.fromkeys(
-        ("triton_trtllm", "triton_vllm"),
-        Published(
-            "tritonclient.grpc.service_pb2",
-            _KSERVE,
-            "ModelInferRequest",
-            "ModelStreamInferResponse",
-            "tritonclient/grpc/service_pb2_grpc.py",
-        ),
-    ),
+    "triton_trtllm": _TRITON,
+    "triton_vllm": _TRITON,
     "vertex_grpc": Published(
         "google.cloud.aiplatform_v1.types.prediction_service",
         "google.cloud.aiplatform.v1",

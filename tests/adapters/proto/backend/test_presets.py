@@ -10,6 +10,7 @@ from google.protobuf.json_format import ParseDict
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from adapters.proto.backend.schema import Schema, message_class
 from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
+from gateway.core.errors import BackendError
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -105,6 +106,24 @@ def test_late_text_and_other_choices_are_told_and_dropped(name: str) -> None:
     found = answered(name, {field: [text, other]}, {field: [finish]}, {field: [text]})
     assert fold(found).text == "a"
     assert [event.rule for event in found if isinstance(event, Notice)] == ["OTHER_CHOICE", "LATE_CONTENT"]
+
+
+def test_a_failure_of_dynamo_beside_a_status_of_success_is_an_error() -> None:
+    """Source: its frontend sends `error_message` and goes on (`model_stream_infer` of lib/llm/src/grpc/service)."""
+    with pytest.raises(BackendError) as failed:
+        answered("dynamo", {"errorMessage": "a worker left"})
+    assert (failed.value.status, failed.value.code, failed.value.words) == (502, "upstream_error", "a worker left")
+
+
+def test_dynamos_frontend_gets_no_tensor_that_it_refuses() -> None:
+    """Source: `openai.rs` beside it refuses any other input than `text_input` and `streaming` (or `stream`)."""
+    made = ProtoAdapter(options("dynamo"), 1 << 20)
+    sampling = Sampling(max_tokens=9, temperature=0.5, stop=("END",))
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), TOOLS, model="m", sampling=sampling)
+    described = made.describe(made.encode(asked, Policy()).body)
+    assert isinstance(described, dict) and isinstance(inputs := described["inputs"], list)
+    assert [one["name"] for one in inputs if isinstance(one, dict)] == ["text_input", "streaming"]
+    assert not {"max_tokens", "temperature"} & made.capabilities.supported_params
 
 
 @sample()
