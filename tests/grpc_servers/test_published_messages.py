@@ -148,9 +148,14 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
             "tool_choice": {"mode": "TOOL_MODE_REQUIRED"},
             "max_tokens": 9,
             "temperature": 0.5,
+            "use_encrypted_content": True,
         },
         [
-            {"id": "r1", "model": "grok", "outputs": [{"delta": {"reasoning_content": "Hm."}}]},
+            {
+                "id": "r1",
+                "model": "grok",
+                "outputs": [{"delta": {"reasoning_content": "Hm.", "encrypted_content": "x"}}],
+            },
             {"id": "r1", "outputs": [{"delta": {"content": "Looking."}}]},
             {
                 "outputs": [

@@ -87,10 +87,12 @@ class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OpaqueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where state stands that only the backend can read and that must return to it, and what it belongs to."""
+    """Where state stands that only the backend can read and that must return to it, and what it belongs to. `mode`: a
+    state is `whole`, or that of the reasoning comes in pieces (`delta`)."""
 
     at: Path
     on: Literal["call", "reasoning"]
+    mode: Literal["whole", "delta"] = "whole"
 
 
 class StateName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

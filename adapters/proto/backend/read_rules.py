@@ -1,6 +1,5 @@
 """Compiles the rules of a mapping to readers of messages, checked against the type of the message."""
 
-import base64
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
@@ -23,7 +22,7 @@ from adapters.proto.backend.judges import (
     judge_inside,
 )
 from adapters.proto.backend.mapping_error import mapping_error
-from adapters.proto.backend.options import Count, OpaqueRule, Path, ReadRule, UsageRule
+from adapters.proto.backend.options import Count, Path, ReadRule, UsageRule
 from adapters.proto.backend.places import Kind, conditions, find_items, find_optional, find_place, single_message
 from adapters.proto.backend.readers import (
     Reader,
@@ -42,9 +41,9 @@ _COUNT: Final[Leaves] = {"integer": "a whole number"}
 
 
 class Rules:
-    """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`, `reads_state`: whether any of them reads the
-    end, calls, the stop sequence that was met, or opaque state. `reads_openai`: one reads chunks of OpenAI's chat
-    completions."""
+    """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`: whether any of them reads the end, calls, or
+    the stop sequence that was met. `reads_openai`: one reads chunks of OpenAI's chat completions. `state_of` is what
+    has opaque state, `call` or `reasoning`."""
 
     def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
@@ -59,8 +58,8 @@ class Rules:
         self.reads_end = compiler.reads_end
         self.reads_calls = compiler.reads_calls
         self.reads_stop = compiler.reads_stop
-        self.reads_state = compiler.reads_state
         self.reads_openai = compiler.reads_openai
+        self.state_of = frozenset(compiler.state_of)
         if not compiler.reads_content:
             raise mapping_error("read", "no rule reads text or calls")
 
@@ -130,8 +129,8 @@ class _Compiler:
         self.reads_end = False
         self.reads_calls = False
         self.reads_stop = False
-        self.reads_state = False
         self.reads_openai = False
+        self.state_of: set[str] = set()
         self.reads_content = False
 
     def rule(self, rule: ReadRule, kind: Kind, place: str) -> _Compiled:
@@ -171,22 +170,28 @@ class _Compiler:
         self.reads_end |= rule.finish is not None or rule.openai
         self.reads_calls |= rule.call is not None or rule.openai
         self.reads_stop |= rule.stopped_by is not None
-        self.reads_state |= rule.opaque is not None
+        self.state_of |= {rule.opaque.on} if rule.opaque is not None else set()
         self.reads_openai |= rule.openai
         self.reads_content |= rule.text is not None or rule.call is not None or rule.openai
         return readers
 
     def _content(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
-        state = None if rule.opaque is None else _state(rule.opaque, kind, f"{place}.opaque")
-        on = None if rule.opaque is None else rule.opaque.on
-        readers = compile_texts(rule, kind, place)
+        readers, opaque = compile_texts(rule, kind, place), rule.opaque
+        state = None if opaque is None else find_place(opaque.at, kind, f"{place}.opaque.at", TEXT)
+        of_calls = None if opaque is None or opaque.on == "reasoning" else state
         if rule.call is not None:
-            readers.append(compile_call(rule.call, kind, f"{place}.call", state if on == "call" else None))
-        elif on == "call":
+            readers.append(compile_call(rule.call, kind, f"{place}.call", of_calls))
+        elif of_calls is not None:
             raise mapping_error(f"{place}.opaque.on", "the rule has no `call`")
-        if state is not None and on == "reasoning":
-            readers.append(lambda message, writer, _: writer.opaque(state(message)))
+        if opaque is not None and opaque.mode == "delta" and of_calls is not None:
+            raise mapping_error(f"{place}.opaque.mode", "only state of the reasoning comes in pieces")
+        if opaque is not None and state is not None and of_calls is None:
+            readers.append(_thought(state.get, joins=opaque.mode == "delta"))
         return readers
+
+
+def _thought(state: Getter, *, joins: bool) -> Reader:
+    return lambda message, writer, _: writer.opaque(state(message), joins=joins)
 
 
 def _finish(finish: FinishReader) -> Reader:
@@ -214,14 +219,6 @@ def _openai(rule: ReadRule, place: str) -> Reader:
     if rule.json is None or any(other is not None for other in others):
         raise mapping_error(f"{place}.openai", "it reads the whole document in `json`, and no other key does")
     return lambda document, writer, _: writer.chunk(document)
-
-
-def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
-    """Returns the getter of opaque state as text: bytes are base64."""
-    found = find_place(rule.at, kind, f"{place}.at", TEXT)
-    if found.leaf == "text":
-        return found.get
-    return lambda message: base64.b64encode(found.get(message)).decode()
 
 
 def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:

@@ -161,6 +161,17 @@ REFUSED: list[tuple[Entry, str]] = [
     (read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}), "read[0].hidden.tensor: a tensor cannot stand here"),
     (read(FORMS, {"hidden": "special"}), "read[0].hidden: only a rule with `text` can hide it"),
     (read(FORMS, {"opaque": {"at": "detail", "on": "call"}}), "read[0].opaque.on: the rule has no `call`"),
+    (
+        read(
+            FORMS,
+            {
+                "each": "blocks",
+                "call": {"name": "call.name", "arguments": "call.fields"},
+                "opaque": {"at": "call.seal", "on": "call", "mode": "delta"},
+            },
+        ),
+        "read[0].opaque.mode: only state of the reasoning comes in pieces",
+    ),
     (read(FORMS, {"opaque": {"at": "special", "on": "reasoning"}}), "read[0].opaque.at: 'special' is of bool"),
     (read(RELAY, {"openai": True}), "read[0].openai: it reads the whole document in `json`"),
     (read(RELAY, {"json": "body", "openai": True, "text": "x"}), "read[0].openai: it reads the whole document"),
