@@ -31,6 +31,7 @@ PRESETS = {
     "triton_trtllm": "presets/triton.proto",
     "triton_vllm": "presets/triton.proto",
     "vertex_grpc": "presets/vertex_grpc.proto",
+    "vertex_grpc_level": "presets/vertex_grpc.proto",
     "warp": "warp/multi_agent.proto",
     "xai": "presets/xai.proto",
 }

@@ -45,6 +45,13 @@ _TRITON: Final = Published(
     "ModelStreamInferResponse",
     "tritonclient/grpc/service_pb2_grpc.py",
 )
+_VERTEX: Final = Published(
+    "google.cloud.aiplatform_v1.types.prediction_service",
+    "google.cloud.aiplatform.v1",
+    "GenerateContentRequest",
+    "GenerateContentResponse",
+    "google/cloud/aiplatform_v1/services/prediction_service/transports/grpc.py",
+)
 # A preset without a published package has the reason instead.
 PUBLISHED: Final[Mapping[str, Published | str]] = {
     # Dynamo publishes no package with its schema; it names Triton's messages as those that it speaks.
@@ -75,13 +82,8 @@ PUBLISHED: Final[Mapping[str, Published | str]] = {
     ),
     "triton_trtllm": _TRITON,
     "triton_vllm": _TRITON,
-    "vertex_grpc": Published(
-        "google.cloud.aiplatform_v1.types.prediction_service",
-        "google.cloud.aiplatform.v1",
-        "GenerateContentRequest",
-        "GenerateContentResponse",
-        "google/cloud/aiplatform_v1/services/prediction_service/transports/grpc.py",
-    ),
+    "vertex_grpc": _VERTEX,
+    "vertex_grpc_level": _VERTEX,
     "warp": "Warp publishes no package; its whole schema is proto/warp",
     "xai": Published(
         "xai_sdk.proto.v6.chat_pb2",

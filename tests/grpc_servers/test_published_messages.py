@@ -180,6 +180,19 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
     ),
     "gemini_grpc": Exchange(REQUEST, {**GEMINI, "model": "models/m"}, GEMINI_ANSWERS),
     "vertex_grpc": Exchange(REQUEST, {**GEMINI, "model": "m"}, GEMINI_ANSWERS),
+    "vertex_grpc_level": Exchange(
+        {**REQUEST, "reasoning_effort": "high"},
+        {
+            **GEMINI,
+            "model": "m",
+            "generation_config": {
+                "max_output_tokens": 9,
+                "temperature": 0.5,
+                "thinking_config": {"include_thoughts": True, "thinking_level": "HIGH"},
+            },
+        },
+        GEMINI_ANSWERS,
+    ),
     # It reports no counts, so that those are the gateway's own.
     "dynamo": Exchange(
         {"messages": MESSAGES[1:2], "max_tokens": 9, "temperature": 0.5},

@@ -44,7 +44,8 @@ class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the end of the response is found: by the value of a field (`at`), by the member of a oneof that is set, or by
-    conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response.
+    conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response. A
+    number stands for a value of an enum that the schema lacks.
     """
 
     at: Path | None = None

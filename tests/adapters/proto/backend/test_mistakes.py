@@ -267,6 +267,10 @@ REFUSED: list[tuple[Entry, str]] = [
         ),
         "read[1].finish.reasons: ENDING_OPEN is the value 0, which stands for 'not set' here",
     ),
+    (
+        rule(TALK, 1, finish={**TALK["read"][1]["finish"], "none": ["2"]}),
+        "read[1].finish.none: acme.talk.v1.Ending has no value '2'",
+    ),
     (rule(TALK, 1, finish={}), "read[1].finish: write one of `at`, `oneof` and `reason`"),
     (rule(TALK, 1, finish={"reason": "stop"}), "read[1].finish: a `reason` needs a condition"),
     (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is no repeated field of messages"),
