@@ -21,6 +21,8 @@ from gateway.core.errors import BackendError
 
 _CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
 _HTTP: Final = range(400, 600)
+# A longer text of the backend is no name: its tails would be many.
+_LONGEST_NAME: Final = 64
 # Words are compared without their case and underscores, so that `ResourceExhausted` is one, too.
 _BY_WORD: Final[Mapping[str, int]] = {
     "badrequest": 400,
@@ -123,6 +125,8 @@ def _by_number(number: int) -> int | None:
 
 def _by_name(word: str) -> int | None:
     """Returns the status of a name, before which a prefix may stand, such as that of its enum."""
+    if len(word) > _LONGEST_NAME:
+        return None
     parts = word.lower().split("_")
     tails = ("".join(parts[first:]) for first in range(len(parts)))
     return next((_BY_WORD[tail] for tail in tails if tail in _BY_WORD), None)

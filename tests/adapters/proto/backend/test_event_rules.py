@@ -137,6 +137,7 @@ UNSAID: Final = (502, "upstream_error")
         ("failure.word", {"word": "429"}, RATE_LIMIT),
         ("failure.word", {"word": "8"}, RATE_LIMIT),
         ("failure.word", {"word": "tired"}, UNSAID),
+        ("failure.word", {"word": "X_" * 40 + "NOT_FOUND"}, UNSAID),
         (503, {}, (503, "upstream_overloaded")),
     ],
 )
