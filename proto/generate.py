@@ -22,6 +22,7 @@ PACKAGES = {
 # preset -> its source under proto/, of which the preset has the descriptors with their imports
 PRESETS = {
     "demo": "demo/generation.proto",
+    "dynamo": "presets/triton.proto",
     "gemini_grpc": "presets/gemini_grpc.proto",
     "localai": "presets/localai.proto",
     "mlserver": "presets/mlserver.proto",
@@ -30,6 +31,7 @@ PRESETS = {
     "triton_trtllm": "presets/triton.proto",
     "triton_vllm": "presets/triton.proto",
     "vertex_grpc": "presets/vertex_grpc.proto",
+    "vertex_grpc_level": "presets/vertex_grpc.proto",
     "warp": "warp/multi_agent.proto",
     "xai": "presets/xai.proto",
 }

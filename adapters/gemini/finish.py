@@ -1,4 +1,7 @@
-"""Maps the finish reasons of the API to those of the protocol, and back."""
+"""Maps the finish reasons of the API to those of the protocol, and back.
+
+Source: google-genai 3.6.1, `FinishReason` and `BlockedReason`.
+"""
 
 from typing import Final
 
@@ -12,6 +15,7 @@ REASONS: Final[Words[Reason]] = Words(
     {
         "STOP": "stop",
         "MAX_TOKENS": "length",
+        "CONTINUATION": "length",
         "SAFETY": "content_filter",
         "RECITATION": "content_filter",
         "LANGUAGE": "content_filter",
@@ -21,6 +25,7 @@ REASONS: Final[Words[Reason]] = Words(
         "IMAGE_SAFETY": "content_filter",
         "IMAGE_PROHIBITED_CONTENT": "content_filter",
         "IMAGE_RECITATION": "content_filter",
+        "ESCALATION": "content_filter",
         "MODEL_ARMOR": "content_filter",
     },
     nearest={"tool_calls": "STOP"},

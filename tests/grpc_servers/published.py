@@ -38,8 +38,24 @@ class Published(msgspec.Struct, frozen=True):
 
 
 _KSERVE: Final = "inference"
+_TRITON: Final = Published(
+    "tritonclient.grpc.service_pb2",
+    _KSERVE,
+    "ModelInferRequest",
+    "ModelStreamInferResponse",
+    "tritonclient/grpc/service_pb2_grpc.py",
+)
+_VERTEX: Final = Published(
+    "google.cloud.aiplatform_v1.types.prediction_service",
+    "google.cloud.aiplatform.v1",
+    "GenerateContentRequest",
+    "GenerateContentResponse",
+    "google/cloud/aiplatform_v1/services/prediction_service/transports/grpc.py",
+)
 # A preset without a published package has the reason instead.
 PUBLISHED: Final[Mapping[str, Published | str]] = {
+    # Dynamo publishes no package with its schema; it names Triton's messages as those that it speaks.
+    "dynamo": _TRITON,
     "demo": "the demo backend's schema is our own: proto/demo",
     "gemini_grpc": Published(
         "google.ai.generativelanguage_v1beta.types.generative_service",
@@ -64,23 +80,10 @@ PUBLISHED: Final[Mapping[str, Published | str]] = {
         "GenerationResponse",
         "vllm_tgis_adapter/grpc/pb/generation_pb2_grpc.py",
     ),
-    **dict.fromkeys(
-        ("triton_trtllm", "triton_vllm"),
-        Published(
-            "tritonclient.grpc.service_pb2",
-            _KSERVE,
-            "ModelInferRequest",
-            "ModelStreamInferResponse",
-            "tritonclient/grpc/service_pb2_grpc.py",
-        ),
-    ),
-    "vertex_grpc": Published(
-        "google.cloud.aiplatform_v1.types.prediction_service",
-        "google.cloud.aiplatform.v1",
-        "GenerateContentRequest",
-        "GenerateContentResponse",
-        "google/cloud/aiplatform_v1/services/prediction_service/transports/grpc.py",
-    ),
+    "triton_trtllm": _TRITON,
+    "triton_vllm": _TRITON,
+    "vertex_grpc": _VERTEX,
+    "vertex_grpc_level": _VERTEX,
     "warp": "Warp publishes no package; its whole schema is proto/warp",
     "xai": Published(
         "xai_sdk.proto.v6.chat_pb2",

@@ -55,6 +55,7 @@ class Exchange(msgspec.Struct, frozen=True):
     answers: Sequence[Any]
     finish: str = "tool_calls"
     calls: tuple[tuple[str, str], ...] = (("look", '{"at":4}'),)
+    usage: tuple[int, int] = (7, 5)
 
 
 # Where a model that goes on would write the next turn.
@@ -88,6 +89,40 @@ GEMINI_ANSWERS: Final[Sequence[Any]] = [
         "usage_metadata": {"prompt_token_count": 7, "candidates_token_count": 5, "total_token_count": 12},
     },
 ]
+DYNAMO: Final[dict[str, Json]] = {
+    "model_name": "m",
+    "inputs": [
+        {
+            "name": "text_input",
+            "datatype": "BYTES",
+            "shape": ["1"],
+            "contents": {"bytes_contents": [base64.b64encode(b"User: Look!\n\nAssistant:").decode()]},
+        },
+        {"name": "streaming", "datatype": "BOOL", "shape": ["1"], "contents": {"bool_contents": [True]}},
+    ],
+}
+
+
+def dynamo(text: str, reason: str) -> Json:
+    """A message of Dynamo's frontend: both tensors are typed, and there is no reason yet while the second is empty."""
+    tensors = (("text_output", text), ("finish_reason", reason))
+    return {
+        "infer_response": {
+            "model_name": "m",
+            "model_version": "1",
+            "outputs": [
+                {
+                    "name": name,
+                    "datatype": "BYTES",
+                    "shape": [1],
+                    "contents": {"bytes_contents": [base64.b64encode(value.encode()).decode()]},
+                }
+                for name, value in tensors
+            ],
+        }
+    }
+
+
 EXCHANGES: Final[Mapping[str, Exchange]] = {
     "xai": Exchange(
         REQUEST,
@@ -113,9 +148,14 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
             "tool_choice": {"mode": "TOOL_MODE_REQUIRED"},
             "max_tokens": 9,
             "temperature": 0.5,
+            "use_encrypted_content": True,
         },
         [
-            {"id": "r1", "model": "grok", "outputs": [{"delta": {"reasoning_content": "Hm."}}]},
+            {
+                "id": "r1",
+                "model": "grok",
+                "outputs": [{"delta": {"reasoning_content": "Hm.", "encrypted_content": "x"}}],
+            },
             {"id": "r1", "outputs": [{"delta": {"content": "Looking."}}]},
             {
                 "outputs": [
@@ -140,6 +180,32 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
     ),
     "gemini_grpc": Exchange(REQUEST, {**GEMINI, "model": "models/m"}, GEMINI_ANSWERS),
     "vertex_grpc": Exchange(REQUEST, {**GEMINI, "model": "m"}, GEMINI_ANSWERS),
+    "vertex_grpc_level": Exchange(
+        {**REQUEST, "reasoning_effort": "high"},
+        {
+            **GEMINI,
+            "model": "m",
+            "generation_config": {
+                "max_output_tokens": 9,
+                "temperature": 0.5,
+                "thinking_config": {"include_thoughts": True, "thinking_level": "HIGH"},
+            },
+        },
+        GEMINI_ANSWERS,
+    ),
+    # It reports no counts, so that those are the gateway's own.
+    "dynamo": Exchange(
+        {"messages": MESSAGES[1:2], "max_tokens": 9, "temperature": 0.5},
+        DYNAMO,
+        [dynamo("Look", ""), dynamo("ing.", ""), dynamo("", "stop")],
+        finish="stop",
+        calls=(),
+        usage=(6, 2),
+    ),
+    # What its frontend sends where it does not stream.
+    "dynamo, one message": Exchange(
+        {"messages": MESSAGES[1:2]}, DYNAMO, [dynamo("Looking.", "length")], finish="length", calls=(), usage=(6, 2)
+    ),
     "tgis": Exchange(
         {"messages": MESSAGES[1:2], "max_tokens": 9, "temperature": 0.5},
         {
@@ -164,7 +230,8 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
 
 @pytest.mark.parametrize("name", EXCHANGES)
 async def test_a_preset_speaks_the_published_messages(name: str) -> None:
-    published, exchange = PUBLISHED[name], EXCHANGES[name]
+    exchange, name = EXCHANGES[name], name.partition(",")[0]
+    published = PUBLISHED[name]
     assert isinstance(published, Published)
     request, response = published.messages()
     messages = tuple(ParseDict(one, message_class(response)()).SerializeToString() for one in exchange.answers)
@@ -186,6 +253,6 @@ async def test_a_preset_speaks_the_published_messages(name: str) -> None:
     assert (choice["message"]["content"], choice["finish_reason"]) == ("Looking.", exchange.finish)
     calls = [tuple(one["function"].values()) for one in choice["message"].get("tool_calls", [])]
     assert calls == [*exchange.calls]
-    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (7, 5)
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == exchange.usage
     *data, done = frames(streamed.text)
     assert (text_of(data), finishes(data), done) == ("Looking.", [exchange.finish], "[DONE]")

@@ -1,6 +1,8 @@
 """Turns what the rules read from the messages of one response into events, in the order of the grammar."""
 
+import base64
 import codecs
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -74,7 +76,9 @@ class AnswerWriter:
         self._characters: dict[object, codecs.IncrementalDecoder] = {}
         self._documents: dict[object, DocumentReader] = {}
         self._reason: tuple[Reason, str] | None = None
-        self._thought: ReasoningEnd | None = None
+        # State that is not sent yet, and whether the next one continues it.
+        self._states: list[str | bytes] = []
+        self._joins = False
         self._stopped_by = ""
         self._counts = Counts()
         self._reported: UsageReport | None = None
@@ -95,7 +99,7 @@ class AnswerWriter:
         if not text or (self.over and self._late()):
             return
         self._touch()
-        if self._thought is not None:
+        if self._states:
             self._release()
         self._spoken = True
         if self._call_filter is None:
@@ -111,7 +115,8 @@ class AnswerWriter:
         if text and not self._late():
             if self._call_filter is not None:
                 self._call_filter.thinks_apart()
-            self._release()
+            if not self._joins:
+                self._release()
             self.events.append(ReasoningDelta(text))
 
     def new_part(self, key: object, total: str) -> str:
@@ -147,17 +152,20 @@ class AnswerWriter:
             if isinstance(notice, Notice):
                 self.add_once(notice)
 
-    def opaque(self, state: str) -> None:
-        """Adds state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
-        depend on how the bytes were cut."""
+    def opaque(self, state: str | bytes, *, joins: bool = False) -> None:
+        """Adds state that belongs to the reasoning so far; bytes are sent as base64. It is sent with the event that
+        follows, so that it does not depend on how the bytes were cut. `joins`: this is a piece, to which later ones
+        are joined until text or a call follows."""
         if state and not self._late():
-            self._release()
-            self._thought = ReasoningEnd(self._state(state))
+            if not joins:
+                self._release()
+            self._states.append(state)
+            self._joins = joins
 
     def _release(self) -> None:
-        if self._thought is not None:
-            self.events.append(self._thought)
-            self._thought = None
+        if self._states:
+            self.events.append(ReasoningEnd(self._state(_joined(self._states))))
+            self._states, self._joins = [], False
 
     def _state(self, state: str) -> JsonObject:
         return with_provider_state(self._facts.provider, {self._facts.field: state})
@@ -296,3 +304,9 @@ class AnswerWriter:
         if not self.stopped:
             self.note_once("dropped", "LATE_CONTENT", "content came after the end of the response")
         return True
+
+
+def _joined(pieces: Sequence[str | bytes]) -> str:
+    """Returns a state as text."""
+    data = b"".join([piece for piece in pieces if isinstance(piece, bytes)])
+    return base64.b64encode(data).decode() if data else "".join([piece for piece in pieces if isinstance(piece, str)])

@@ -1,11 +1,12 @@
 """Compiles the rule that reads tool calls."""
 
+import base64
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
-from adapters.proto.backend.field_getters import Getter, Leaves, Place
+from adapters.proto.backend.field_getters import Leaves, Place
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.options import CallRule
 from adapters.proto.backend.places import Kind, conditions, find_items, find_place
@@ -19,8 +20,8 @@ _ARGUMENTS: Final[Leaves] = {**_PIECES, "struct": "a google.protobuf.Struct", "m
 CallReader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
 
 
-def compile_call(rule: CallRule, kind: Kind, place: str, state: Getter | None = None) -> CallReader:
-    """Returns the reader of one rule. `state` gets the opaque state of the calls from the message. Raises
+def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = None) -> CallReader:
+    """Returns the reader of one rule. `state` is the place in the message of the opaque state of the calls. Raises
     OptionError."""
     items = None
     if rule.each is not None:
@@ -46,12 +47,17 @@ def compile_call(rule: CallRule, kind: Kind, place: str, state: Getter | None = 
         writer.call(identity if key is None else key, identity, named, written, opaque)
 
     def read(message: Any, writer: AnswerWriter, reader: ArgumentsReader) -> None:
-        opaque = "" if state is None else state(message)
+        opaque = "" if state is None else _state(state, message)
         for item in (message,) if items is None else items(message):
             if holds is None or holds(item):
                 read_one(item, opaque, writer, reader)
 
     return read
+
+
+def _state(found: Place, message: Any) -> str:
+    value: str | bytes = found.get(message)
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 def _text(found: Place, item: Any, name: str, writer: AnswerWriter, reader: ArgumentsReader) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
-from adapters.proto.backend.field_values import STRUCT, fits, is_map, item_of, type_name
+from adapters.proto.backend.field_values import STRUCT, WRAPPERS, fits, is_map, item_of, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.options import Conditions
 from adapters.proto.backend.paths import Key, Match, Position, Selector, Step, parse_path
@@ -33,6 +33,10 @@ _INTEGERS: Final = frozenset(
 _DEFAULTS: Final[Mapping[Leaf, object]] = {"text": "", "bytes": b"", "integer": 0, "enum": 0, "flag": False, "other": 0}
 
 
+# The field of a wrapper, which is read as its value.
+_WRAPPED: Final = "value"
+
+
 class Place(msgspec.Struct, frozen=True):
     """A place that exists: what stands there, the getter of its value, and whether it has one. `field` is its field;
     None: it is no field of a message."""
@@ -44,9 +48,11 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def leaf_of(field: Field) -> Leaf:
-    """Returns the leaf of a field, of a repeated one that of each item."""
+    """Returns the leaf of a field, of a repeated one that of each item, of a wrapper that of its value."""
     if is_map(field):
         return "map"
+    if _is_wrapper(field):
+        return leaf_of(field.message_type.fields_by_name[_WRAPPED])
     if field.message_type is not None:
         return "struct" if field.message_type.full_name == STRUCT else "message"
     if field.enum_type is not None:
@@ -114,9 +120,13 @@ def _getter(way: Sequence[str | Getter]) -> Getter:
             return lambda message: reduce(lambda value, get: get(value), getters, message)
 
 
+def _is_wrapper(field: Field) -> bool:
+    return field.message_type is not None and field.message_type.full_name in WRAPPERS
+
+
 def _place(field: Field, way: list[str | Getter]) -> Place:
     name, default = field.name, field.default_value
-    get = _getter([*way, name])
+    get = _getter([*way, name, _WRAPPED] if _is_wrapper(field) else [*way, name])
     if field.has_presence:
         return Place(leaf_of(field), get, _presence(way, name), field)
     if field.is_repeated:
@@ -138,7 +148,8 @@ def _item(field: Field, step: Step, way: list[str | Getter], place: str) -> Plac
     get = _getter([*way, _select(step, item, missing, place)])
     if item.message_type is None:
         return Place(leaf_of(item), get, lambda message: bool(get(message) != missing), item)
-    return Place(leaf_of(item), get, lambda message: get(message) is not missing, item)
+    value = (lambda message: get(message).value) if _is_wrapper(item) else get
+    return Place(leaf_of(item), value, lambda message: get(message) is not missing, item)
 
 
 def _select(step: Step, item: Field, missing: Any, place: str) -> Getter:
@@ -220,7 +231,7 @@ def _equals(found: Place, value: bool | int | str, place: str) -> Condition:
             raise unknown_name(place, f"{enum.full_name} has no value {value!r}", value, enum.values_by_name)
         number = enum.values_by_name[value].number
         return lambda message: bool(get(message) == number)
-    if found.field.message_type is not None or not fits(value, found.field):
+    if not fits(value, found.field):
         raise mapping_error(place, f'{value!r} is no value of {type_name(found.field)}; "set" and "unset" ask for one')
     wanted = value.encode() if isinstance(value, str) and found.leaf == "bytes" else value
     return lambda message: bool(get(message) == wanted)

@@ -56,15 +56,20 @@ def _by_value(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
 
 
 def _by_enum(rule: FinishRule, found: Place, place: str) -> FinishReader:
-    names = found.field.enum_type.values_by_name
-    not_set = {name for name, value in names.items() if value.number == 0 and not found.field.has_presence}
-    _check_meanings(rule, names, set(names) - not_set, found.field.enum_type.full_name, place)
+    enum = found.field.enum_type
+    numbers = {name: value.number for name, value in enum.values_by_name.items()}
+    not_set = {name for name, number in numbers.items() if number == 0 and not found.field.has_presence}
+    needed = set(numbers) - not_set
+    # A newer version of the schema has values that this one lacks: their names are their numbers.
+    lacking = [name for name in _named(rule) if name.isdecimal() and int(name) not in enum.values_by_number]
+    numbers |= {name: int(name) for name in lacking}
+    _check_meanings(rule, numbers, needed, enum.full_name, place)
     for part in ("reasons", "failures"):
         if silent := not_set.intersection(getattr(rule, part)):
             name = sorted(silent)[0]
             raise mapping_error(f"{place}.{part}", f"{name} is the value 0, which stands for 'not set' here")
-    words = {value.number: name for name, value in names.items()}
-    skipped = {names[name].number for name in (*rule.none, *not_set)}
+    words = {number: name for name, number in numbers.items()}
+    skipped = {numbers[name] for name in (*rule.none, *not_set)}
     has_presence, failures = found.field.has_presence, frozenset(rule.failures)
 
     def read(message: Any, writer: AnswerWriter) -> None:
@@ -105,9 +110,12 @@ def _check_meanings(rule: FinishRule, known: Iterable[str], needed: Iterable[str
         for name in getattr(rule, part):
             if name not in known:
                 raise unknown_name(f"{place}.{part}", f"{what} has no value {name!r}", name, known)
-    named = {*rule.reasons, *rule.none, *rule.failures}
-    if missing := sorted(set(needed) - named):
+    if missing := sorted(set(needed).difference(_named(rule))):
         raise mapping_error(place, f"{missing[0]} has no meaning: name it in `reasons`, `none` or `failures`")
+
+
+def _named(rule: FinishRule) -> tuple[str, ...]:
+    return (*rule.reasons, *rule.none, *rule.failures)
 
 
 def _end(word: str, reason: Reason | None, failures: frozenset[str], writer: AnswerWriter) -> None:

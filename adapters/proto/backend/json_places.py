@@ -91,6 +91,8 @@ def _place(value: Getter, leaves: Leaves) -> Place:
 
     if "struct" in leaves:
         return Place("text", lambda document: _as_text(value(document)), is_set)
+    if {"text", "integer"} <= leaves.keys():
+        return Place("text", lambda document: found if type(found := value(document)) in (str, int) else "", is_set)
     if "text" in leaves:
         return Place("text", lambda document: found if isinstance(found := value(document), str) else "", is_set)
     if "integer" in leaves:

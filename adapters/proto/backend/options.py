@@ -22,6 +22,8 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Path: TypeAlias = str | Tensor
+# A count is the value at one path, or the sum of the values at several.
+Count: TypeAlias = str | Tensor | tuple[Path, ...]
 
 
 class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +44,8 @@ class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the end of the response is found: by the value of a field (`at`), by the member of a oneof that is set, or by
-    conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response.
+    conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response. A
+    number stands for a value of an enum that the schema lacks.
     """
 
     at: Path | None = None
@@ -58,22 +61,23 @@ class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where token counts stand, and how those of several messages combine. `answer` in place of `completion`: the
     backend counts the reasoning apart."""
 
-    prompt: Path | None = None
-    completion: Path | None = None
-    total: Path | None = None
-    reasoning: Path | None = None
-    cached: Path | None = None
-    answer: Path | None = None
+    prompt: Count | None = None
+    completion: Count | None = None
+    total: Count | None = None
+    reasoning: Count | None = None
+    cached: Count | None = None
+    answer: Count | None = None
     mode: CountsMode = "last"
 
 
 class ErrorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message that reports a failure: its conditions, its text, its code, and the HTTP status that it stands for."""
+    """A message that reports a failure: its conditions, its text and its code. `status` is the status of HTTP or gRPC
+    that it stands for, or the path at which it names one."""
 
     when: Conditions
     message: Path | None = None
     code: Path | None = None
-    status: int | None = None
+    status: int | Path | None = None
 
 
 class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,10 +88,12 @@ class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OpaqueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where state stands that only the backend can read and that must return to it, and what it belongs to."""
+    """Where state stands that only the backend can read and that must return to it, and what it belongs to. `mode`: a
+    state is `whole`, or that of the reasoning comes in pieces (`delta`)."""
 
     at: Path
     on: Literal["call", "reasoning"]
+    mode: Literal["whole", "delta"] = "whole"
 
 
 class StateName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

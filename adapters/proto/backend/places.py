@@ -30,6 +30,11 @@ def find_place(written: Path, kind: Kind, place: str, leaves: Leaves) -> Place:
     return find_in_document(written, place, leaves) if kind is DOCUMENT else find_field(written, kind, place, leaves)
 
 
+def find_optional(written: Path | None, kind: Kind, place: str, leaves: Leaves) -> Getter:
+    """Returns the getter of the value at a path, or that of None without one. Raises OptionError."""
+    return (lambda message: None) if written is None else find_place(written, kind, place, leaves).get
+
+
 def find_items(written: str, kind: Kind, place: str) -> tuple[Getter, Kind]:
     """Returns the getter of the items at a path, and their type. Raises OptionError."""
     return (find_list(written, place), DOCUMENT) if kind is DOCUMENT else find_repeated(written, kind, place)

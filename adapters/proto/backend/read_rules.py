@@ -1,18 +1,29 @@
 """Compiles the rules of a mapping to readers of messages, checked against the type of the message."""
 
-import base64
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
 
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
 from adapters.proto.backend.call_rule import compile_call
-from adapters.proto.backend.field_getters import Getter, Leaves, Place
+from adapters.proto.backend.error_rule import compile_error
+from adapters.proto.backend.field_getters import Condition, Getter, Leaves
 from adapters.proto.backend.finish_rule import FinishReader, compile_finish
-from adapters.proto.backend.json_places import DOCUMENT, read_document
+from adapters.proto.backend.json_places import DOCUMENT
+from adapters.proto.backend.judges import (
+    Judge,
+    judge_each,
+    judge_first,
+    judge_first_choice,
+    judge_if,
+    judge_inside,
+)
 from adapters.proto.backend.mapping_error import mapping_error
-from adapters.proto.backend.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageRule
-from adapters.proto.backend.places import Kind, conditions, find_items, find_place, single_message
+from adapters.proto.backend.options import Count, Path, ReadRule, UsageRule
+from adapters.proto.backend.places import Kind, conditions, find_items, find_optional, find_place, single_message
 from adapters.proto.backend.readers import (
     Reader,
     read_all,
@@ -24,39 +35,31 @@ from adapters.proto.backend.readers import (
 )
 from adapters.proto.backend.text_rule import TEXT, compile_texts
 from adapters.proto.backend.token_counts import COUNTS, Counts
-from adapters.text.backend.failure import reported_failure
-from gateway.core.backend_status import status_error
-from gateway.core.conversation import Json
-from gateway.core.errors import BackendError
-
-# Any: a message whose class exists only at run time.
-Judge: TypeAlias = Callable[[Any], BackendError | None]
 
 _WORD: Final[Leaves] = {"text": "text"}
 _COUNT: Final[Leaves] = {"integer": "a whole number"}
-_CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
 
 
 class Rules:
-    """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`, `reads_state`: whether any of them reads the
-    end, calls, the stop sequence that was met, or opaque state. `reads_openai`: one reads chunks of OpenAI's chat
-    completions."""
+    """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`: whether any of them reads the end, calls, or
+    the stop sequence that was met. `reads_openai`: one reads chunks of OpenAI's chat completions. `state_of` is what
+    has opaque state, `call` or `reasoning`."""
 
     def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
         compiler = _Compiler()
+        compiled = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
+        self._readers = [one.read for one in compiled if one.read is not None]
         # By the message that has to be there for an error; None: any.
         self._errors: dict[str | None, list[Judge]] = {}
-        for n, rule in enumerate(rules):
-            if rule.error is not None:
-                judges = self._errors.setdefault(_needed(rule, rule.error, kind), [])
-                judges.append(compiler.error(rule, kind, f"read[{n}]"))
-        self._readers = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
+        for rule, one in zip(rules, compiled, strict=True):
+            if one.judge is not None:
+                self._errors.setdefault(_needed(rule, kind), []).append(one.judge)
         self.reads_end = compiler.reads_end
         self.reads_calls = compiler.reads_calls
         self.reads_stop = compiler.reads_stop
-        self.reads_state = compiler.reads_state
         self.reads_openai = compiler.reads_openai
+        self.state_of = frozenset(compiler.state_of)
         if not compiler.reads_content:
             raise mapping_error("read", "no rule reads text or calls")
 
@@ -71,60 +74,87 @@ class Rules:
             reader(message, writer, arguments)
 
 
+class _Compiled(msgspec.Struct, frozen=True):
+    """The reader and the judge of one rule with its inner rules, as far as it has them."""
+
+    read: Reader | None
+    judge: Judge | None
+
+
+class _Scope(msgspec.Struct, frozen=True):
+    """The messages, items or documents to which a rule applies, which are of this kind. `key` tells the documents of
+    one rule from others."""
+
+    kind: Kind
+    key: str
+    items: Getter | None
+    holds: Condition | None
+    choice: Getter | None
+    document: Getter | None
+
+    def read(self, read: Reader) -> Reader:
+        """Returns the reader of the message that holds them."""
+        if self.document is not None:
+            read = read_inside(self.document, self.key, read)
+        if self.choice is not None:
+            read = read_first_choice(self.choice, read)
+        if self.holds is not None:
+            read = read_if(self.holds, read)
+        return read if self.items is None else read_each(self.items, read)
+
+    def judge(self, judge: Judge) -> Judge:
+        """Returns the judge of the message that holds them."""
+        if self.document is not None:
+            judge = judge_inside(self.document, judge)
+        if self.choice is not None:
+            judge = judge_first_choice(self.choice, judge)
+        if self.holds is not None:
+            judge = judge_if(self.holds, judge)
+        return judge if self.items is None else judge_each(self.items, judge)
+
+
+def _scope(rule: ReadRule, kind: Kind, place: str) -> _Scope:
+    items = document = None
+    if rule.each is not None:
+        items, kind = find_items(rule.each, kind, f"{place}.each")
+    holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
+    choice = None if rule.choice is None else find_place(rule.choice, kind, f"{place}.choice", _COUNT).get
+    if rule.json is not None:
+        document, kind = _json_field(rule.json, kind, f"{place}.json"), DOCUMENT
+    return _Scope(kind, f"{place}.json", items, holds, choice, document)
+
+
 class _Compiler:
     def __init__(self) -> None:
         self.reads_end = False
         self.reads_calls = False
         self.reads_stop = False
-        self.reads_state = False
         self.reads_openai = False
+        self.state_of: set[str] = set()
         self.reads_content = False
 
-    def error(self, rule: ReadRule, kind: Kind, place: str) -> Judge:
-        """Compiles the error of a rule at the top, which no `each` repeats."""
-        if rule.each is not None or rule.error is None:
-            raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
-        if rule.json is None:
-            return _error(rule.error, kind, f"{place}.error")
-        get, judge = _json_field(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
-
-        def judge_document(message: Any) -> BackendError | None:
-            document = read_document(written) if (written := get(message)) else None
-            return None if document is None else judge(document)
-
-        return judge_document
-
-    def rule(self, rule: ReadRule, kind: Kind, place: str, nested: bool = False) -> Reader:
+    def rule(self, rule: ReadRule, kind: Kind, place: str) -> _Compiled:
         """Compiles one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
         inner rules."""
-        if nested and rule.error is not None:
-            raise mapping_error(f"{place}.error", "an error belongs to a rule at the top of `read`")
-        items, above = None, kind
-        if rule.each is not None:
-            items, kind = find_items(rule.each, kind, f"{place}.each")
-        holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
-        choice = None if rule.choice is None else find_place(rule.choice, kind, f"{place}.choice", _COUNT).get
-        document = None
-        if rule.json is not None:
-            document, kind = _json_field(rule.json, kind, f"{place}.json"), DOCUMENT
-        readers = self._own(rule, kind, place)
-        readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
-        if not readers and rule.error is None:
+        scope = _scope(rule, kind, place)
+        readers = self._own(rule, scope.kind, place)
+        judges = [] if rule.error is None else [compile_error(rule.error, scope.kind, f"{place}.error")]
+        for n, inner in enumerate(rule.rules):
+            below = self.rule(inner, scope.kind, f"{place}.rules[{n}]")
+            readers += [] if below.read is None else [below.read]
+            judges += [] if below.judge is None else [below.judge]
+        if not readers and not judges:
             raise mapping_error(place, "the rule reads nothing")
-        read = read_all(readers)
-        if document is not None:
-            read = read_inside(document, f"{place}.json", read)
-        if choice is not None:
-            read = read_first_choice(choice, read)
-        if holds is not None:
-            read = read_if(holds, read)
-        return read if items is None else read_if_there([rule.each], above, read_each(items, read))
+        read = scope.read(read_all(readers)) if readers else None
+        if read is not None and rule.each is not None:
+            read = read_if_there([rule.each], kind, read)
+        return _Compiled(read, scope.judge(judge_first(judges)) if judges else None)
 
     def _own(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
         readers: list[Reader] = []
         if rule.start is not None:
-            id_of = _optional(rule.start.id, kind, f"{place}.start.id", _WORD)
-            model_of = _optional(rule.start.model, kind, f"{place}.start.model", _WORD)
+            id_of = find_optional(rule.start.id, kind, f"{place}.start.id", _WORD)
+            model_of = find_optional(rule.start.model, kind, f"{place}.start.model", _WORD)
             readers.append(_start(id_of, model_of))
         if rule.openai:
             readers.append(_openai(rule, place))
@@ -140,22 +170,28 @@ class _Compiler:
         self.reads_end |= rule.finish is not None or rule.openai
         self.reads_calls |= rule.call is not None or rule.openai
         self.reads_stop |= rule.stopped_by is not None
-        self.reads_state |= rule.opaque is not None
+        self.state_of |= {rule.opaque.on} if rule.opaque is not None else set()
         self.reads_openai |= rule.openai
         self.reads_content |= rule.text is not None or rule.call is not None or rule.openai
         return readers
 
     def _content(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
-        state = None if rule.opaque is None else _state(rule.opaque, kind, f"{place}.opaque")
-        on = None if rule.opaque is None else rule.opaque.on
-        readers = compile_texts(rule, kind, place)
+        readers, opaque = compile_texts(rule, kind, place), rule.opaque
+        state = None if opaque is None else find_place(opaque.at, kind, f"{place}.opaque.at", TEXT)
+        of_calls = None if opaque is None or opaque.on == "reasoning" else state
         if rule.call is not None:
-            readers.append(compile_call(rule.call, kind, f"{place}.call", state if on == "call" else None))
-        elif on == "call":
+            readers.append(compile_call(rule.call, kind, f"{place}.call", of_calls))
+        elif of_calls is not None:
             raise mapping_error(f"{place}.opaque.on", "the rule has no `call`")
-        if state is not None and on == "reasoning":
-            readers.append(lambda message, writer, _: writer.opaque(state(message)))
+        if opaque is not None and opaque.mode == "delta" and of_calls is not None:
+            raise mapping_error(f"{place}.opaque.mode", "only state of the reasoning comes in pieces")
+        if opaque is not None and state is not None and of_calls is None:
+            readers.append(_thought(state.get, joins=opaque.mode == "delta"))
         return readers
+
+
+def _thought(state: Getter, *, joins: bool) -> Reader:
+    return lambda message, writer, _: writer.opaque(state(message), joins=joins)
 
 
 def _finish(finish: FinishReader) -> Reader:
@@ -185,21 +221,13 @@ def _openai(rule: ReadRule, place: str) -> Reader:
     return lambda document, writer, _: writer.chunk(document)
 
 
-def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
-    """Returns the getter of opaque state as text: bytes are base64."""
-    found = find_place(rule.at, kind, f"{place}.at", TEXT)
-    if found.leaf == "text":
-        return found.get
-    return lambda message: base64.b64encode(found.get(message)).decode()
-
-
 def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
-    written = {name: path for name in COUNTS if (path := getattr(rule, name)) is not None}
+    written = {name: _paths(path) for name in COUNTS if (path := getattr(rule, name)) is not None}
     if not written:
         raise mapping_error(place, "the rule reads nothing")
     if rule.completion is not None and rule.answer is not None:
         raise mapping_error(f"{place}.answer", "it stands in place of `completion`")
-    getters = [(name, find_place(path, kind, f"{place}.{name}", _COUNT).get) for name, path in written.items()]
+    getters = [(name, _count(paths, kind, f"{place}.{name}")) for name, paths in written.items()]
 
     def read_usage(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
         # Most messages report no counts.
@@ -207,49 +235,29 @@ def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
         if found:
             writer.usage(Counts(**found), rule.mode)
 
-    return read_if_there(written.values(), kind, read_usage)
+    return read_if_there(chain.from_iterable(written.values()), kind, read_usage)
 
 
-def _optional(written: Path | None, kind: Kind, place: str, leaves: Leaves) -> Getter:
-    return _nothing if written is None else find_place(written, kind, place, leaves).get
+def _paths(written: Count) -> tuple[Path, ...]:
+    return written if isinstance(written, tuple) else (written,)
 
 
-def _nothing(_: Any) -> None:
-    return None
+def _count(paths: Sequence[Path], kind: Kind, place: str) -> Getter:
+    """Returns the getter of a count: of several paths their sum."""
+    if not paths:
+        raise mapping_error(place, "name at least one path")
+    if len(paths) == 1:
+        return find_place(paths[0], kind, place, _COUNT).get
+    parts = [find_place(path, kind, f"{place}[{n}]", _COUNT).get for n, path in enumerate(paths)]
+    return lambda message: sum([count for get in parts if (count := get(message)) > 0])
 
 
-def _needed(rule: ReadRule, error: ErrorRule, kind: Kind) -> str | None:
-    """Returns the field of the message without which the error cannot be there, if there is one."""
-    asked = [path for path, value in error.when.items() if value == "set"] if rule.json is None else []
+def _needed(rule: ReadRule, kind: Kind) -> str | None:
+    """Returns the field of the message without which an error of the rule cannot be there, if there is one."""
+    if rule.each is not None:
+        return single_message(rule.each, kind)
+    conditions = [rule.when]
+    if rule.error is not None and rule.json is None and not rule.rules:
+        conditions.append(rule.error.when)
+    asked = [path for condition in conditions for path, value in condition.items() if value == "set"]
     return next((name for path in asked if (name := single_message(path, kind)) is not None), None)
-
-
-def _error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
-    if not rule.when:
-        raise mapping_error(f"{place}.when", "an error needs a condition")
-    if rule.status is not None and not 400 <= rule.status <= 599:
-        raise mapping_error(f"{place}.status", f"{rule.status} is no status of an error")
-    holds = conditions(rule.when, kind, f"{place}.when")
-    message_of = _optional(rule.message, kind, f"{place}.message", TEXT)
-    code = None if rule.code is None else find_place(rule.code, kind, f"{place}.code", _CODE)
-
-    def judge(message: Any) -> BackendError | None:
-        if not holds(message):
-            return None
-        said = message_of(message) or ""
-        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-        named = None if code is None else _code(code, message)
-        if rule.status is not None and rule.status != 400:
-            return status_error(rule.status, {}, message=text, code=None if named is None else str(named))
-        failure: dict[str, Json] = {"message": text, "code": rule.status or named, "type": named}
-        return reported_failure(failure)
-
-    return judge
-
-
-def _code(found: Place, message: Any) -> str | int | None:
-    value: str | int = found.get(message)
-    if found.leaf == "enum":
-        known = found.field.enum_type.values_by_number.get(value)
-        return None if known is None else str(known.name).lower()
-    return value or None

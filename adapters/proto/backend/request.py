@@ -1,5 +1,6 @@
 """Encodes conversations with a compiled template, of one of three kinds: one text, turns, or OpenAI's JSON."""
 
+from collections.abc import Collection
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ from gateway.core.conversation import (
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD, with_provider_state
+from gateway.core.state_rule import StateRule
 from gateway.history.transcript.render import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
@@ -132,7 +134,7 @@ class _StructuredRequest:
         self._check_calls(rules)
         trial = _trial(provider, field, tools="$tools" in names)
         _check_texts(self.template.try_out(self._values(trial)), trial)
-        self.capabilities = self._derived()
+        self.capabilities = self._derived(rules)
 
     def _check_turns(self, turns: frozenset[str]) -> None:
         for place, apart, role in (
@@ -146,7 +148,7 @@ class _StructuredRequest:
 
     def _check_calls(self, rules: Rules) -> None:
         names, variants = self.template.names, self.template.variants
-        pairs = (("$tools", "call", rules.reads_calls), (OPAQUE, "opaque", rules.reads_state))
+        pairs = (("$tools", "call", rules.reads_calls), (OPAQUE, "opaque", bool(rules.state_of)))
         for name, rule, reads in pairs:
             if (name in names) is not reads:
                 has, lacks = (name, f"no rule reads `{rule}`") if name in names else (f"a rule `{rule}`", f"no {name}")
@@ -159,7 +161,7 @@ class _StructuredRequest:
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
 
-    def _derived(self) -> Capabilities:
+    def _derived(self, rules: Rules) -> Capabilities:
         names, use = self.template.names, self._use
         known = {field for name in names & VALUES.keys() for field in VALUES[name]}
         known |= {name.removeprefix(FIELD) for name in use.fields}
@@ -175,6 +177,7 @@ class _StructuredRequest:
             image_roles=frozenset({"user"}),
             remote_images=not use.image_bytes,
             system="first" if use.system_apart else "anywhere",
+            state=_state_rule(use.provider, rules.state_of),
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
@@ -218,6 +221,14 @@ def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:
     """Returns the name of the provider in `extra_content` and of the field below it that hold opaque state."""
     service = method.path[1:].partition("/")[0]
     return (options.state.provider, options.state.field) if options.state is not None else (service, "opaque")
+
+
+def _state_rule(provider: str, state_of: Collection[str]) -> StateRule | None:
+    """Returns what the backend wants back of its answers: the state of calls, or if they have none, of the reasoning in
+    every turn."""
+    if "call" in state_of:
+        return StateRule(provider=provider, calls=True)
+    return StateRule(provider=provider, reasoning="signed", turns="all") if state_of else None
 
 
 def _check_texts(request: bytes, trial: Conversation) -> None:

@@ -266,7 +266,14 @@ class TemplateCompiler:
         check_keys(template, (WITH, AS), place)
         name = self._condition(template, scope, place)
         inner = self._single(template[AS], field, scope, f"{place}.{AS}")
-        return lambda values, notices: None if values.get(name or "") is None else inner(values, notices)
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            if values.get(name or "") is not None:
+                return inner(values, notices)
+            notices += [_NOT_RETURNED] if name == OPAQUE and inner(values, []) is not None else []
+            return None
+
+        return render
 
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         check_keys(template, (JSON,), place)

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from adapters.gemini.backend.failure import KEY_REASONS
 from adapters.proto.backend.status_details import NO_DETAILS, StatusDetails, connect_details, status_details
-from adapters.text.backend.failure import decode_failure, reported_failure
-from gateway.core.backend_status import NO_RETRY, status_error
+from adapters.text.backend.failure import decode_failure
+from gateway.core.backend_status import NO_RETRY, reported_error, status_error
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
@@ -106,17 +106,26 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connec
     return failure or decode_failure(status, headers, body)
 
 
-def rpc_error(code: int, message: str, headers: Mapping[str, str], details: StatusDetails = NO_DETAILS) -> BackendError:
+def rpc_error(
+    code: int,
+    message: str,
+    headers: Mapping[str, str],
+    details: StatusDetails = NO_DETAILS,
+    *,
+    word: str | None = None,
+) -> BackendError:
     """Returns the error for a code other than OK; an unknown code counts as UNKNOWN. `headers` and `details` may tell
-    the delay; the headers are those of the transport and win."""
+    the delay; the headers are those of the transport and win. `word` is the backend's own word for the error."""
     if details.delay_s is not None and not headers.keys() & _DELAYS:
         headers = {**headers, "retry-after": f"{details.delay_s:.3f}".rstrip("0").rstrip(".")}
-    error = _error(code, message, headers, details)
+    error = _error(code, message, headers, details, word)
     error.words = "; ".join(filter(None, (message, *details.words)))
     return error
 
 
-def _error(code: int, message: str, headers: Mapping[str, str], details: StatusDetails) -> BackendError:
+def _error(
+    code: int, message: str, headers: Mapping[str, str], details: StatusDetails, word: str | None
+) -> BackendError:
     _, status = STATUSES.get(code, STATUSES[_UNKNOWN])
     if code == _DATA_LOSS:
         return BackendProtocolError(
@@ -125,13 +134,14 @@ def _error(code: int, message: str, headers: Mapping[str, str], details: StatusD
     if code == _INVALID_ARGUMENT and details.reason in KEY_REASONS:
         return status_error(_UNAUTHORIZED, headers)
     if status == 400:
-        return reported_failure({"code": status, "message": message or "; ".join(details.words)})
+        said = message or "; ".join(details.words)
+        return reported_error(status, message=said, code=word, fields={"type": word})
     if code == _EXHAUSTED:
         if _TOO_LARGE.search(message[:2000]):
             return status_error(413, headers, message=message)
         exhausted = details.quota and details.delay_s is None and details.reason != _RATE_LIMIT
-        return status_error(status, headers, message=message, code="insufficient_quota" if exhausted else None)
-    error = status_error(status, headers, message=message)
+        return status_error(status, headers, message=message, code="insufficient_quota" if exhausted else word)
+    error = status_error(status, headers, message=message, code=word)
     if code == _UNIMPLEMENTED:
         detail = "the backend does not implement the method (gRPC status 12); only the operator can correct this"
         error.notices = (*error.notices, Notice("backend", "failed", "METHOD_UNIMPLEMENTED", detail, level="error"))

@@ -194,11 +194,14 @@ def test_a_call_that_the_token_limit_cuts_ends_with_what_it_has() -> None:
     [
         ("STOP", "stop"),
         ("MAX_TOKENS", "length"),
+        ("CONTINUATION", "length"),
         *((word, "content_filter") for word in ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT")),
-        ("SPII", "content_filter"),
+        *((word, "content_filter") for word in ("SPII", "MODEL_ARMOR", "ESCALATION", "IMAGE_SAFETY")),
+        *((word, "content_filter") for word in ("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")),
     ],
 )
 def test_a_finish_reason_of_a_complete_response(word: str, reason: Any) -> None:
+    """Source: google-genai 3.6.1, `FinishReason`."""
     assert decode(chunk(text("a"), finish=word))[-1] == Finish(reason, word)
     called = decode(chunk(call("f", {}), finish=word))[-1]
     assert called == Finish("tool_calls" if reason == "stop" else reason, word)
@@ -212,6 +215,9 @@ def test_a_finish_reason_of_a_complete_response(word: str, reason: Any) -> None:
         ("TOO_MANY_TOOL_CALLS", InvalidToolCall),
         ("MISSING_THOUGHT_SIGNATURE", InvalidToolCall),
         ("MALFORMED_RESPONSE", BackendRejected),
+        ("PUP_LIMITED_DISABLED", BackendRejected),
+        ("IMAGE_OTHER", BackendRejected),
+        ("NO_IMAGE", BackendRejected),
         ("OTHER", BackendRejected),
         ("FINISH_REASON_UNSPECIFIED", BackendRejected),
         ("A_WORD_OF_TOMORROW", BackendRejected),

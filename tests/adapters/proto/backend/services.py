@@ -33,6 +33,7 @@ METHODS: Final = {
     "relay": _SCHEMA.method("acme.relay.v1.Relay/Complete"),
     "forms": _SCHEMA.method("acme.forms.v1.Forms/Answer"),
     "tensors": _SCHEMA.method("acme.tensors.v1.Tensors/Infer"),
+    "events": _SCHEMA.method("acme.events.v1.Events/Answer"),
     "bare_tensors": _SCHEMA.method("acme.tensors.v1.Tensors/InferBare"),
 }
 

@@ -20,10 +20,10 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.errors import BackendError, InvalidRequest
-from gateway.core.events import TextDelta, ToolCallDelta, UsageReport
+from gateway.core.events import Event, ReasoningDelta, ReasoningEnd, TextDelta, ToolCallDelta, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.provider_state import with_provider_state
+from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.testing.events import fold
 from gateway.testing.replay import replay
 from tests.adapters.proto.backend.mappings import FORMS, RELAY, TENSORS, Entry
@@ -90,6 +90,41 @@ def test_an_effort_is_a_value_or_a_notice(effort: str | None, value: int) -> Non
     notices = [notice.detail for notice in adapter(FORMS).encode(conversation, Policy()).notices]
     assert sent("forms", FORMS, conversation).effort == value
     assert notices == (["the backend has no value for the reasoning effort 'medium'"] if effort == "medium" else [])
+
+
+def sealed(mode: str, *messages: dict[str, Any]) -> list[Event]:
+    """What these messages become where the seals of thoughts come whole, or in pieces."""
+    thought = {"each": "blocks", "reasoning": "thought.text", "text": "text"}
+    read = [{**thought, "opaque": {"at": "thought.seal", "on": "reasoning", "mode": mode}}, *FORMS["read"][2:]]
+    read[1] = {**read[1], "rules": read[1]["rules"][1:]}
+    return events("forms", {**FORMS, "read": read}, *messages, {"labels": {"why": "halt"}})
+
+
+def thoughts(found: list[Event]) -> list[object]:
+    kept = [event for event in found if isinstance(event, ReasoningDelta | ReasoningEnd | TextDelta)]
+    return [event.text if not isinstance(event, ReasoningEnd) else state_of(event) for event in kept]
+
+
+def state_of(ended: ReasoningEnd) -> object:
+    state = provider_state(ended.extra, "acme")["seal"]
+    assert isinstance(state, str)
+    return base64.b64decode(state)
+
+
+def test_the_pieces_of_a_state_are_one_until_text_follows() -> None:
+    """Their bytes are joined, not their base64, and reasoning may stand between them."""
+    pieces = [{"thought": {"text": text, "seal": b64(seal)}} for text, seal in (("Hm", "m"), (".", "i"), ("", "nd"))]
+    messages = [{"blocks": [piece]} for piece in pieces]
+    late = {"blocks": [{"text": "Hi"}, {"thought": {"seal": b64("set")}}]}
+    assert thoughts(sealed("delta", *messages, late)) == ["Hm", ".", b"mind", "Hi", b"set"]
+    assert thoughts(sealed("whole", *messages, late)) == ["Hm", b"m", ".", b"i", b"nd", "Hi", b"set"]
+    assert thoughts(sealed("delta", {"blocks": pieces}, {"blocks": [late["blocks"][0]]})) == ["Hm", ".", b"mind", "Hi"]
+
+
+def test_the_pieces_of_a_state_are_one_until_a_call_or_the_end_follows() -> None:
+    piece = {"blocks": [{"thought": {"seal": b64("x")}}]}
+    assert thoughts(sealed("delta", piece, piece)) == [b"xx"]
+    assert thoughts(sealed("delta", piece, {"blocks": [{"call": {"name": "look"}}]}, piece)) == [b"x", b"x"]
 
 
 @pytest.mark.parametrize(

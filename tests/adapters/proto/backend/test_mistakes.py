@@ -142,10 +142,36 @@ REFUSED: list[tuple[Entry, str]] = [
     (read(FORMS, {"text": ""}), "read[0].text: '' is not a path"),
     (read(FORMS, {"text": "blocks[txt=a].text"}), "read[0].text: acme.forms.v1.Block has no field 'txt'; did you mean"),
     (read(FORMS, {"text": "blocks[media=a].text"}), "read[0].text: 'media' is of acme.forms.v1.Media; it must be"),
+    (
+        read(FORMS, {"when": {"blocks[media=a].text": "set"}, "text": "detail"}),
+        "read[0].when.blocks[media=a].text: 'media'",
+    ),
+    (
+        read(TENSORS, {"text": "answer.raw_output_contents[x=a]"}),
+        "read[0].text: [x=a] needs messages; the items are of bytes",
+    ),
+    (
+        read(FORMS, {"finish": {"at": "special", "reasons": {"true": "stop"}}}),
+        "read[0].finish: a bool has no other meaning than the end; use `when` for more",
+    ),
+    (read(FORMS, {"finish": {"oneof": "kind"}}), "read[0].finish.oneof: acme.forms.v1.Out has no oneof 'kind'"),
+    (changed(TALK, method="acme.talk.v1.Talk/Speek"), "method: acme.talk.v1.Talk has no method 'Speek'; did you mean"),
+    (changed(TALK, carrier="grpcweb"), "carrier: there is no carrier 'grpcweb'; did you mean 'grpc_web'?"),
     (read(FORMS, {"text": {"tensor": "x"}}), "read[0].text.tensor: acme.forms.v1.Out has no tensors: no 'outputs'"),
     (read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}), "read[0].hidden.tensor: a tensor cannot stand here"),
     (read(FORMS, {"hidden": "special"}), "read[0].hidden: only a rule with `text` can hide it"),
     (read(FORMS, {"opaque": {"at": "detail", "on": "call"}}), "read[0].opaque.on: the rule has no `call`"),
+    (
+        read(
+            FORMS,
+            {
+                "each": "blocks",
+                "call": {"name": "call.name", "arguments": "call.fields"},
+                "opaque": {"at": "call.seal", "on": "call", "mode": "delta"},
+            },
+        ),
+        "read[0].opaque.mode: only state of the reasoning comes in pieces",
+    ),
     (read(FORMS, {"opaque": {"at": "special", "on": "reasoning"}}), "read[0].opaque.at: 'special' is of bool"),
     (read(RELAY, {"openai": True}), "read[0].openai: it reads the whole document in `json`"),
     (read(RELAY, {"json": "body", "openai": True, "text": "x"}), "read[0].openai: it reads the whole document"),
@@ -244,11 +270,14 @@ REFUSED: list[tuple[Entry, str]] = [
         ),
         "read[1].finish.reasons: ENDING_OPEN is the value 0, which stands for 'not set' here",
     ),
+    (
+        rule(TALK, 1, finish={**TALK["read"][1]["finish"], "none": ["2"]}),
+        "read[1].finish.none: acme.talk.v1.Ending has no value '2'",
+    ),
     (rule(TALK, 1, finish={}), "read[1].finish: write one of `at`, `oneof` and `reason`"),
     (rule(TALK, 1, finish={"reason": "stop"}), "read[1].finish: a `reason` needs a condition"),
     (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is no repeated field of messages"),
     (rule(PARTS, 1, text="parts.text"), "read[1].text: 'parts' is repeated; use each"),
-    (rule(PARTS, 2, rules=[{"error": {"when": {"text": "set"}}}]), "read[2].rules[0].error: an error belongs"),
     (
         rule(
             PARTS,

@@ -10,6 +10,7 @@ from google.protobuf.json_format import ParseDict
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from adapters.proto.backend.schema import Schema, message_class
 from gateway.core.conversation import Conversation, Json, Sampling, Text, Turn
+from gateway.core.errors import BackendError
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -113,6 +114,100 @@ def test_late_text_and_other_choices_are_told_and_dropped(name: str) -> None:
     found = answered(name, {field: [text, other]}, {field: [finish]}, {field: [text]})
     assert fold(found).text == "a"
     assert [event.rule for event in found if isinstance(event, Notice)] == ["OTHER_CHOICE", "LATE_CONTENT"]
+
+
+GOOGLE_ENDS: Final[dict[str, dict[str | int, str]]] = {
+    "gemini_grpc": {
+        **dict.fromkeys(
+            ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "content_filter"
+        ),
+        **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
+        **dict.fromkeys(("OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"), "failure"),
+        **dict.fromkeys(("IMAGE_OTHER", "NO_IMAGE"), "failure"),
+    },
+    "vertex_grpc": {
+        **dict.fromkeys(
+            ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"), "content_filter"
+        ),
+        **dict.fromkeys(("OTHER", "MALFORMED_FUNCTION_CALL"), "failure"),
+        # IMAGE_SAFETY, IMAGE_PROHIBITED_CONTENT, IMAGE_RECITATION; IMAGE_OTHER, UNEXPECTED_TOOL_CALL, NO_IMAGE
+        **dict.fromkeys((11, 12, 13), "content_filter"),
+        **dict.fromkeys((14, 15, 16), "failure"),
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "word"), [(name, word) for name, words in GOOGLE_ENDS.items() for word in words])
+def test_each_end_of_a_gemini_is_what_it_is_on_the_json_wire(name: str, word: str | int) -> None:
+    """Sources: the packages that requirements/grpc/schemas.txt pins; of the numbers, which the one of Vertex lacks, the
+    client of aiplatform v1 in Google's command line (`gapic_clients/aiplatform_v1/types/content.py`)."""
+    told = GOOGLE_ENDS[name][word]
+    message: dict[str, Json] = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": word}]}
+    if told == "failure":
+        with pytest.raises(BackendError) as failed:
+            answered(name, message)
+        assert failed.value.code == "upstream_stream_truncated"
+        return
+    answer = fold(answered(name, message))
+    assert answer.finish is not None and (answer.finish.reason, answer.text) == (told, "a")
+
+
+@pytest.mark.parametrize("word", ["SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"])
+def test_a_prompt_that_gemini_blocks_is_an_answer_that_a_filter_ended(word: str) -> None:
+    answer = fold(answered("gemini_grpc", {"promptFeedback": {"blockReason": word}}))
+    assert answer.finish is not None and answer.finish.reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("effort", "config", "told"),
+    [
+        ("none", {"thinking_level": "LOW"}, ["FIELD_NOT_SENT"]),
+        ("minimal", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
+        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, []),
+        ("medium", {"include_thoughts": True, "thinking_level": "MEDIUM"}, []),
+        ("high", {"include_thoughts": True, "thinking_level": "HIGH"}, []),
+        ("xhigh", {"include_thoughts": True, "thinking_level": "HIGH"}, ["EFFORT_CHANGED"]),
+        (None, None, []),
+    ],
+)
+def test_gemini_3_gets_the_effort_as_a_level_and_what_changes_is_told(
+    effort: str | None, config: Json, told: list[str]
+) -> None:
+    """Source: Vertex AI, "Thinking": Gemini 3 takes a level and cannot be switched off, and LOW is the least level that
+    each of its models has."""
+    made = ProtoAdapter(options("vertex_grpc_level"), 1 << 20)
+    params: dict[str, Json] = {} if effort is None else {"reasoning_effort": effort}
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), model="m", params=params)
+    request = made.encode(asked, Policy())
+    described: Any = made.describe(request.body)
+    assert described.get("generation_config", {}).get("thinking_config") == config
+    assert [notice.rule for notice in request.notices] == told
+
+
+def test_the_presets_of_vertex_differ_in_the_effort_alone() -> None:
+    budget, level = [
+        json.loads((FOLDER / f"{name}.json").read_bytes()) for name in ("vertex_grpc", "vertex_grpc_level")
+    ]
+    configs = [entry["request"]["generation_config"].pop("thinking_config") for entry in (budget, level)]
+    assert budget == level and configs[0] != configs[1]
+
+
+def test_a_failure_of_dynamo_beside_a_status_of_success_is_an_error() -> None:
+    """Source: its frontend sends `error_message` and goes on (`model_stream_infer` of lib/llm/src/grpc/service)."""
+    with pytest.raises(BackendError) as failed:
+        answered("dynamo", {"errorMessage": "a worker left"})
+    assert (failed.value.status, failed.value.code, failed.value.words) == (502, "upstream_error", "a worker left")
+
+
+def test_dynamos_frontend_gets_no_tensor_that_it_refuses() -> None:
+    """Source: `openai.rs` beside it refuses any other input than `text_input` and `streaming` (or `stream`)."""
+    made = ProtoAdapter(options("dynamo"), 1 << 20)
+    sampling = Sampling(max_tokens=9, temperature=0.5, stop=("END",))
+    asked = Conversation((Turn("user", (Text("Where?"),), index=0),), TOOLS, model="m", sampling=sampling)
+    described = made.describe(made.encode(asked, Policy()).body)
+    assert isinstance(described, dict) and isinstance(inputs := described["inputs"], list)
+    assert [one["name"] for one in inputs if isinstance(one, dict)] == ["text_input", "streaming"]
+    assert not {"max_tokens", "temperature"} & made.capabilities.supported_params
 
 
 @sample()

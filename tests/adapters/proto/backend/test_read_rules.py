@@ -38,7 +38,7 @@ def rules(found: list[Event]) -> list[str]:
     return [event.rule for event in found if isinstance(event, Notice)]
 
 
-def finish(found: list[Event]) -> tuple[str, str | None]:
+def finish_of(found: list[Event]) -> tuple[str, str | None]:
     ended = fold(found).finish
     assert ended is not None
     return ended.reason, ended.raw
@@ -56,18 +56,31 @@ def finish(found: list[Event]) -> tuple[str, str | None]:
 )
 def test_the_end_is_told_by_the_rule(rule: dict[str, Any], last: dict[str, Any], ended: tuple[str, str | None]) -> None:
     found = deltas({"finish": rule}, {"content": b64("a")}, last)
-    assert finish(found) == ended and fold(found).text == "a"
+    assert finish_of(found) == ended and fold(found).text == "a"
 
 
 def test_an_unknown_word_is_a_stop_with_a_notice_and_a_failure_is_an_error() -> None:
     found = deltas({"finish": {"at": "reason"}}, {"content": b64("a"), "reason": "tired"})
-    assert finish(found) == ("stop", "tired")
+    assert finish_of(found) == ("stop", "tired")
     assert rules(found) == ["FINISH_REASON_UNKNOWN"]
     for rule, word in (({"at": "reason"}, "error"), ({"at": "reason", "failures": ["tired"]}, "tired")):
         with pytest.raises(BackendError) as failed:
             deltas({"finish": rule}, {"content": b64("a"), "reason": word})
         assert failed.value.code == "upstream_stream_truncated"
         assert fold(failed.value.events).text == "a"
+
+
+def test_a_number_of_an_enum_that_the_schema_lacks_may_have_a_meaning() -> None:
+    finish = TALK["read"][1]["finish"]
+    numbers = {"reasons": {**finish["reasons"], "7": "content_filter"}, "failures": [*finish["failures"], "8"]}
+    entry = {**TALK, "read": [TALK["read"][0], {**TALK["read"][1], "finish": {**finish, **numbers, "none": ["9"]}}]}
+    found = events("talk", entry, {"soFar": "a", "ending": 9}, {"soFar": "ab", "ending": 7})
+    assert finish_of(found) == ("content_filter", "7") and fold(found).text == "ab"
+    assert rules(found) == []
+    with pytest.raises(BackendError) as failed:
+        events("talk", entry, {"soFar": "a", "ending": 8})
+    assert failed.value.code == "upstream_stream_truncated"
+    assert finish_of(events("talk", entry, {"soFar": "a", "ending": 10})) == ("stop", "10")
 
 
 @pytest.mark.parametrize("mode", ["delta", "total"])
@@ -198,7 +211,7 @@ def test_a_choice_that_was_not_requested_is_told_and_dropped() -> None:
         {"index": 2, "content": b64("b")},
         {"content": b64("c"), "reason": "length"},
     )
-    assert (fold(found).text, finish(found), rules(found)) == ("ac", ("length", "length"), ["OTHER_CHOICE"])
+    assert (fold(found).text, finish_of(found), rules(found)) == ("ac", ("length", "length"), ["OTHER_CHOICE"])
 
 
 def test_what_follows_the_end_is_told_and_dropped() -> None:
@@ -219,7 +232,7 @@ def test_tokens_may_be_counted_behind_the_end() -> None:
 def test_the_carrier_may_tell_the_end(carrier: str, ends: str) -> None:
     entry = {**TALK, "ends": ends, "read": [{"text": "so_far"}]}
     found = events("talk", entry, {"soFar": "a"}, {"soFar": "b"}, carrier=carrier)
-    assert finish(found) == ("stop", None) and fold(found).text == "ab"
+    assert finish_of(found) == ("stop", None) and fold(found).text == "ab"
 
 
 def test_a_carriers_end_is_no_end_where_the_mapping_expects_one() -> None:
