@@ -40,7 +40,7 @@ _UNEXPLAINED: Final = frozenset({"OTHER", "BLOCKED_REASON_UNSPECIFIED"})
 
 def finish_word(finish: Finish) -> str:
     """Returns the reason, the backend's own word for it if it is one of the API."""
-    if finish.raw is not None and finish.reason == REASONS.values.get(finish.raw) == "content_filter":
+    if finish.raw is not None and finish.reason == REASONS.values.get(finish.raw):
         return finish.raw
     return REASONS.words[finish.reason]
 

@@ -15,8 +15,8 @@ from gateway.settings.source import Stamp, stamp_of
 
 # More than the roots of every system.
 _LARGEST: Final = 8 << 20
-_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
-_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_CERTIFICATE: Final = re.compile(f"{ssl.PEM_HEADER}[A-Za-z0-9+/=\\s]+{ssl.PEM_FOOTER}".encode())
+_KEY: Final = re.compile(rb"\bBEGIN [A-Z ]*PRIVATE KEY-----")
 # OpenSSL's reasons for a key of another certificate, or of another kind.
 _NO_PAIR: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
 # What a server says of a client's certificate, or of its absence (RFC 8446, section 6.2), in OpenSSL's words.
