@@ -28,8 +28,8 @@ DEMO: Final[Mapping[str, Mapping[str, Fault[Any]]]] = {
     wire: {name: fault for name, fault in faults.items() if fault.serves is None} for wire, faults in CATALOGUE.items()
 }
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
-# Only the agent wire has a tool of the backend's own.
-OF_ONE_WIRE: Final = {"native_tool"}
+# Only the agent wire has tasks, and a tool of the backend's own.
+OF_ONE_WIRE: Final = {"moved_task_unknown", "native_tool"}
 # Behind the name of a wire: the model whose limits are short, for the faults that wait for one.
 WAITS: Final = "-waits"
 
