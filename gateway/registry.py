@@ -66,7 +66,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     Raises SettingsError for an unknown name, for a class that cannot be imported, and for wrong options.
     """
     where = f"backends.{name}"
-    kind = _adapter_class(f"{where}.adapter", settings.adapter)
+    kind = adapter_class(f"{where}.adapter", settings.adapter)
     if not hasattr(kind, "Options"):
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} is not an adapter")
     options = check_options(settings.options, kind.Options, where)
@@ -127,7 +127,8 @@ def _package(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else ""
 
 
-def _adapter_class(where: str, adapter: str) -> type:
+def adapter_class(where: str, adapter: str) -> type:
+    """Returns the class of an adapter that the setting at `where` names. Raises SettingsError."""
     written = ADAPTERS.get(adapter, adapter)
     if all(written.partition(":")):
         return _imported(where, adapter, _built_in(written, ADAPTER_GROUP))

@@ -145,18 +145,23 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 
 
 def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.adapter import SigningAdapter
     from gateway.core.errors import SettingsError
-    from gateway.server.upstream.credentials import credential_for
+    from gateway.registry import load_adapter
+    from gateway.server.upstream.credentials import credential_for, signing_key
 
     key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
     variable = entry.credential_variable
     if variable and not environ.get(variable, "").strip():
         yield f"{where}.{key}: the environment variable {variable} is not set"
         return
-    try:
-        credential_for(entry, environ)
-    except SettingsError as error:
-        yield f"{where}.{key}: {error.message}"
+    # An adapter that cannot be loaded is an error already.
+    with contextlib.suppress(SettingsError):
+        adapter = load_adapter("", entry, 2**20)
+        try:
+            (signing_key if isinstance(adapter, SigningAdapter) else credential_for)(entry, environ)
+        except SettingsError as error:
+            yield f"{where}.{key}: {error.message}"
 
 
 def _certificate_warnings(where: str, entry: "BackendSettings") -> Iterator[str]:

@@ -113,6 +113,28 @@ class StaticCredential:
         return redact_secrets(text, *self.secrets)
 
 
+class SigningKey:
+    """A key that signs requests, and that no request holds."""
+
+    refreshable = False
+    ready: Mapping[str, str] = {}
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+        self.identity = _digest(value)
+        # A key may consist of parts, such as the id of a key, the key and a token.
+        self.secrets = tuple(dict.fromkeys((value, *value.split(":"))))
+
+    async def headers(self) -> Mapping[str, str]:
+        return self.ready
+
+    async def refresh(self, refused: Mapping[str, str]) -> None:
+        pass
+
+    def redact(self, text: str) -> str:
+        return redact_secrets(text, *self.secrets)
+
+
 def _basic(value: str) -> str:
     """Returns `USER:PASSWORD` as RFC 7617, section 2, encodes it. Raises ValueError for another text."""
     if ":" not in value or any(ord(character) < 0x20 or ord(character) == 0x7F for character in value):
@@ -278,6 +300,18 @@ def _redact_end(text: str, secret_value: str) -> str:
         if text.endswith(secret_value[:size]):
             return text[:-size] + REDACTED
     return text
+
+
+def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """Returns the key of a backend entry whose adapter signs its requests. Raises SettingsError when there is none, and
+    for keys of the entry that belong to a credential in a header."""
+    if settings.api_key_env is None or settings.refresh is not None or settings.api_key_scheme is not None:
+        raise SettingsError(
+            "its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
+        )
+    value = secret(settings.api_key_env, environ)
+    assert value is not None
+    return SigningKey(value)
 
 
 def credential_for(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> Credential:
