@@ -105,6 +105,11 @@ def test_the_backend_page_refers_to_the_second_example() -> None:
     (name,) = set(re.findall(r"`(tests/examples/(?!parrot|test_)\w+\.py)`", page))
     source = (ROOT / name).read_text(encoding="utf-8")
     assert "ToolCallStart(" in source and "ReasoningDelta(" in source
+    for quoted in (
+        'ReasoningEnd(with_provider_state("magpie", {"opaque": line.seal}))',
+        'provider_state(extra, "magpie").get("opaque")',
+    ):
+        assert quoted in source and f"`{quoted}`" in page
 
 
 def test_the_backend_page_names_everything_that_a_backend_declares() -> None:

@@ -29,7 +29,9 @@ from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.schema_reflection import fetch_backend_schema
 from gateway.server.upstream.transport import Transport, encode_http2_head
 from gateway.settings import BackendSettings, read_settings
+from gateway.testing import live
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
+from gateway.testing.live import LiveCase, LiveCheck
 from tests.adapters.proto.backend.grpc_server import grpc_backend, sends
 from tests.adapters.proto.backend.mappings import MAPPINGS
 from tests.adapters.proto.backend.services import ANSWERS
@@ -257,6 +259,18 @@ async def test_what_cannot_be_signed_is_not_sent(adapter: str, said: str, caplog
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["message"]) == (502, "upstream_auth_error", said)
     assert backend.seen == [] and "canary" not in response.text + caplog.text
+
+
+@pytest.mark.parametrize("check", [live.answers_a_question, live.refuses_what_is_no_request])
+async def test_the_live_checks_sign(check: LiveCheck) -> None:
+    async def strict(connection: Connection) -> None:
+        assert is_signed(connection.head, connection.body)
+        refused = connection.body.startswith(b"\xff")
+        await (connection.send(answer("400 x", b"")) if refused else guard(connection))
+
+    async with faulty_backend(strict) as backend:
+        await check(LiveCase(JackdawAdapter, backend.base_url, key=SECRET))
+        assert len(backend.seen) == 1
 
 
 @pytest.mark.parametrize(
