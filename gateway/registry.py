@@ -66,7 +66,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     Raises SettingsError for an unknown name, for a class that cannot be imported, and for wrong options.
     """
     where = f"backends.{name}"
-    kind = adapter_class(f"{where}.adapter", settings.adapter)
+    kind = _adapter_class(f"{where}.adapter", settings.adapter)
     if not hasattr(kind, "Options"):
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} is not an adapter")
     options = check_options(settings.options, kind.Options, where)
@@ -77,6 +77,14 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
         located.place = f"{where}.{error.place}" if error.place else ""
         located.correction = error.correction
         raise located from error
+
+
+def adapter_signs(where: str, adapter: str) -> bool:
+    """Returns whether the adapter that the setting at `where` names signs its requests (`SigningAdapter`).
+
+    Raises SettingsError for an unknown name, and for a class that cannot be imported.
+    """
+    return hasattr(_adapter_class(where, adapter), "sign")
 
 
 def load_adapters(settings: Settings) -> dict[str, Adapter]:
@@ -127,8 +135,7 @@ def _package(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else ""
 
 
-def adapter_class(where: str, adapter: str) -> type:
-    """Returns the class of an adapter that the setting at `where` names. Raises SettingsError."""
+def _adapter_class(where: str, adapter: str) -> type:
     written = ADAPTERS.get(adapter, adapter)
     if all(written.partition(":")):
         return _imported(where, adapter, _built_in(written, ADAPTER_GROUP))

@@ -145,9 +145,8 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 
 
 def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
-    from gateway.adapter import SigningAdapter
     from gateway.core.errors import SettingsError
-    from gateway.registry import load_adapter
+    from gateway.registry import adapter_signs
     from gateway.server.upstream.credentials import credential_for, signing_key
 
     key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
@@ -157,9 +156,9 @@ def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[
         return
     # An adapter that cannot be loaded is an error already.
     with contextlib.suppress(SettingsError):
-        adapter = load_adapter("", entry, 2**20)
+        credential_of = signing_key if adapter_signs(f"{where}.adapter", entry.adapter) else credential_for
         try:
-            (signing_key if isinstance(adapter, SigningAdapter) else credential_for)(entry, environ)
+            credential_of(entry, environ)
         except SettingsError as error:
             yield f"{where}.{key}: {error.message}"
 

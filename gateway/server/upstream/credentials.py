@@ -94,11 +94,11 @@ class StaticCredential:
         if value is None:
             return
         token = value
-        self.secrets = (value, value.rpartition(" ")[2])
+        self.secrets = _known(value, value.rpartition(" ")[2])
         if scheme is not None and scheme.lower() == BASIC:
             token = _basic(value)
             # An answer may quote the password alone, and base64 without its padding.
-            self.secrets = (value, value.partition(":")[2], token, token.rstrip("="))
+            self.secrets = _known(value, value.partition(":")[2], token, token.rstrip("="))
         written = _with_scheme(header, token, scheme)
         check_header(header, written)
         self.ready = {header.lower(): written}
@@ -123,7 +123,7 @@ class SigningKey:
         self.value = value
         self.identity = _digest(value)
         # A key may consist of parts, such as the id of a key, the key and a token.
-        self.secrets = tuple(dict.fromkeys((value, *value.split(":"))))
+        self.secrets = _known(value, *value.split(":"))
 
     async def headers(self) -> Mapping[str, str]:
         return self.ready
@@ -133,6 +133,11 @@ class SigningKey:
 
     def redact(self, text: str) -> str:
         return redact_secrets(text, *self.secrets)
+
+
+def _known(value: str, *forms: str) -> tuple[str, ...]:
+    """Returns a secret and other forms of it; of these, a short one is a part of many words."""
+    return tuple(dict.fromkeys((value, *(form for form in forms if len(form) >= SHORTEST))))
 
 
 def _basic(value: str) -> str:

@@ -6,11 +6,10 @@ from typing import Final
 
 import msgspec
 
-from gateway.adapter import SigningAdapter
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError, SettingsError
 from gateway.protobuf.reflection import LARGEST, SERVICES, Reflection, reflection_path
-from gateway.registry import adapter_class
+from gateway.registry import adapter_signs
 from gateway.server.upstream.credentials import credential_for
 from gateway.server.upstream.fd_limits import last_for_backends
 from gateway.server.upstream.http.origin import Url, read_url
@@ -72,7 +71,7 @@ async def _collect(reflection: Reflection, transport: Transport, url: Url, heade
 async def fetch_backend_schema(entry: BackendSettings) -> FetchedSchema:
     """Returns the schema that the backend of an entry describes, asked with its headers and its credential. Raises
     SettingsError, also where its adapter signs requests: it needs the schema first."""
-    if issubclass(adapter_class("adapter", entry.adapter), SigningAdapter):
+    if adapter_signs("adapter", entry.adapter):
         raise SettingsError(
             "reflection: the adapter signs its requests, and has no schema yet; name a descriptor `set`"
         )
