@@ -4,6 +4,7 @@ An adapter is sans-IO: it never opens a socket, reads a clock, an environment va
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -247,6 +248,33 @@ class SchemaAdapter(Protocol):
 
     def field_places(self, conversation: Conversation, policy: Policy) -> tuple[FieldPlace, ...]:
         """Returns every field of the message for a prepared conversation. Raises InvalidRequest like `encode`."""
+        ...
+
+
+class UnsignedRequest(msgspec.Struct, frozen=True):
+    """One request as it is sent, but for its signature.
+
+    `path` and `query` (without `?`) are percent-encoded as in the request line. `headers` have names in lower case;
+    `host` is among them, over HTTP/2 too. What each connection or each try adds is not: `content-length`, `te`,
+    `traceparent` and the header that `BackendRequest.deadline` names.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@runtime_checkable
+class SigningAdapter(Protocol):
+    """Extends an Adapter whose backend wants a signature of each request in place of a key, such as Signature Version 4
+    of AWS. The credential of the settings is then sent in no header: `sign` gets it."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        """Returns the headers to add, for the value of the variable in `api_key_env` and the time in UTC. Called for
+        each try, also when the same request is sent again. Deterministic; raises ValueError for a key that it cannot
+        sign with."""
         ...
 
 

@@ -79,6 +79,14 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
         raise located from error
 
 
+def adapter_signs(where: str, adapter: str) -> bool:
+    """Returns whether the adapter that the setting at `where` names signs its requests (`SigningAdapter`).
+
+    Raises SettingsError for an unknown name, and for a class that cannot be imported.
+    """
+    return hasattr(_adapter_class(where, adapter), "sign")
+
+
 def load_adapters(settings: Settings) -> dict[str, Adapter]:
     """Returns the adapter of each backend entry. Raises SettingsError."""
     max_event = int(settings.limits.max_event_mb * 2**20)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.adapter import Capabilities
+from gateway.adapter import Capabilities, SigningAdapter
 from gateway.core.policy import Policy
 from gateway.dialect import Dialect
 from gateway.registry import load_adapter
@@ -93,7 +93,7 @@ def test_the_tests_that_the_dependencies_page_names_exist() -> None:
         assert re.search(rf"^(?:async )?def {name or 'test_'}", (ROOT / path).read_text(encoding="utf-8"), re.M), path
 
 
-@pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py", "test_parrot_faults.py"])
+@pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py", "test_parrot_faults.py", "jackdaw.py"])
 def test_the_backend_page_shows_the_example_that_is_tested(name: str) -> None:
     source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
     page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
@@ -102,9 +102,14 @@ def test_the_backend_page_shows_the_example_that_is_tested(name: str) -> None:
 
 def test_the_backend_page_refers_to_the_second_example() -> None:
     page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
-    (name,) = re.findall(r"`(tests/examples/(?!parrot)\w+\.py)`", page)
+    (name,) = set(re.findall(r"`(tests/examples/(?!parrot|test_)\w+\.py)`", page))
     source = (ROOT / name).read_text(encoding="utf-8")
     assert "ToolCallStart(" in source and "ReasoningDelta(" in source
+    for quoted in (
+        'ReasoningEnd(with_provider_state("magpie", {"opaque": line.seal}))',
+        'provider_state(extra, "magpie").get("opaque")',
+    ):
+        assert quoted in source and f"`{quoted}`" in page
 
 
 def test_the_backend_page_names_everything_that_a_backend_declares() -> None:
@@ -114,12 +119,13 @@ def test_the_backend_page_names_everything_that_a_backend_declares() -> None:
 
 def test_the_entry_on_the_backend_page_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
-    (entry,) = re.findall(r"```json\n(.+?)```", page, re.S)
+    entry, signing = re.findall(r"```json\n(.+?)```", page, re.S)
     settings = parse_settings(entry)
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "examples"))
     adapter = load_adapter("parrot", settings.backends["parrot"], 1 << 20)
     body = adapter.encode(GREETING, Policy()).body
     assert b'"voice":"loud"' in body and b"Good morning." in body
+    assert isinstance(load_adapter("jackdaw", parse_settings(signing).backends["jackdaw"], 1 << 20), SigningAdapter)
 
 
 def test_the_dialect_page_names_everything_that_a_dialect_has() -> None:

@@ -146,17 +146,21 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 
 def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
     from gateway.core.errors import SettingsError
-    from gateway.server.upstream.credentials import credential_for
+    from gateway.registry import adapter_signs
+    from gateway.server.upstream.credentials import credential_for, signing_key
 
     key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
     variable = entry.credential_variable
     if variable and not environ.get(variable, "").strip():
         yield f"{where}.{key}: the environment variable {variable} is not set"
         return
-    try:
-        credential_for(entry, environ)
-    except SettingsError as error:
-        yield f"{where}.{key}: {error.message}"
+    # An adapter that cannot be loaded is an error already.
+    with contextlib.suppress(SettingsError):
+        credential_of = signing_key if adapter_signs(f"{where}.adapter", entry.adapter) else credential_for
+        try:
+            credential_of(entry, environ)
+        except SettingsError as error:
+            yield f"{where}.{key}: {error.message}"
 
 
 def _certificate_warnings(where: str, entry: "BackendSettings") -> Iterator[str]:

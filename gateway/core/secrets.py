@@ -90,6 +90,8 @@ _SHAPES: Final = (
         r"[A-Za-z0-9+/_.~-]{16,}+(?:%[0-9A-Fa-f]{2}|=)*+",
         None,
     ),
+    # One of AWS, in a header or a query: whoever has it may send the request again while it is valid.
+    *_shapes("parameter", "signature=", r"[0-9A-Fa-f]{40,}+", None),
     *_shapes("cookie", "cookie: ", r"[^\s=;,\"']++=[^\s;\"']{8,}+(?:; ?[^\s=;,\"']++=[^\s;\"']++)*+", None),
     *_shapes("bearer", "bearer ", r"(?!(?i:auth|token|cred|scheme))[A-Za-z0-9+/_.~-]{8,}+={0,2}+", None),
     *_shapes("bearer", "basic |token ", r"[A-Za-z0-9+/_.~-]{16,}+={0,2}+", None),

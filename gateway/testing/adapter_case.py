@@ -38,6 +38,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     `trailers` follow the response on a wire that ends with them (`TrailerDecoder`), with names in lower case.
     `checksums`: the wire has checksums over all its bytes, so that a damaged byte is an error. `states` are two
     examples of the state that the backend gives out for its own use; none: such with fields of the known providers.
+    `key` is one that an adapter which signs takes.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     trailers: Mapping[str, str] = {}
     checksums: bool = False
     states: tuple[JsonObject, ...] = ()
+    key: str = "the-secret-key:the-session-token"
 
     def __str__(self) -> str:
         return f"{self.adapter_name}-{self.name}"

@@ -4,21 +4,25 @@ import copy
 import inspect
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from hypothesis import given, settings
 
+from gateway.adapter import SigningAdapter, UnsignedRequest
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.history.prepare import prepare
 from gateway.settings.presets import PRESET
 from gateway.testing.adapter_case import Case
 from gateway.testing.layering import ADAPTER, ImportRule, broken_imports
-from gateway.testing.request_form import check_form
+from gateway.testing.request_form import TRANSPORT, check_form, check_header_form
 from gateway.testing.strategies import conversations
 
+_NOW: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_LATER: Final = _NOW + timedelta(hours=30)
 # Each run reports one failure and stores none, because the kit also runs outside a project's own hypothesis settings.
 LAW: Final = settings(max_examples=25, deadline=None, database=None, report_multiple_bugs=False)
 
@@ -94,6 +98,26 @@ def any_history_can_be_sent(case: Case) -> None:
     law()
 
 
+def signing_is_deterministic(case: Case) -> None:
+    """An adapter that signs gives the same headers for the same request, key and time. They can be sent, replace none
+    of the request's own, and show nothing of the key's first part."""
+    adapter, other = case.build(), case.build()
+    if not isinstance(adapter, SigningAdapter) or not isinstance(other, SigningAdapter):
+        return
+    request = adapter.encode(case.prepared(), case.policy)
+    path, _, query = request.path.partition("?")
+    headers = {"host": "backend.example", "user-agent": "kit", **request.headers}
+    unsigned = UnsignedRequest(request.method, path or "/", query, dict(headers), request.body)
+    added = [dict(signer.sign(unsigned, case.key, _NOW)) for signer in (adapter, adapter, other)]
+    assert added[0] == added[1] == added[2]
+    assert unsigned.headers == headers, "signing changed the request's headers"
+    check_header_form(added[0])
+    assert not headers.keys() & added[0].keys(), "the request has a header of the signature already"
+    assert not TRANSPORT & added[0].keys(), "the transport sets these headers itself"
+    assert case.key.partition(":")[0] not in str(added[0]), "the key is sent"
+    assert added[0] != dict(adapter.sign(unsigned, case.key, _LATER)), "the signature says no time"
+
+
 CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     options_are_strict,
     imports_only_the_contract,
@@ -102,4 +126,5 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     request_is_well_formed,
     request_is_readable,
     any_history_can_be_sent,
+    signing_is_deterministic,
 )

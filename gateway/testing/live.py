@@ -7,12 +7,13 @@ pays for about ten short responses. Each check is a coroutine; `asyncio.run(chec
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 import httpx
 import msgspec
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, BackendRequest, SigningAdapter, UnsignedRequest
 from gateway.core.conversation import EMPTY, Block, Conversation, JsonObject, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.events import Event
 from gateway.core.grammar import Grammar
@@ -31,7 +32,8 @@ QUESTION: Final = "What is the weather in Paris? Use get_weather."
 
 
 class LiveCase(msgspec.Struct, frozen=True):
-    """One adapter and the address of a backend that speaks its wire. `headers` carry the credential, if any."""
+    """One adapter and the address of a backend that speaks its wire. `headers` carry the credential, if any; an adapter
+    that signs its requests does so with `key`."""
 
     adapter: AdapterClass
     base_url: str
@@ -39,11 +41,25 @@ class LiveCase(msgspec.Struct, frozen=True):
     options: JsonObject = EMPTY
     policy: Policy = Policy()
     headers: Mapping[str, str] = {}
+    key: str = ""
     timeout_s: float = 60
 
     def build(self) -> Adapter:
         """Creates the adapter, as the gateway does."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), MAX_EVENT)
+
+
+def _headers(case: LiveCase, url: str, sent: BackendRequest) -> dict[str, str]:
+    """Returns the headers of a request, with its signature if the adapter makes one."""
+    headers = {**sent.headers, **case.headers}
+    adapter = case.build()
+    if isinstance(adapter, SigningAdapter):
+        target = httpx.URL(url)
+        path, _, query = target.raw_path.decode("ascii").partition("?")
+        host = {"host": target.netloc.decode("ascii")}
+        unsigned = UnsignedRequest(sent.method, path, query, {**host, **headers}, sent.body)
+        headers |= adapter.sign(unsigned, case.key, datetime.now(UTC))
+    return headers
 
 
 async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
@@ -55,7 +71,7 @@ async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
     async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
         sent = exchange.request
         url = case.base_url.rstrip("/") + sent.path
-        headers = {**sent.headers, **case.headers}
+        headers = _headers(case, url, sent)
         async with client.stream(sent.method, url, headers=headers, content=sent.body) as response:
             body = b"" if response.status_code == 200 else await response.aread()
             exchange.on_response_head(response.status_code, response.headers, body)
@@ -114,11 +130,11 @@ async def keeps_answers_apart(case: LiveCase) -> None:
 async def refuses_what_is_no_request(case: LiveCase) -> None:
     """Bytes that are not a request get an error status, and the adapter decodes the error."""
     adapter = case.build()
-    sent = adapter.encode(_request("hi"), case.policy)
+    sent = msgspec.structs.replace(adapter.encode(_request("hi"), case.policy), body=b"\xff{")
     async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
         url = case.base_url.rstrip("/") + sent.path
-        headers = {**sent.headers, **case.headers}
-        response = await client.request(sent.method, url, headers=headers, content=b"\xff{")
+        headers = _headers(case, url, sent)
+        response = await client.request(sent.method, url, headers=headers, content=sent.body)
     assert response.status_code != 200
     error = adapter.decode_error(response.status_code, response.headers, response.content)
     assert 400 <= error.status <= 599

@@ -14,6 +14,7 @@ from gateway.core.events import (
     Finish,
     Reason,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -23,6 +24,8 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.provider_state import provider_state, with_provider_state
+from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
 from gateway.framing.ndjson import NDJSONDecoder
 
@@ -34,9 +37,11 @@ class MagpieOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Line(msgspec.Struct):
-    """One line of an answer. A call begins with its `call` and `id`; `input` is a piece of its arguments."""
+    """One line of an answer. A call begins with its `call` and `id`; `input` is a piece of its arguments. `seal` ends
+    thoughts: only the Magpie can read it, and it wants it back with them."""
 
     think: str = ""
+    seal: str = ""
     say: str = ""
     call: str | None = None
     id: str = ""
@@ -90,6 +95,8 @@ class MagpieDecoder:
             events += self._end_call()
         if line.think:
             events.append(ReasoningDelta(line.think))
+        if line.seal:
+            events.append(ReasoningEnd(with_provider_state("magpie", {"opaque": line.seal})))
         if line.say:
             events.append(TextDelta(line.say))
         if line.call is not None:
@@ -122,7 +129,12 @@ class MagpieAdapter:
     """Roles, calls and results as they are; images and files are not declared, so that no code here sees one."""
 
     Options: ClassVar[type[msgspec.Struct]] = MagpieOptions
-    capabilities = Capabilities(tools=True, supported_params=frozenset({"temperature"}))
+    capabilities = Capabilities(
+        tools=True,
+        supported_params=frozenset({"temperature"}),
+        carries=frozenset({"extra_content.magpie"}),
+        state=StateRule(provider="magpie", reasoning="signed", turns="loop"),
+    )
 
     def __init__(self, options: MagpieOptions, max_event: int) -> None:
         self._max_event = max_event
@@ -167,9 +179,14 @@ def _entries(turn: Turn, notices: list[Notice]) -> list[dict[str, Json]]:
     entry: dict[str, Json] = {"who": "system" if turn.role == "developer" else turn.role, "says": turn.text}
     if turn.name is not None:
         entry["name"] = turn.name
-    thoughts = [block.text for block in turn.blocks if isinstance(block, Reasoning)]
+    thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
     if thoughts:
-        entry["thinks"] = "\n".join(thoughts)
+        entry["thinks"] = "\n".join(block.text for block in thoughts)
+    # A message of chat completions has one state, beside its reasoning.
+    extras = [*(block.extra for block in thoughts), turn.extra]
+    seals = [provider_state(extra, "magpie").get("opaque") for extra in extras]
+    if any(seals):
+        entry["seals"] = [seal for seal in seals if seal]
     if turn.calls:
         entry["calls"] = [_call(call, turn, notices) for call in turn.calls]
     return [entry, *entries]

@@ -1,5 +1,6 @@
 """No secret appears in the log, a response, a header, an event, the metrics, a span or a repr."""
 
+import base64
 import json
 import logging
 import traceback
@@ -191,6 +192,33 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
     for status in (401, 500):
         said = [line for line in written.splitlines() if f"upstream_status={status} " in line]
         assert [line for line in said if "said='[redacted]'" in line] and [line for line in said if "yyyy" in line]
+
+
+PASSWORD: Final = "canary-of-the-password"
+ENCODED: Final = base64.b64encode(f"a-user:{PASSWORD}".encode()).decode()
+
+
+@pytest.mark.parametrize("secret", [ENCODED, ENCODED.rstrip("="), PASSWORD], ids=["encoded", "unpadded", "plain"])
+async def test_no_form_of_a_password_is_shown(secret: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert ENCODED.endswith("=")
+    monkeypatch.setenv("TEST_CANARY_BASIC", f"a-user:{PASSWORD}")
+    script, log = _Scripted(), tmp_path / "gateway.log"
+    async with faulty_backend(script) as backend:
+        entry: Json = {
+            "adapter": CHAT,
+            "base_url": backend.base_url,
+            "api_key_env": "TEST_CANARY_BASIC",
+            "api_key_scheme": "Basic",
+        }
+        settings: dict[str, Json] = {"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+        async with running_gateway(settings) as gateway:
+            with logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.gateway_state.redact):
+                for script.answer in _refusals(secret).values():
+                    response = await gateway.client.post("/v1/chat/completions", json=hello())
+                    assert secret not in f"{dict(response.headers)} {response.text}"
+    assert all(f"Basic {ENCODED}".encode() in head for head, _ in backend.seen)
+    written = log.read_text()
+    assert secret not in written and "said='[redacted]'" in written
 
 
 STRANGER: Final = "canary-of-a-stranger"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from itertools import count
 from typing import Any, ClassVar, Final
 
@@ -11,7 +12,7 @@ import pytest
 
 from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
-from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder
+from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder, UnsignedRequest
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import BackendError, BackendRejected
 from gateway.core.events import (
@@ -74,6 +75,28 @@ class Numbering(ParrotAdapter):
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         request = super().encode(conversation, policy)
         return msgspec.structs.replace(request, headers={**request.headers, "x-number": str(next(NUMBERS))})
+
+
+def signing(sign: Callable[[UnsignedRequest, str, datetime], Mapping[str, str]]) -> Case:
+    """An adapter that signs so."""
+
+    class Signing(ParrotAdapter):
+        def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+            return sign(request, key, now)
+
+    return Case("signing", Signing, WIRE)
+
+
+SIGNERS: list[Callable[[UnsignedRequest, str, datetime], Mapping[str, str]]] = [
+    lambda request, key, now: {"x-signature": f"{now} {next(NUMBERS)}"},
+    lambda request, key, now: {"x-signature": f"{now} {key}"},
+    lambda request, key, now: {"x-signature": "always the same"},
+    lambda request, key, now: {"X-Signature": str(now)},
+    lambda request, key, now: {"x-signature": f"{now}\n"},
+    lambda request, key, now: {"content-type": str(now)},
+    lambda request, key, now: {"content-length": str(now.day)},
+    lambda request, key, now: {**request.headers, "x-signature": str(now)},
+]
 
 
 class Scribbling(ParrotAdapter):
@@ -459,6 +482,7 @@ BROKEN: list[tuple[Check, Case]] = [
     (encode_checks.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
     (encode_checks.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=WITH_PARAMS)),
     *((encode_checks.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
+    *((encode_checks.signing_is_deterministic, signing(sign)) for sign in SIGNERS),
     (encode_checks.request_is_readable, Case("secretive", Secretive, WIRE)),
     (loss_checks.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
     (loss_checks.a_summary_is_sent, Case("silent", Silent, WIRE)),

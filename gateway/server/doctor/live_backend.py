@@ -25,7 +25,7 @@ from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
-from gateway.server.upstream.credentials import BASIC, Credential, StaticCredential
+from gateway.server.upstream.credentials import BASIC, Credential, SigningKey, StaticCredential
 from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.model_list import fetch_names
 from gateway.server.upstream.transport import Transport
@@ -57,7 +57,7 @@ class LiveBackend:
         self._limit = min(backend.timeouts.total, LIMIT_S)
         self._backends: dict[Key, Backend] = {
             "right": backend,
-            "wrong": _with_credential(backend, _wrong_credential(backend.settings)),
+            "wrong": _with_credential(backend, _wrong_credential(backend)),
         }
         self._answers: dict[bytes, Answer] = {}
         self._lists: dict[Key, ModelNames] = {}
@@ -160,8 +160,12 @@ class LiveBackend:
         return msgspec.structs.replace(self._route, policy=policy)
 
 
-def _wrong_credential(settings: BackendSettings) -> Credential:
+def _wrong_credential(backend: Backend) -> Credential:
     """Returns a credential that no backend knows, in the form of the right one."""
+    settings, right = backend.settings, backend.credential
+    if isinstance(right, SigningKey):
+        id, colon, _ = right.value.rpartition(":")
+        return SigningKey(f"{id}{colon}{WRONG_KEY}")
     scheme = settings.api_key_scheme
     value = f"dragoman:{WRONG_KEY}" if scheme is not None and scheme.lower() == BASIC else WRONG_KEY
     return StaticCredential(settings.api_key_header, value, scheme)

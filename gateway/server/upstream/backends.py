@@ -2,17 +2,27 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import urljoin
 
-from gateway.adapter import Adapter, BackendRequest
-from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.adapter import Adapter, BackendRequest, SigningAdapter, UnsignedRequest
+from gateway.core.backend_status import NO_RETRY
+from gateway.core.errors import BackendError, InvalidRequest, SettingsError
 from gateway.core.policy import Policy
 from gateway.registry import load_adapter
 from gateway.server.access.admission import backend_concurrency
-from gateway.server.upstream.credentials import Credential, credential_for, header_secrets, redact_secrets
+from gateway.server.upstream.credentials import (
+    Credential,
+    SigningKey,
+    credential_for,
+    header_secrets,
+    redact_secrets,
+    signing_key,
+)
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
-from gateway.server.upstream.http.headers import check_header
+from gateway.server.upstream.http.headers import Headers, check_header
 from gateway.server.upstream.http.origin import Url, read_url, split_url
 from gateway.server.upstream.http.tls import load_context
 from gateway.server.upstream.http1.request_head import Lines
@@ -47,7 +57,8 @@ class Backend:
         check_tls(f"backends.{name}", settings)
         self.state_label = settings.state_label
         self.adapter = load_adapter(name, settings, max_event)
-        self.credential: Credential = credential or credential_for(settings)
+        self.signs = isinstance(self.adapter, SigningAdapter)
+        self.credential: Credential = credential or _credential(f"backends.{name}", settings, signs=self.signs)
         self.timeouts: Timeouts = settings.timeouts
         self.concurrency = backend_concurrency(name, settings.max_concurrent)
         self.headers = {key.lower(): value for key, value in settings.headers.items()}
@@ -82,11 +93,29 @@ class Backend:
     def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:
         headers = {**request.headers, **self.headers, **credential}
         encode = encode_http2_head if request.http2 else encode_head
-        encoded = encode(request.method, self.url(request.path), headers)
+        url = self.url(request.path)
+        signer = partial(self.sign, request.method, url) if self.signs else None
+        encoded = encode(request.method, url, headers, signer)
         # Copies, since their owners may change them. A replaced credential does not recur.
         made_of = (request.http2, request.method, request.path, dict(request.headers), dict(credential))
         self._heads = [(made_of, encoded), *(head for head in self._heads if head[0][4] == credential)][:HEADS]
         return encoded
+
+    def sign(self, method: str, url: Url, headers: Mapping[str, str], body: bytes) -> Headers:
+        """Returns the headers of the signature that the adapter makes now, for a request with these headers, `host`
+        among them. Raises BackendError where the key cannot sign, and where the request has such a header already."""
+        assert isinstance(self.adapter, SigningAdapter) and isinstance(self.credential, SigningKey)
+        path, _, query = url.path.partition("?")
+        unsigned = UnsignedRequest(method, path, query, headers, body)
+        try:
+            signed = self.adapter.sign(unsigned, self.credential.value, datetime.now(UTC))
+        except ValueError as error:
+            raise _unsigned("The gateway's key for this backend cannot sign its requests.") from error
+        for name, value in signed.items():
+            check_header(name, value)
+            if name.lower() in headers:
+                raise _unsigned(f"The header {name!r} is part of the signature, and the request has it already.")
+        return [(name.lower(), value) for name, value in signed.items()]
 
     def redact(self, text: str) -> str:
         """Returns the text without the credential, and without any value of `headers`, which may be a secret."""
@@ -188,6 +217,19 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
         return old
     bought = entry.refresh is not None and old.settings.refresh == entry.refresh
     return Backend(name, entry, max_event, old.credential if bought else None)
+
+
+def _credential(where: str, settings: BackendSettings, *, signs: bool) -> Credential:
+    if not signs:
+        return credential_for(settings)
+    try:
+        return signing_key(settings)
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error.message}") from error
+
+
+def _unsigned(message: str) -> BackendError:
+    return BackendError(message, code="upstream_auth_error", headers=NO_RETRY)
 
 
 def check_address(where: str, base_url: str) -> None:

@@ -94,11 +94,11 @@ class StaticCredential:
         if value is None:
             return
         token = value
-        self.secrets = (value, value.rpartition(" ")[2])
+        self.secrets = _known(value, value.rpartition(" ")[2])
         if scheme is not None and scheme.lower() == BASIC:
             token = _basic(value)
             # An answer may quote the password alone, and base64 without its padding.
-            self.secrets = (value, value.partition(":")[2], token, token.rstrip("="))
+            self.secrets = _known(value, value.partition(":")[2], token, token.rstrip("="))
         written = _with_scheme(header, token, scheme)
         check_header(header, written)
         self.ready = {header.lower(): written}
@@ -111,6 +111,33 @@ class StaticCredential:
 
     def redact(self, text: str) -> str:
         return redact_secrets(text, *self.secrets)
+
+
+class SigningKey:
+    """A key that signs requests, and that no request holds."""
+
+    refreshable = False
+    ready: Mapping[str, str] = {}
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+        self.identity = _digest(value)
+        # A key may consist of parts, such as the id of a key, the key and a token.
+        self.secrets = _known(value, *value.split(":"))
+
+    async def headers(self) -> Mapping[str, str]:
+        return self.ready
+
+    async def refresh(self, refused: Mapping[str, str]) -> None:
+        pass
+
+    def redact(self, text: str) -> str:
+        return redact_secrets(text, *self.secrets)
+
+
+def _known(value: str, *forms: str) -> tuple[str, ...]:
+    """Returns a secret and other forms of it; of these, a short one is a part of many words."""
+    return tuple(dict.fromkeys((value, *(form for form in forms if len(form) >= SHORTEST))))
 
 
 def _basic(value: str) -> str:
@@ -278,6 +305,18 @@ def _redact_end(text: str, secret_value: str) -> str:
         if text.endswith(secret_value[:size]):
             return text[:-size] + REDACTED
     return text
+
+
+def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """Returns the key of a backend entry whose adapter signs its requests. Raises SettingsError when there is none, and
+    for keys of the entry that belong to a credential in a header."""
+    if settings.api_key_env is None or settings.refresh is not None or settings.api_key_scheme is not None:
+        raise SettingsError(
+            "its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
+        )
+    value = secret(settings.api_key_env, environ)
+    assert value is not None
+    return SigningKey(value)
 
 
 def credential_for(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> Credential:

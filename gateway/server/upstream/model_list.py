@@ -129,6 +129,9 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
         **backend.headers,
         **credential,
     }
+    url = backend.url(path)
+    if backend.signs:
+        headers |= backend.sign("GET", url, {"host": url.address.authority, **headers}, b"")
     # As requests for answers are sent; httpx itself takes only ASCII.
     lines = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     body = b""
@@ -136,7 +139,7 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
         httpx.AsyncClient(
             verify=_verified(backend), timeout=LIMIT_S, trust_env=False, follow_redirects=False
         ) as client,
-        client.stream("GET", str(backend.url(path)), headers=lines) as answer,
+        client.stream("GET", str(url), headers=lines) as answer,
     ):
         if answer.status_code != 200:
             raise await _refused(backend, answer)

@@ -9,6 +9,7 @@ import msgspec
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError, SettingsError
 from gateway.protobuf.reflection import LARGEST, SERVICES, Reflection, reflection_path
+from gateway.registry import adapter_signs
 from gateway.server.upstream.credentials import credential_for
 from gateway.server.upstream.fd_limits import last_for_backends
 from gateway.server.upstream.http.origin import Url, read_url
@@ -69,7 +70,11 @@ async def _collect(reflection: Reflection, transport: Transport, url: Url, heade
 
 async def fetch_backend_schema(entry: BackendSettings) -> FetchedSchema:
     """Returns the schema that the backend of an entry describes, asked with its headers and its credential. Raises
-    SettingsError."""
+    SettingsError, also where its adapter signs requests: it needs the schema first."""
+    if adapter_signs("adapter", entry.adapter):
+        raise SettingsError(
+            "reflection: the adapter signs its requests, and has no schema yet; name a descriptor `set`"
+        )
     try:
         credential = await credential_for(entry).headers()
     except BackendError as error:

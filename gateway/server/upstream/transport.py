@@ -16,7 +16,7 @@ from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import BackendResponse, ResponseConnection
 from gateway.server.upstream.http.connect import Connector
 from gateway.server.upstream.http.errors import ConnectError, HttpError, StaleConnection, Unprocessed
-from gateway.server.upstream.http.headers import Headers
+from gateway.server.upstream.http.headers import Headers, Signer
 from gateway.server.upstream.http.origin import Origin, Url
 from gateway.server.upstream.http1.pool import ConnectionPool
 from gateway.server.upstream.http1.request_head import Lines, encode_lines, encode_request
@@ -63,16 +63,16 @@ def gateway_version() -> str:
         return "0"
 
 
-def encode_head(method: str, url: Url, headers: Mapping[str, str]) -> Lines:
-    """Encodes the head of a request, with the gateway's default headers unless the given ones override them. Raises
-    ValueError for headers that cannot be sent."""
+def encode_head(method: str, url: Url, headers: Mapping[str, str], signer: Signer | None = None) -> Lines:
+    """Encodes the head of a request, with the gateway's default headers unless the given ones override them, for
+    requests that `signer` signs. Raises ValueError for headers that cannot be sent."""
     own = {"user-agent": _user_agent(), "accept-encoding": "identity"}
-    return encode_lines(method, url, [*own.items(), *headers.items()])
+    return encode_lines(method, url, [*own.items(), *headers.items()], signer)
 
 
-def encode_http2_head(method: str, url: Url, headers: Mapping[str, str]) -> RequestFields:
+def encode_http2_head(method: str, url: Url, headers: Mapping[str, str], signer: Signer | None = None) -> RequestFields:
     """Encodes the head of a request over HTTP/2; otherwise like `encode_head`."""
-    return encode_fields(method, url, [("user-agent", _user_agent()), *headers.items()])
+    return encode_fields(method, url, [("user-agent", _user_agent()), *headers.items()], signer)
 
 
 def _user_agent() -> str:
@@ -121,23 +121,36 @@ class Transport:
         for the head. `more` are headers of this request alone. Over HTTP/2, a backend from which nothing has arrived
         for `ping` seconds is asked for a sign of life while the request runs (None: never). Raises BackendError.
 
-        `again`: the request may be tried once more while none of it has reached the backend. `on_try` is called before
-        each try, `on_sent` when the request has been written to a connection, `on_status` with the status of every
-        response, also of a refused one."""
+        `again`: the request may be tried once more while none of it has reached the backend; a head that signs does so
+        for each try. `on_try` is called before each try, `on_sent` when the request has been written to a connection,
+        `on_status` with the status of every response, also of a refused one."""
         address, most = head.address, self._max_response
         if isinstance(head, RequestFields):
             # `h2` takes 5 MB, for which a gateway without such a backend has no use.
             from gateway.server.upstream.http2.pool import Http2Pool
 
-            fields = encode_http2_request(head, body, more)
+            fields = encode_http2_request(head, body, more) if head.sign is None else None
             shared = self._pool(self._http2_pools, Http2Pool, address)
             return self._send(
-                shared, lambda one: one.send_request(fields, most, ping), connect, on_try, on_sent, on_status, again
+                shared,
+                lambda one: one.send_request(fields or encode_http2_request(head, body, more), most, ping),
+                connect,
+                on_try,
+                on_sent,
+                on_status,
+                again,
             )
-        request, last = encode_request(head, body, more), head.last
+        request = encode_request(head, body, more) if head.sign is None else None
+        last = head.last
         pool = self._pool(self._pools, ConnectionPool, address)
         return self._send(
-            pool, lambda one: one.send_request(request, most, last), connect, on_try, on_sent, on_status, again
+            pool,
+            lambda one: one.send_request(request or encode_request(head, body, more), most, last),
+            connect,
+            on_try,
+            on_sent,
+            on_status,
+            again,
         )
 
     def _pool(self, pools: dict[Origin, P], kind: Callable[[Loop, Connector, Origin], P], address: Origin) -> P:

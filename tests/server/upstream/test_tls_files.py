@@ -257,7 +257,8 @@ async def test_replaced_files_are_noticed_and_open_connections_go_on(
             with caplog.at_level(logging.INFO, LOGGER.name):
                 backend.script = hold
                 running = asyncio.ensure_future(said(gateway))
-                await backend.requested.wait()
+                async with asyncio.timeout(20):
+                    await backend.requested.wait()
                 backend.script = tell_client
                 # A symbolic link that leads elsewhere, as Kubernetes replaces the files of a secret.
                 authority.sign("second").write(tmp_path, "next")

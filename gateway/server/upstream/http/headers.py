@@ -1,10 +1,12 @@
 """Checks the headers of requests, and decodes those of responses: the same in every version of HTTP."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
+# Returns the headers of a signature, from the headers that are sent and the body.
+Signer: TypeAlias = Callable[[Mapping[str, str], bytes], Headers]
 
 # The size of a head or of trailers: names, values and two bytes for each; and their number.
 MAX_HEAD: Final = 64 * 1024
