@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from google.protobuf.message import Message
 
+from adapters.proto.backend.call_turns import one_call_a_turn
 from adapters.proto.backend.conversation_values import TemplateUse, changes, conversation_values
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.openai_json import CAPABILITIES, request_json
@@ -12,6 +13,7 @@ from adapters.proto.backend.options import ProtoOptions
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.request_template import OPAQUE, RequestTemplate
 from adapters.proto.backend.schema import MessageType, Method
+from adapters.proto.backend.template_keys import CALL
 from adapters.proto.backend.template_names import EVERY, FIELD, OPENAI, STRUCTURED, TEXT
 from adapters.text.backend import TextAdapter, TextOptions
 from adapters.text.backend.call_filter import CallFilter
@@ -30,13 +32,16 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
+from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD, with_provider_state
 from gateway.history.transcript.render import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
-_CHOICES: Final = ("required", "named")
+# The choices that force a call, with what a backend that has only this one can be forced to.
+_ONLY: Final = {"required": ", only to call any tool", "named": ", only to call a named one"}
+_FORCED: Final = frozenset(_ONLY)
 
 
 class RequestEncoder(Protocol):
@@ -113,9 +118,7 @@ class _StructuredRequest:
         self.template = RequestTemplate(dict(options.request), method.request, STRUCTURED)
         names, variants = self.template.names, self.template.variants
         parts = variants.get("$parts", frozenset())
-        choices = variants.get("$choice", frozenset(_CHOICES))
-        if missing := [word for word in _CHOICES if word not in choices]:
-            raise mapping_error("request", f"the cases of $choice need {missing[0]!r}")
+        self._choices = variants.get("$choice", frozenset()) & _FORCED
         provider, field = state_name(options, method)
         self._use = TemplateUse(
             names,
@@ -130,8 +133,7 @@ class _StructuredRequest:
         )
         self._check_turns(variants.get("$turns", frozenset()))
         self._check_calls(rules)
-        trial = _trial(provider, field, tools="$tools" in names)
-        _check_texts(self.template.try_out(self._values(trial)), trial)
+        self._try_out(_trial(provider, field, tools="$tools" in names))
         self.capabilities = self._derived()
 
     def _check_turns(self, turns: frozenset[str]) -> None:
@@ -159,12 +161,24 @@ class _StructuredRequest:
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
 
+    def _try_out(self, trial: Conversation) -> None:
+        """Raises OptionError where a trial request cannot be written, or lacks a part of the conversation."""
+        for choice in ("auto", "none", "required", trial.tool_choice):
+            chosen = msgspec.structs.replace(trial, tool_choice=choice)
+            _check_texts(self._tried(chosen), chosen)
+        if "$tools" in self._use.names:
+            calling = msgspec.structs.replace(trial, turns=tuple(turn for turn in trial.turns if not turn.results))
+            _check_names(self._tried(calling), calling)
+
+    def _tried(self, trial: Conversation) -> bytes:
+        return self.template.try_out(self._values(self._arranged(trial)[0]))
+
     def _derived(self) -> Capabilities:
         names, use = self.template.names, self._use
         known = {field for name in names & VALUES.keys() for field in VALUES[name]}
         known |= {name.removeprefix(FIELD) for name in use.fields}
         known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
-        known |= {"tool_choice"} if "$choice" in names else set()
+        known |= {"tool_choice"} if self._choices else set()
         known |= {"reasoning_effort"} if "$effort" in names else set()
         state = {STATE_FIELD, f"{STATE_FIELD}.{use.provider}"} if OPAQUE in names else set()
         return Capabilities(
@@ -178,14 +192,35 @@ class _StructuredRequest:
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
-        notices = changes(conversation, self._use)
-        if "$id" not in self._use.names:
-            # The backend pairs calls and results by their order.
-            turns, moved = in_call_order(conversation.turns)
-            conversation = msgspec.structs.replace(conversation, turns=turns)
-            notices += moved
-        message = self.template.render(self._values(conversation), notices)
+        self._check_choice(conversation)
+        arranged, moved = self._arranged(conversation)
+        notices = [*changes(conversation, self._use), *moved]
+        message = self.template.render(self._values(arranged), notices)
         return message, tuple(notices), None
+
+    def _check_choice(self, conversation: Conversation) -> None:
+        """Raises Unsupported for a choice whose word the template lacks."""
+        choice = conversation.tool_choice
+        word = "named" if isinstance(choice, NamedTool) else choice
+        if word in _FORCED - self._choices:
+            param = conversation.paths.param("tool_choice")
+            forced = f"call {choice.name[:64]!r}" if isinstance(choice, NamedTool) else "call any tool"
+            other = "".join(_ONLY[word] for word in sorted(self._choices))
+            raise Unsupported(
+                f"{param} is not supported: this model's backend cannot be forced to {forced} ({word!r}){other}.",
+                param=param,
+            )
+
+    def _arranged(self, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
+        """Returns the conversation with its calls and results where the wire has them."""
+        by_place = "$id" not in self._use.names
+        if CALL in self._use.names:
+            turns, moved = one_call_a_turn(conversation.turns, paired_by_place=by_place)
+        elif by_place:
+            turns, moved = in_call_order(conversation.turns)
+        else:
+            return conversation, []
+        return msgspec.structs.replace(conversation, turns=turns), moved
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
         return None
@@ -223,34 +258,49 @@ def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:
 def _check_texts(request: bytes, trial: Conversation) -> None:
     """Refuses a template that drops all text of a role. What is in the trial request is what counts."""
     for turn in trial.turns:
-        texts = (turn.text, *(result.text for result in turn.results))
+        texts = [block.text for block in turn.blocks if isinstance(block, Text | ToolResult)]
         if not all(text.encode() in request for text in texts):
-            raise mapping_error("request", f"no field gets the text of the role {turn.role!r}")
+            beside = " beside calls" if turn.calls else ""
+            raise mapping_error("request", f"no field gets the text of the role {turn.role!r}{beside}")
+
+
+def _check_names(request: bytes, trial: Conversation) -> None:
+    """Refuses a template that drops calls. `trial` has no results, which may have the names of their calls."""
+    for turn in trial.turns:
+        if not all(call.name.encode() in request for call in turn.calls):
+            beside = "beside" if turn.text else "without"
+            raise mapping_error("request", f"no field gets the calls of a turn {beside} text")
 
 
 def _trial(provider: str, field: str, *, tools: bool) -> Conversation:
-    """Returns a request with every kind of turn and part; without `tools` there are no results."""
+    """Returns a request with every kind of turn and part, each with a text of its own; without `tools` there are no
+    calls of several at once, and no results."""
     state = with_provider_state(provider, {field: "c3RhdGU="})
-    results = (Turn("tool", (ToolResult("call_1", (Text("a result of a tool"),)),)),) if tools else ()
-    return Conversation(
-        (
-            Turn("system", (Text("a rule of the system"),)),
-            Turn("user", (Text("a question of the user"), Image("data:image/png;base64,aW1hZ2U="))),
-            Turn(
-                "assistant",
-                (
-                    Reasoning("reason", extra=state),
-                    Text("an answer of the assistant"),
-                    ToolCall("call_1", "tool", "{}", state),
-                ),
+    turns: tuple[Turn, ...] = (
+        Turn("system", (Text("a rule of the system"),)),
+        Turn("user", (Text("a question of the user"), Image("data:image/png;base64,aW1hZ2U="))),
+        Turn(
+            "assistant",
+            (
+                Reasoning("reason", extra=state),
+                Text("a plan of the assistant"),
+                ToolCall("call_1", "first_tool", "{}", state),
             ),
-            *results,
-            Turn("user", (Text("a question of the user"),)),
         ),
-        (ToolSpec("tool", "description", {"type": "object"}),),
-        NamedTool("tool"),
-        model="model",
     )
+    if tools:
+        turns += (
+            Turn("tool", (ToolResult("call_1", (Text("a first result"),)),)),
+            Turn("assistant", (ToolCall("call_2", "second_tool", "{}"), ToolCall("call_3", "third_tool", "{}"))),
+            Turn("tool", (ToolResult("call_2", (Text("a second result"),)),)),
+            Turn("tool", (ToolResult("call_3", (Text("a third result"),)),)),
+        )
+    turns += (
+        Turn("assistant", (Text("an answer of the assistant"),)),
+        Turn("user", (Text("another question of the user"),)),
+    )
+    offered = ToolSpec("offered_tool", "description", {"type": "object"})
+    return Conversation(turns, (offered,), NamedTool("offered_tool"), model="model")
 
 
 _TRIAL_TEXT: Final = Conversation(

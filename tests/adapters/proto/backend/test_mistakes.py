@@ -265,10 +265,6 @@ REFUSED: list[tuple[Entry, str]] = [
         "request: the mapping has a rule `call`, but no $tools",
     ),
     (
-        changed(PARTS, request={**PARTS["request"], "choice": {"$case": "$choice", "none": {"mode": "MODE_NEVER"}}}),
-        "request: the cases of $choice need 'required'",
-    ),
-    (
         changed(PARTS, request={**PARTS["request"], "choice": {"mode": "MODE_FREE", "tool": "$chosen"}}),
         "request.choice: 'mode' and 'tool' are of one oneof",
     ),
