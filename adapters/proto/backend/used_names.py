@@ -9,12 +9,10 @@ from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import Condition
 from adapters.proto.backend.template_keys import AS, BY, CALL, CASE, EACH, MARK, WITH, WITHOUT, check_keys
 from adapters.proto.backend.template_names import FIELD, Scope
-from adapters.text.backend.request_template import names_in
 from gateway.core.conversation import Json
 
 EFFORT: Final = "$effort"
 CALLS: Final = "$calls"
-TURNS: Final = "$turns"
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -37,23 +35,27 @@ class Forms(msgspec.Struct, frozen=True):
 class UsedNames:
     """The names that one template uses, with their `$`.
 
-    `variants` are the variants of each list of items and the words of each choice; `roles` are the names within each
-    variant of `$turns`, `absent` those of which a part needs that they have no value, and `efforts` the value of each
-    reasoning effort in each field.
+    `variants` are the variants of each list of items and the words of each choice, `absent` the names of which a part
+    needs that they have no value, and `efforts` the value of each reasoning effort in each field.
     """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.variants: dict[str, frozenset[str]] = {}
-        self.roles: dict[str, frozenset[str]] = {}
         self.absent: set[str] = set()
         self.efforts: list[Mapping[str, Json]] = []
+        self._scopes: dict[str, list[Scope]] = {}
 
     def use(self, name: str, scope: Scope, place: str) -> None:
         """Records a name. Raises OptionError for one that does not exist here."""
         if not scope.knows(name):
             raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
         self.names.add(name)
+        self._scopes.setdefault(name, []).append(scope)
+
+    def uses(self, name: str, scope: Scope) -> bool:
+        """Returns whether the name is used with the names of this scope."""
+        return any(one is scope for one in self._scopes.get(name, ()))
 
     def condition(self, template: Mapping[str, Json], scope: Scope, place: str) -> Condition | None:
         """Returns the condition in `$with` and `$without`; None: there is none. Raises OptionError."""
@@ -100,9 +102,6 @@ class UsedNames:
             if word in template
         }
         self.variants[name] = self.variants.get(name, frozenset()) | variants.keys()
-        if name == TURNS:
-            for word, written in variants.items():
-                self.roles[word] = self.roles.get(word, frozenset()) | {*names_in(written.template)}
         return Forms(name, items.by, variants)
 
     def call(self, template: Mapping[str, Json], scope: Scope, place: str) -> Written:

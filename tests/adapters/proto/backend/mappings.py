@@ -243,7 +243,12 @@ LISTS: Final[Entry] = {
     "method": "acme.lists.v1.Lists/Complete",
     "request": {
         "model": "$model",
-        "options": {"stream": True, "temperature": "$temperature", "max_tokens": "$max_tokens"},
+        "options": {
+            "stream": True,
+            "temperature": "$temperature",
+            "max_tokens": "$max_tokens",
+            "trace": "$request_id",
+        },
         "messages": {
             "$each": "$turns",
             "by": "$role",
@@ -262,8 +267,17 @@ LISTS: Final[Entry] = {
         },
         "tools": {
             "$each": "$tools",
-            "as": {"function": {"name": "$name", "description": "$description", "parameters": "$parameters"}},
+            "as": {
+                "function": {
+                    "name": "$name",
+                    "description": "$description",
+                    "parameters": "$parameters",
+                    "strict": "$strict",
+                }
+            },
         },
+        "json_object": {"$case": "$format", "json_object": True},
+        "json_schema": {"$case": "$format", "json_schema": {"schema": "$schema"}},
         "choice": {
             "$case": "$choice",
             "auto": {"mode": "AUTO"},
@@ -301,6 +315,7 @@ SINGLE: Final[Entry] = {
     "schema": {"set": SET},
     "carrier": "grpc",
     "method": "acme.single.v1.Single/ChatStream",
+    "metadata": {"x-request-id": "$request_id"},
     "request": {
         "model": "$model",
         "options": {
@@ -316,13 +331,17 @@ SINGLE: Final[Entry] = {
             "$each": "$turns",
             "by": "$role",
             "system": {"role": "system", "content": "$text"},
-            "user": {"role": "user", "content": "$text"},
+            "user": {"role": "user", "content": "$text", "name": "$speaker"},
             "assistant": {
                 "role": "assistant",
                 "content": "$text",
                 "function_call": {"$call": {"name": "$name", "arguments": "$arguments"}},
             },
-            "tool": {"role": "function", "name": "$name", "content": {"$json": {"result": "$text"}}},
+            "tool": {
+                "role": "function",
+                "name": "$name",
+                "content": {"$json": {"result": "$text", "failed": "$is_error"}},
+            },
         },
     },
     "read": [

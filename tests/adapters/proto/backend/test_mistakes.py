@@ -18,7 +18,8 @@ from tests.tiers import sample
 FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", "None", TALK["schema"]["set"]}
 # JSON inside a text or a Struct has any keys, and a text field may have any value.
 FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from"), ("body", "said"), ("body", "kind")}
-FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route")}
+FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route"), ("metadata", "x-request-id")}
+FREE_PLACES |= {("$json", "result"), ("$json", "failed")}
 FREE_WORDS = {"engines"}
 FREE_VALUES: set[tuple[str | int, str | int]] = {
     ("when", "problem"),
