@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.rendering import Values
-from adapters.proto.backend.template_keys import CALL, CASE, CONDITIONS, EACH, MARK
+from adapters.proto.backend.template_keys import AS, CALL, CASE, CONDITIONS, EACH, MARK, is_value_with
 from adapters.proto.backend.template_names import Scope
 from adapters.proto.backend.used_names import CALLS, UsedNames
 from gateway.core.conversation import Json
@@ -32,6 +32,10 @@ def compile_json(shape: Json, scope: Scope, place: str, used: UsedNames, *, keep
             call = used.call(shape, scope, place)
             made = compile_json(call.template, call.scope, call.place, used)
             return lambda values: made({**values, **held[0]}) if (held := values[CALLS]) else None
+        case dict() if is_value_with(shape) and not shape.keys() - {*CONDITIONS, AS}:
+            condition = used.condition(shape, scope, place)
+            value = compile_json(shape[AS], scope, f"{place}.{AS}", used, keeps_empty=keeps_empty)
+            return lambda values: value(values) if condition is None or condition.holds(values) else None
         case dict():
             return _object(shape, scope, place, used, keeps_empty=keeps_empty)
         case list():

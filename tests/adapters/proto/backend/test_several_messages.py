@@ -1,17 +1,24 @@
 """One turn becomes several messages: texts, lists of calls, lists of results, and one call a message."""
 
 import copy
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from adapters.proto.backend.call_turns import one_call_a_turn
+from adapters.proto.backend.schema import message_class
 from gateway.adapter import FieldPlace
 from gateway.core.conversation import (
+    Block,
     Conversation,
     Json,
     NamedTool,
     Reasoning,
+    Sampling,
     Text,
     ToolCall,
     ToolChoice,
@@ -21,8 +28,14 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
-from tests.adapters.proto.backend.mappings import FORMS, LISTS, SINGLE, Entry
+from gateway.history.prepare import prepare
+from gateway.testing.strategies import conversations
+from tests.adapters.proto.backend.grpc_server import sends
+from tests.adapters.proto.backend.mappings import DELTAS, FORMS, LISTS, SINGLE, Entry
+from tests.adapters.proto.backend.services import ANSWERS, METHODS
 from tests.adapters.proto.backend.test_encode import USER, adapter, sent
+from tests.adapters.proto.backend.test_grpc import TOOLS as SERVED_TOOLS
+from tests.adapters.proto.backend.test_grpc import served
 from tests.adapters.proto.backend.test_mistakes import refusal
 
 TOOLS = (ToolSpec("look", "Looks.", {"type": "object"}), ToolSpec("walk"))
@@ -363,3 +376,86 @@ def test_a_path_of_one_step_joins_as_true_does() -> None:
     entry = copy.deepcopy(FORMS)
     entry["request"]["entries"]["together"] = "blocks"
     assert [len(one.blocks) for one in sent("forms", entry, Conversation((USER, USER))).entries] == [2]
+
+
+def test_a_value_in_json_has_a_condition() -> None:
+    failed: Json = {"$json": ["$text", {"$with": "$is_error", "as": "failed"}, {"$without": "$is_error", "as": "fine"}]}
+    entry = turns_of(SINGLE, "tool", {"role": "function", "content": failed})
+    lines = single(sent("single", entry, conversation(*SITUATIONS["parallel"])))
+    assert lines[1] == 'function ["result c1","fine"]'
+
+
+def with_tools(form: Json) -> list[str]:
+    """The names of the tools of a request of `lists` with this form of them."""
+    entry = copy.deepcopy(LISTS)
+    entry["request"]["tools"] = form
+    return [tool.function.name for tool in sent("lists", entry, conversation()).tools]
+
+
+def test_items_have_conditions_and_cases() -> None:
+    each: Json = {"$each": "$tools", "as": {"function": {"name": "$name"}}}
+    fixed: Json = {"function": {"name": "search"}}
+    assert with_tools([fixed, each]) == ["search", "look", "walk"]
+    assert with_tools({"$with": "$tools", "as": [each, fixed]}) == ["look", "walk", "search"]
+    assert with_tools([{"$without": "$tools", "as": [fixed]}, each]) == ["look", "walk"]
+    assert with_tools({"$case": "$choice", "auto": [fixed, each], "required": [each]}) == ["search", "look", "walk"]
+    assert with_tools([each, {"$case": "$choice", "required": fixed}]) == ["look", "walk"]
+
+
+def test_a_list_of_texts_is_part_of_a_list() -> None:
+    asked = Conversation((USER,), sampling=Sampling(stop=("one", "two")))
+    turned = {"model": "m", "stop": ["END", "$stop"], "messages": DELTAS["request"]["messages"]}
+    deltas = {**DELTAS, "request": {**DELTAS["request"], **turned}}
+    assert [*sent("deltas", deltas, asked).stop] == ["END", "one", "two"]
+    fields = {one.field: one.place for one in adapter(deltas).field_places(asked, Policy())}
+    assert (fields["stop[0]"], fields["stop[2]"]) == ("request.stop[0]", "request.stop[1]")
+
+
+@given(conversations(tools=True))
+def test_every_call_and_every_result_stays_and_a_turn_has_one_call(asked: Conversation) -> None:
+    turns = prepare(asked, Policy()).conversation.turns
+    for paired in (True, False):
+        made, _ = one_call_a_turn(turns, paired_by_place=paired)
+        assert all(len(turn.calls) <= 1 for turn in made)
+        assert [call for turn in made for call in turn.calls] == [call for turn in turns for call in turn.calls]
+        assert Counter(map(repr, blocks(made))) == Counter(map(repr, blocks(turns)))
+        if not paired:
+            assert blocks(made) == blocks(turns)
+    ids = [call.id for turn in turns for call in turn.calls]
+    made, _ = one_call_a_turn(turns, paired_by_place=True)
+    if len(ids) == len({*ids}):
+        for before, turn in pairwise(made):
+            if turn.role == "tool" and before.role == "assistant":
+                assert [call.id for call in before.calls] == [result.call_id for result in turn.results]
+
+
+def blocks(turns: Sequence[Turn]) -> list[Block]:
+    return [block for turn in turns for block in turn.blocks]
+
+
+LOOP: list[Json] = [
+    {"role": "user", "content": "Where?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": i, "type": "function", "function": {"name": name, "arguments": f'{{"of":"{i}"}}'}}
+            for i, name in BOTH
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": "result c2"},
+    {"role": "tool", "tool_call_id": "c1", "content": "result c1"},
+]
+
+
+@pytest.mark.parametrize(
+    ("service", "read", "lines"), [("lists", listed, AS_LISTS["silent"]), ("single", single, AS_SINGLE["silent"])]
+)
+async def test_a_loop_goes_through_a_server_of_grpc(service: str, read: Any, lines: list[str]) -> None:
+    async with served(service, sends(ANSWERS[service])) as (gateway, backend):
+        response = await gateway.chat(stream=True, messages=LOOP, tools=SERVED_TOOLS)
+        assert response.status_code == 200, response.text
+        forced = await gateway.chat(messages=LOOP, tools=SERVED_TOOLS, tool_choice="required")
+    assert read(message_class(METHODS[service].request).FromString(backend.requests[0])) == lines
+    refused = {"lists": (200, 2), "single": (400, 1)}[service]
+    assert (forced.status_code, len(backend.requests)) == refused
