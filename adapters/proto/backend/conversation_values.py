@@ -1,7 +1,7 @@
 """Turns a conversation into the values of a structured template: turns, parts, calls, results and tools."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -107,7 +107,7 @@ def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
     of_messages = {
         "reasoning": 0 if use.reasoning else thoughts,
         "name": sum(turn.name is not None and _role(turn) not in use.speakers for turn in turns),
-        "detail": sum(_detail_lost(block, use.details) for turn in turns for block in turn.blocks),
+        "detail": 0 if use.details is None else _lost_details(turns, use.details),
         "call id": 0 if "$id" in use.names else ids,
     }
     notices = _unsent("messages", of_messages)
@@ -125,9 +125,10 @@ def _role(turn: Turn) -> str:
     return "system" if is_system(turn) else turn.role
 
 
-def _detail_lost(block: Block, known: frozenset[str] | None) -> bool:
-    """Returns whether an image has a detail that the template has no word for."""
-    return known is not None and isinstance(block, Image) and (_detail(block) or "auto") not in {*known, "auto"}
+def _lost_details(turns: Sequence[Turn], words: frozenset[str]) -> int:
+    """Returns how many images have a detail that the template has no word for."""
+    details = [_detail(block) for turn in turns for block in turn.blocks if isinstance(block, Image)]
+    return sum(detail not in (None, "auto", *words) for detail in details)
 
 
 def _detail(image: Image) -> str | None:
