@@ -44,22 +44,24 @@ def _split(turn: Turn) -> Iterator[Turn]:
 
 
 def _paired(parts: Sequence[Turn], answering: Sequence[Turn]) -> Iterator[Turn]:
-    """Yields each part with its results behind it; the calls of one id get their results one by one."""
+    """Yields each part with its results behind it, those of unknown calls last; the calls of one id get their results
+    one by one."""
     ranks: dict[str, list[int]] = {}
     for rank, part in enumerate(parts):
         ranks.setdefault(part.calls[0].id, []).append(rank)
-    behind: list[list[Turn]] = [[] for _ in parts]
+    behind: list[list[Turn]] = [[] for _ in [*parts, None]]
     for turn in answering:
         found: dict[int, list[Block]] = {}
         for block in turn.blocks:
             known = ranks.get(block.call_id, []) if isinstance(block, ToolResult) else []
-            rank = known.pop(0) if len(known) > 1 else [*known, len(parts) - 1][0]
+            rank = known.pop(0) if len(known) > 1 else [*known, len(parts)][0]
             found.setdefault(rank, []).append(block)
         for rank, blocks in found.items():
             behind[rank].append(turn if len(found) == 1 else turn.changed(*blocks))
-    for part, results in zip(parts, behind, strict=True):
+    for part, results in zip(parts, behind, strict=False):
         yield part
         yield from results
+    yield from behind[-1]
 
 
 def _told(count: int, turn: Turn) -> Notice:

@@ -60,11 +60,6 @@ def listed(renders: Sequence[Render]) -> Render:
     return lambda values, notices: [value for render in renders for value in render(values, notices) or ()] or None
 
 
-def provided(condition: Condition, render: Render) -> Render:
-    """Renders a value where the condition holds."""
-    return lambda values, notices: render(values, notices) if condition.holds(values) else None
-
-
 def each_item(name: str, by: str | None, renders: Mapping[str, Render], joined: Sequence[FieldPath]) -> Render:
     """Renders the list that each item becomes, by its variant. `joined`: the paths of repeated fields in which
     neighbours of a variant become one."""

@@ -17,7 +17,7 @@ from adapters.proto.backend.field_values import STRUCT, VALUE, Value, converter,
 from adapters.proto.backend.json_shapes import compile_json
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.object_values import value_converter, write_object
-from adapters.proto.backend.rendering import Render, Values, each_item, each_value, listed, named, only, provided
+from adapters.proto.backend.rendering import Condition, Render, Values, each_item, each_value, listed, named, only
 from adapters.proto.backend.schema import Field, MessageType, message_class
 from adapters.proto.backend.template_keys import (
     AS,
@@ -106,14 +106,25 @@ class TemplateCompiler:
         check_oneofs(template, kind, place)
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            if condition is not None and not condition.holds(values):
-                if OPAQUE in condition.needed and values.get(OPAQUE) is None and OPAQUE not in self.used.absent:
-                    notices.append(_NOT_RETURNED)
-                return None
             made = {key: value for key, part in parts if (value := part(values, notices)) is not None}
             return made if made or not parts else None
 
-        return render
+        return render if condition is None else self._provided(condition, scope, render)
+
+    def _provided(self, condition: Condition, scope: Scope, render: Render) -> Render:
+        """Renders a part where its condition holds. Reasoning that it leaves out for its lack of state is told, unless
+        a part of the template is for reasoning without state."""
+        of_reasoning = OPAQUE in condition.needed and "$arguments" not in scope.kinds
+
+        def provided(values: Values, notices: list[Notice]) -> Value:
+            if condition.holds(values):
+                return render(values, notices)
+            if of_reasoning and values.get(OPAQUE) is None and OPAQUE not in self.used.absent:
+                reasons = values.get("$kind") == "reasoning" or values.get("$reasoning") is not None
+                notices += [_NOT_RETURNED] if reasons else []
+            return None
+
+        return provided
 
     def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         if not field.is_repeated:
@@ -249,7 +260,7 @@ class TemplateCompiler:
         check_keys(template, (*CONDITIONS, AS), place)
         condition = self.used.condition(template, scope, place)
         assert condition is not None
-        return provided(condition, compiled(Written(template[AS], scope, f"{place}.{AS}")))
+        return self._provided(condition, scope, compiled(Written(template[AS], scope, f"{place}.{AS}")))
 
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         check_keys(template, (JSON,), place)

@@ -28,6 +28,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
+from gateway.core.provider_state import with_provider_state
 from gateway.history.prepare import prepare
 from gateway.testing.strategies import conversations
 from tests.adapters.proto.backend.grpc_server import sends
@@ -137,8 +138,8 @@ AS_SINGLE: dict[str, list[str]] = {
         f"assistant {CALLED['look']}",
         LOOKED,
         f"assistant {CALLED['walk']}",
-        'function {"result":"result c9"}',
         WALKED,
+        'function {"result":"result c9"}',
     ],
     "unanswered": [f"assistant {CALLED['look']}", f"assistant {CALLED['walk']}", "user Where?"],
     "text behind": ["assistant look({})", "assistant and\n! walk({})"],
@@ -178,6 +179,33 @@ def test_a_wire_with_ids_keeps_the_results_behind_all_calls() -> None:
     assert [line.split()[0] for line in lines] == ["assistant", "assistant", "function", "function"]
     assert lines[2] == 'function walk ["c2","result c2"]'
     assert adapter(with_ids()).encode(asked, Policy()).notices == ()
+
+
+def sealed(state: str | None) -> Conversation:
+    extra = {} if state is None else with_provider_state("acme", {"seal": state})
+    return Conversation((USER, Turn("assistant", (Reasoning("Hm.", extra=extra), Text("!")), index=1)))
+
+
+def test_reasoning_is_sent_with_its_state_or_without_and_is_told_where_neither_has_a_place() -> None:
+    def thinking(*forms: Json) -> tuple[list[str], list[str]]:
+        """What is sent of reasoning without state, and the notices."""
+        entry = copy.deepcopy(FORMS)
+        blocks = [*forms, {"text": "$text"}]
+        entry["request"]["entries"]["assistant"] = {"role": "model", "blocks": blocks}
+        # The mapping of `forms` has state at its calls, too.
+        calls: Json = {"$each": "$calls", "as": {"call": {"name": "$name", "fields": "$arguments", "seal": "$opaque"}}}
+        entry["request"]["entries"]["assistant"]["blocks"].append(calls)
+        made = sent("forms", entry, sealed(None)).entries[1].blocks
+        notices = adapter(entry).encode(sealed(None), Policy()).notices
+        assert [one.rule for one in adapter(entry).encode(sealed("c2VhbGVk"), Policy()).notices] == []
+        return [one.thought.text or one.text for one in made], [one.rule for one in notices]
+
+    with_state: Json = {"$with": "$opaque", "thought": {"text": "$reasoning", "seal": "$opaque"}}
+    bare: Json = {"$without": "$opaque", "thought": {"text": "$reasoning"}}
+    value: Json = {"thought": {"text": {"$with": "$opaque", "as": "$reasoning"}, "seal": "$opaque"}}
+    assert thinking(with_state) == (["!"], ["REASONING_NOT_SENT"])
+    assert thinking(value) == (["!"], ["REASONING_NOT_SENT"])
+    assert thinking(with_state, bare) == (["Hm.", "!"], [])
 
 
 def test_state_beside_a_turn_stays_with_its_first_call() -> None:
