@@ -199,6 +199,8 @@ class TemplateCompiler:
                 return self._leaf(template, field, scope, place)
             case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
                 return self._mixed(mixed[1], mixed[2], field, scope, place)
+            case dict() if EACH in template:
+                raise mapping_error(place, f"{EACH} gives several values; the field is of one {type_name(field)}")
             case dict() if CASE in template:
                 return self._case(template, scope, place, single)
             case dict() if CALL in template:
@@ -279,7 +281,9 @@ class TemplateCompiler:
 
 def _constant(template: Json, field: Field, place: str) -> Render:
     if isinstance(template, dict):
-        check_keys(template, (CASE, JSON), place)
+        check_keys(template, (*CONDITIONS, CASE, CALL, JSON), place)
+        if condition := next((key for key in CONDITIONS if key in template), None):
+            raise mapping_error(place, f"{condition} needs the key {AS!r}: the field is of {type_name(field)}")
     if isinstance(template, str) and _NAME_INSIDE.search(template):
         raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:

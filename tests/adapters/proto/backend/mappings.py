@@ -287,6 +287,7 @@ LISTS: Final[Entry] = {
         },
     },
     "read": [
+        {"start": {"model": "version"}},
         {
             "each": "alternatives",
             "rules": [
@@ -307,7 +308,6 @@ LISTS: Final[Entry] = {
             ],
         },
         {"usage": {"prompt": "usage.input", "completion": "usage.output", "total": "usage.total", "mode": "max"}},
-        {"start": {"model": "version"}},
     ],
 }
 

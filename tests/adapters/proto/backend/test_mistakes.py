@@ -19,7 +19,7 @@ FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/c
 # JSON inside a text or a Struct has any keys, and a text field may have any value.
 FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from"), ("body", "said"), ("body", "kind")}
 FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route"), ("metadata", "x-request-id")}
-FREE_PLACES |= {("$json", "result"), ("$json", "failed")}
+FREE_PLACES |= {("$json", "result"), ("$json", "failed"), ("reasons", "function_call")}
 FREE_WORDS = {"engines"}
 FREE_VALUES: set[tuple[str | int, str | int]] = {
     ("when", "problem"),
@@ -28,6 +28,7 @@ FREE_VALUES: set[tuple[str | int, str | int]] = {
     ("body", "kind"),
     ("when", "detail"),
 }
+FREE_VALUES |= {("as", "auto"), ("as", "none"), ("tool", "role")}
 FREE_VALUES |= {("state", "provider"), ("state", "field"), ("when", "error"), ("metadata", "x-route")}
 FREE_VALUES |= {(place, key) for place in (0, 1) for key in ("name", "datatype")}  # of tensors
 Path = tuple[str | int, ...]

@@ -291,6 +291,20 @@ MISTAKES: list[tuple[Entry, str]] = [
         "request.messages.assistant.function_call.$call.nam: acme.single.v1.FunctionCall has no field 'nam'",
     ),
     (
+        turns_of(SINGLE, "assistant", {"content": {"$with": "$text", "a": "$text"}}),
+        "request.messages.assistant.content.a: unknown key 'a'; there are '$with', '$without', '$case', '$call'",
+    ),
+    (
+        turns_of(
+            LISTS, "assistant", [SAYING, {"call_list": {"calls": [{"arguments": {"$each": "$calls", "as": {}}}]}}]
+        ),
+        "request.messages.assistant[1].call_list.calls[0].arguments: $each gives several values; the field is of one",
+    ),
+    (
+        turns_of(SINGLE, "assistant", {"content": {"$without": "$calls"}}),
+        "request.messages.assistant.content: $without needs the key 'as': the field is of string",
+    ),
+    (
         turns_of(LISTS, "assistant", [[SAYING], CALLING]),
         "request.messages.assistant[0]: a list cannot stand in a list; write its items beside the others",
     ),
