@@ -56,6 +56,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `messages`: what the provider demands of a request of the Messages API, where no profile says it; None: the wire
       is another one.
     - `state`: which state of its answers the provider wants back, for the state cache, where no profile says it.
+    - `request_id`: each request holds an id of its own, `Conversation.request_id`.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
     """
@@ -84,6 +85,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     call_id: Alphabet = Alphabet()
     messages: MessagesRules | None = None
     state: StateRule | None = None
+    request_id: bool = False
     event_fields: EventFields = {}
 
 

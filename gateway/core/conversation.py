@@ -17,6 +17,8 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 SYSTEM_ROLES: Final[tuple[Role, ...]] = ("system", "developer")
 
 EMPTY: JsonObject = {}
+# The id of a request that is not sent to a backend.
+NO_REQUEST: Final = "00000000-0000-0000-0000-000000000000"
 
 
 # Whole parts of the source of a turn that no block of it holds.
@@ -269,6 +271,8 @@ class Conversation(msgspec.Struct, frozen=True):
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
     to a backend of the same dialect, which receives `params` unchanged. Any other dialect writes canonical names only.
 
+    `request_id` is an id that no other request has, for a backend that declares `Capabilities.request_id`.
+
     `finish_optional`: the provider may end the stream of its answer without a finish reason.
 
     `ends_with_result`: the last message of the client is a tool result, wherever repair put it, or if it dropped it.
@@ -296,3 +300,4 @@ class Conversation(msgspec.Struct, frozen=True):
     holds: HeldState = ALL_STATE
     ends_with_result: bool = False
     finish_optional: bool = False
+    request_id: str = NO_REQUEST

@@ -131,6 +131,18 @@ def failed_results_are_told(case: Case) -> None:
     _changes_the_request(case, plain, {"turns": (_ASKED, _CALLED, failed)}, "is_error of a result")
 
 
+def request_ids_are_sent(case: Case) -> None:
+    """The id of a request is in the body or the headers of an adapter that declares `request_id`."""
+    if not case.shared.capabilities.request_id:
+        return
+    plain = Conversation((_ASKED,), model="model")
+    other = msgspec.structs.replace(plain, request_id="01234567-89ab-4def-8123-456789abcdef")
+    sent, without = case.sends(other).request, case.sends(plain).request
+    assert (sent.body, sent.headers) != (without.body, without.headers), (
+        "request_id is declared and not sent: send it, or take it out of the capabilities"
+    )
+
+
 def provider_state_is_sent(case: Case) -> None:
     """State of a provider that the adapter declares is sent, at reasoning or at a call: another one changes the
     request."""
@@ -169,5 +181,6 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     tools_are_sent_whole,
     later_system_text_is_sent,
     failed_results_are_told,
+    request_ids_are_sent,
     provider_state_is_sent,
 )

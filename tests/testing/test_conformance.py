@@ -12,6 +12,7 @@ import pytest
 
 from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.text.backend import TextAdapter, TextOptions
 from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder, UnsignedRequest
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import BackendError, BackendRejected
@@ -455,6 +456,12 @@ class Prefixed:
         return []
 
 
+NUMBERED: Final = TextAdapter(
+    TextOptions(
+        {"path": "/x", "request": {"id": "$request_id", "prompt": "$prompt"}, "framing": "text", "ends": "close"}
+    ),
+    1 << 20,
+)
 PREFIXED: Final = b"\0\0\0\0\2hi"
 SUMMED: Final = re.sub(rb"\n\n", lambda _: b"\n: 0123abcd\n\n", WIRE)
 BROKEN: list[tuple[Check, Case]] = [
@@ -474,6 +481,7 @@ BROKEN: list[tuple[Check, Case]] = [
     *[(declaration_checks.tools_are_sent_whole, of_tools(name)) for name in ("description", "parameters", "name")],
     (declaration_checks.later_system_text_is_sent, losing("later system text", without_later_system)),
     (declaration_checks.failed_results_are_told, of_blocks("is_error")),
+    (declaration_checks.request_ids_are_sent, losing("request_id", lambda body: body.pop("id"), NUMBERED)),
     (declaration_checks.provider_state_is_sent, of_blocks("signature")),
     (answering.damage_is_noticed, msgspec.structs.replace(reading(Summed, SUMMED), checksums=True)),
     (answering.lengths_are_bounded, reading(Prefixed, PREFIXED)),

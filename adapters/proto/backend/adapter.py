@@ -12,7 +12,7 @@ from adapters.proto.backend.carriers import find_carrier
 from adapters.proto.backend.decoder import ProtoDecoder
 from adapters.proto.backend.field_places import TracedTemplate
 from adapters.proto.backend.mapping_error import mapping_error
-from adapters.proto.backend.metadata import check_metadata, write_metadata
+from adapters.proto.backend.metadata import REQUEST_ID, check_metadata, write_metadata
 from adapters.proto.backend.options import ProtoOptions
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.request import find_request, state_name
@@ -42,6 +42,8 @@ class ProtoAdapter:
         self._state = state_name(options, method)
         _check_end(options, self._rules.reads_end, self._carrier.reports_status)
         self.capabilities = self._request.capabilities
+        if any(REQUEST_ID in value for value in self._metadata.values()):
+            self.capabilities = msgspec.structs.replace(self.capabilities, request_id=True)
         self._path = _path(options, method.path)
         self._options = options
         self._response = message_class(method.response)
@@ -55,7 +57,7 @@ class ProtoAdapter:
         body = self._carrier.write(message.SerializeToString(deterministic=True))
         return BackendRequest(
             self._path,
-            {**self._carrier.headers, **write_metadata(self._metadata, conversation.model)},
+            {**self._carrier.headers, **write_metadata(self._metadata, conversation.model, conversation.request_id)},
             body,
             accepts=self._carrier.accepts,
             notices=notices,

@@ -1,7 +1,7 @@
 """Turns a conversation into the values of a structured template: turns, parts, calls, results and tools."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -33,9 +33,11 @@ from gateway.core.provider_state import provider_state
 class TemplateUse(msgspec.Struct, frozen=True):
     """What a template has places for, and what it sends in place of what the client left out.
 
-    `names` are all names that it uses. `provider` and `field` name the backend's opaque
-    state in `extra_content`. `system_apart`: the system turns have a place of their own. `results_in_parts`: results
-    are parts of a turn, not turns. `reasoning`: reasoning is sent. `image_bytes`: images are sent as their bytes.
+    `names` are all names that it uses. `provider` and `field` name the backend's opaque state in `extra_content`.
+    `speakers` are the roles whose names are sent. `details` are the words of an image's detail that are sent; None: the
+    template has none. `formats`: a schema is told from other shapes of the response. `system_apart`: the system turns
+    have a place of their own. `results_in_parts`: results are parts of a turn, not turns. `reasoning`: reasoning is
+    sent. `image_bytes`: images are sent as their bytes.
     """
 
     names: frozenset[str]
@@ -43,6 +45,9 @@ class TemplateUse(msgspec.Struct, frozen=True):
     max_stops: int | None
     provider: str
     field: str
+    speakers: frozenset[str]
+    details: frozenset[str] | None
+    formats: bool
     system_apart: bool
     results_in_parts: bool
     reasoning: bool
@@ -57,36 +62,52 @@ class TemplateUse(msgspec.Struct, frozen=True):
 def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
     """Returns the value of each name of a template; None: the name has no value. (Any: items are mappings.)"""
     choice = conversation.tool_choice
+    kind = requested_format(conversation)
     offered = () if choice == "none" else conversation.tools
     system = [turn.text for turn in conversation.turns if is_system(turn) and turn.text]
     items = _Items(conversation, use)
     return {
         "$model": conversation.model or None,
+        "$request_id": conversation.request_id,
         "$stop": [stop for stop in conversation.sampling.stop if stop][: use.max_stops],
         **sampling_values(conversation, use.max_tokens),
         **{name: conversation.params.get(name.removeprefix(FIELD)) for name in use.fields},
         "$choice": "named" if isinstance(choice, NamedTool) else choice,
         "$chosen": choice.name if isinstance(choice, NamedTool) else None,
         "$effort": conversation.params.get("reasoning_effort"),
-        "$schema": requested_schema(conversation),
+        "$format": kind,
+        "$schema": requested_schema(conversation) if not use.formats or kind == "json_schema" else None,
         "$system": "\n\n".join(system) or None,
         "$turns": [item for position, turn in enumerate(conversation.turns) for item in items.of(turn, position)],
         "$tools": [
-            {"$name": tool.name, "$description": tool.description or None, "$parameters": dict(tool.parameters) or None}
+            {
+                "$name": tool.name,
+                "$description": tool.description or None,
+                "$parameters": dict(tool.parameters) or None,
+                "$strict": tool.strict,
+            }
             for tool in offered
         ],
     }
 
 
+def requested_format(conversation: Conversation) -> str | None:
+    """Returns the type of the shape that the client requested for the text of the response; None: any text."""
+    shape = conversation.params.get("response_format")
+    kind = shape.get("type") if isinstance(shape, dict) else None
+    return None if kind in (None, "text") else str(kind)
+
+
 def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
-    """Returns a notice of what the template has no name for, reasoning and the names of speakers."""
+    """Returns notices of what the template has no name or word for: reasoning, speakers, ids, details, descriptions."""
     turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
     thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
     ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
     described = sum(bool(tool.description) for tool in tools)
     of_messages = {
         "reasoning": 0 if use.reasoning else thoughts,
-        "name": sum(turn.name is not None for turn in turns),
+        "name": sum(turn.name is not None and _role(turn) not in use.speakers for turn in turns),
+        "detail": 0 if use.details is None else _lost_details(turns, use.details),
         "call id": 0 if "$id" in use.names else ids,
     }
     notices = _unsent("messages", of_messages)
@@ -97,6 +118,22 @@ def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
     words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
     detail = f"the backend has no field for {words} of {where}"
     return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
+
+
+def _role(turn: Turn) -> str:
+    """Returns the variant of `$turns` that a turn is."""
+    return "system" if is_system(turn) else turn.role
+
+
+def _lost_details(turns: Sequence[Turn], words: frozenset[str]) -> int:
+    """Returns how many images have a detail that the template has no word for."""
+    details = [_detail(block) for turn in turns for block in turn.blocks if isinstance(block, Image)]
+    return sum(detail not in (None, "auto", *words) for detail in details)
+
+
+def _detail(image: Image) -> str | None:
+    detail = image.extra.get("detail")
+    return detail if isinstance(detail, str) else None
 
 
 class _Items:
@@ -120,8 +157,9 @@ class _Items:
         thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
         index = position if turn.index is None else turn.index
         yield {
-            "$role": "system" if is_system(turn) else "user" if turn.role == "tool" else turn.role,
+            "$role": "user" if turn.role == "tool" else _role(turn),
             "$text": turn.text or None,
+            "$speaker": turn.name,
             "$reasoning": "\n".join(thought.text for thought in thoughts if thought.text) or None,
             "$opaque": next((state for thought in thoughts if (state := self._state(thought.extra))), None),
             "$parts": [self._part(block, index, place) for place, block in enumerate(turn.blocks)],
@@ -133,7 +171,12 @@ class _Items:
             case Text():
                 return {"$kind": "text", "$text": block.text}
             case Image():
-                return {"$kind": "image", "$url": block.url, **self._image(block, turn, place)}
+                return {
+                    "$kind": "image",
+                    "$url": block.url,
+                    "$detail": _detail(block),
+                    **self._image(block, turn, place),
+                }
             case ToolCall():
                 return {"$kind": "call", **self._call(block)}
             case ToolResult():
@@ -157,7 +200,8 @@ class _Items:
         return {"$id": call.id, "$name": call.name, "$arguments": call.arguments, "$opaque": state}
 
     def _result(self, result: ToolResult) -> Values:
-        return {"$id": result.call_id, "$name": self._called.get(result.call_id), "$text": result.text}
+        name = self._called.get(result.call_id)
+        return {"$id": result.call_id, "$name": name, "$text": result.text, "$is_error": result.is_error or None}
 
     def _stated(self, turn: Turn) -> Turn:
         """Returns the turn with the state that some clients keep beside the message at the first of its reasoning."""

@@ -32,10 +32,14 @@ class TracedTemplate(RequestTemplate):
 
 
 class _Placed(msgspec.Struct, frozen=True):
-    """A value, and the place in the template that made it. (Any: as the constructor of a message takes it.)"""
+    """A value, and the place in the template that made it. (Any: as the constructor of a message takes it.) Two are
+    equal by their values, by which neighbours are compared."""
 
     place: str
     value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Placed) and bool(self.value == other.value)
 
 
 class _TracedCompiler(TemplateCompiler):
@@ -44,16 +48,20 @@ class _TracedCompiler(TemplateCompiler):
     def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         return _traced(super()._field(template, field, scope, place), place)
 
+    def _item(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        render = super()._item(template, field, scope, place)
+        return lambda values, notices: [_placed(value, place) for value in render(values, notices) or ()] or None
+
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         return _traced(super()._single(template, field, scope, place), place)
 
 
 def _traced(render: Render, place: str) -> Render:
-    def traced(values: Values, notices: list[Notice]) -> Value:
-        value = render(values, notices)
-        return value if value is None or _has_places(value) else _Placed(place, value)
+    return lambda values, notices: None if (value := render(values, notices)) is None else _placed(value, place)
 
-    return traced
+
+def _placed(value: Value, place: str) -> Value:
+    return value if _has_places(value) else _Placed(place, value)
 
 
 def _has_places(value: Value) -> bool:

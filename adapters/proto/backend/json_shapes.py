@@ -4,70 +4,99 @@ A name without a value is left out, and so is an object that becomes empty.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from adapters.proto.backend.mapping_error import mapping_error, unknown_name
+from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.rendering import Values
-from adapters.proto.backend.template_keys import AS, EACH, MARK, WITH
+from adapters.proto.backend.template_keys import AS, CALL, CASE, CONDITIONS, EACH, MARK, is_value_with
 from adapters.proto.backend.template_names import Scope
+from adapters.proto.backend.used_names import CALLS, UsedNames
 from gateway.core.conversation import Json
 
 JsonRender: TypeAlias = Callable[[Values], Json]
-# Checks a name in a scope, with the place for an error, and records that the template uses it.
-UseName: TypeAlias = Callable[[str, Scope, str], None]
-
-_LIST_KEYS: Final = (EACH, AS)
+ItemsRender: TypeAlias = Callable[[Values], list[Json]]
 
 
-def compile_json(shape: Json, scope: Scope, place: str, use: UseName) -> JsonRender:
-    """Returns the renderer of a JSON value. Raises OptionError, with the place in the template."""
+def compile_json(shape: Json, scope: Scope, place: str, used: UsedNames, *, keeps_empty: bool = False) -> JsonRender:
+    """Returns the renderer of a JSON value. `keeps_empty`: an object whose names all lack a value is an empty one.
+    Raises OptionError, with the place in the template."""
     match shape:
         case str() if shape.startswith(MARK):
-            return _name(shape, scope, place, use)
+            return _name(shape, scope, place, used)
         case dict() if EACH in shape:
-            return _each(shape, scope, place, use)
+            items = _each(shape, scope, place, used)
+            return lambda values: items(values) or None
+        case dict() if CASE in shape:
+            return _case(shape, scope, place, used)
+        case dict() if CALL in shape:
+            call = used.call(shape, scope, place)
+            made = compile_json(call.template, call.scope, call.place, used)
+            return lambda values: made({**values, **held[0]}) if (held := values[CALLS]) else None
+        case dict() if is_value_with(shape) and not shape.keys() - {*CONDITIONS, AS}:
+            condition = used.condition(shape, scope, place)
+            value = compile_json(shape[AS], scope, f"{place}.{AS}", used, keeps_empty=keeps_empty)
+            return lambda values: value(values) if condition is None or condition.holds(values) else None
         case dict():
-            return _object(shape, scope, place, use)
+            return _object(shape, scope, place, used, keeps_empty=keeps_empty)
         case list():
-            items = [compile_json(below, scope, f"{place}[{n}]", use) for n, below in enumerate(shape)]
-            return lambda values: [value for item in items if (value := item(values)) is not None]
+            return _items(shape, scope, place, used)
         case _:
             return lambda values: shape
 
 
-def _name(name: str, scope: Scope, place: str, use: UseName) -> JsonRender:
-    use(name, scope, place)
+def _name(name: str, scope: Scope, place: str, used: UsedNames) -> JsonRender:
+    used.use(name, scope, place)
     if scope.kind(name) in (None, "bytes") and name not in scope.texts:
         raise mapping_error(place, f"{name} is {scope.described(name)}, which is no JSON")
     return lambda values: values.get(name)
 
 
-def _object(shape: Mapping[str, Json], scope: Scope, place: str, use: UseName) -> JsonRender:
-    condition = None if WITH not in shape else compile_json(shape[WITH], scope, f"{place}.{WITH}", use)
-    members = {key: compile_json(below, scope, f"{place}.{key}", use) for key, below in shape.items() if key != WITH}
+def _object(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames, *, keeps_empty: bool) -> JsonRender:
+    condition = used.condition(shape, scope, place)
+    members = {
+        key: compile_json(below, scope, f"{place}.{key}", used) for key, below in shape.items() if key not in CONDITIONS
+    }
 
     def render(values: Values) -> Json:
-        if condition is not None and condition(values) is None:
+        if condition is not None and not condition.holds(values):
             return None
-        return {key: value for key, member in members.items() if (value := member(values)) is not None} or None
+        made: dict[str, Json] = {key: value for key, member in members.items() if (value := member(values)) is not None}
+        return made if made or keeps_empty else None
 
     return render
 
 
-def _each(shape: Mapping[str, Json], scope: Scope, place: str, use: UseName) -> JsonRender:
-    for key in shape:
-        if key not in _LIST_KEYS:
-            raise unknown_name(f"{place}.{key}", f"unknown key {key!r}", key, _LIST_KEYS)
-    name = shape[EACH]
-    if not isinstance(name, str) or name not in scope.items:
-        raise unknown_name(f"{place}.{EACH}", f"there is no list {name!r} here", str(name), scope.items)
-    if AS not in shape:
-        raise mapping_error(place, f"{name} needs the key {AS!r}")
-    use(name, scope, f"{place}.{EACH}")
-    item = compile_json(shape[AS], scope.items[name].all(), f"{place}.{AS}", use)
+def _items(shape: Json, scope: Scope, place: str, used: UsedNames) -> ItemsRender:
+    """Compiles the items of an array: an `$each` in it gives several."""
+    if isinstance(shape, list):
+        renders = [_item(below, scope, f"{place}[{n}]", used) for n, below in enumerate(shape)]
+        return lambda values: [value for render in renders for value in render(values)]
+    return _item(shape, scope, place, used)
 
-    def render(values: Values) -> Json:
-        made = [item({**values, **one}) for one in values.get(name) or ()]
-        return [value for value in made if value is not None] or None
+
+def _item(shape: Json, scope: Scope, place: str, used: UsedNames) -> ItemsRender:
+    if isinstance(shape, dict) and EACH in shape:
+        return _each(shape, scope, place, used)
+    single = compile_json(shape, scope, place, used)
+    return lambda values: [] if (value := single(values)) is None else [value]
+
+
+def _each(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames) -> ItemsRender:
+    forms = used.each(shape, scope, place)
+    name, by = forms.name, forms.by
+    renders = {word: _items(form.template, form.scope, form.place, used) for word, form in forms.written.items()}
+
+    def render(values: Values) -> list[Json]:
+        made: list[Json] = []
+        for one in values.get(name) or ():
+            chosen = renders.get("" if by is None else one[by])
+            made += [] if chosen is None else chosen({**values, **one})
+        return made
 
     return render
+
+
+def _case(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames) -> JsonRender:
+    forms = used.case(shape, scope, place)
+    renders = {word: compile_json(form.template, form.scope, form.place, used) for word, form in forms.written.items()}
+    return lambda values: None if (chosen := renders.get(values[forms.name])) is None else chosen(values)

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from adapters.proto.backend.mapping_error import mapping_error
 
 MODEL: Final = "$model"
+REQUEST_ID: Final = "$request_id"
 _NAME: Final = re.compile(r"[a-z0-9_.-]+")
 _VALUE: Final = re.compile(r"[\x20-\x7e]+")
-_OTHER_NAME: Final = re.compile(r"\$(?!model(?!\w))")
+_OTHER_NAME: Final = re.compile(r"\$(?!(?:model|request_id)(?!\w))")
 _CREDENTIALS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
 _OF_CARRIER: Final = re.compile(
     r"accept|accept-encoding|connection|content-.*|grpc-.*|connect-.*|host|te|timeout|transfer-encoding|x-grpc-web"
@@ -32,10 +33,11 @@ def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
         if not _VALUE.fullmatch(value):
             raise mapping_error(place, "the value has characters that a header cannot have")
         if _OTHER_NAME.search(value):
-            raise mapping_error(place, f"{value!r} has another name than {MODEL}")
+            raise mapping_error(place, f"{value!r} has another name than {MODEL} and {REQUEST_ID}")
     return metadata
 
 
-def write_metadata(metadata: Mapping[str, str], model: str) -> dict[str, str]:
+def write_metadata(metadata: Mapping[str, str], model: str, request_id: str) -> dict[str, str]:
     """Returns the headers of one request. The model's name is percent-encoded, except for its slashes."""
-    return {name: value.replace(MODEL, quote(model, safe="/:@")) for name, value in metadata.items()}
+    named = quote(model, safe="/:@")
+    return {name: value.replace(MODEL, named).replace(REQUEST_ID, request_id) for name, value in metadata.items()}

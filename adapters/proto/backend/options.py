@@ -137,10 +137,10 @@ class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `schema` names its files. `carrier`: how HTTP holds the messages. `method` is `package.Service/Method`, and `path`
     replaces its path. `request` is the template of the request's message, `read` the rules for those of the response.
-    `metadata` are headers of the request, in which `$model` may stand. `state` names opaque state for the client; by
-    default the service is the provider. `ends`: what completes a response: a `finish` rule, the `status` of the
-    carrier, or the `close` of the body. `max_stops` and `max_tokens` are as for text wires. The other keys are those of
-    the text adapter, for a template with `$prompt` or `$transcript`.
+    `metadata` are headers of the request, in which `$model` and `$request_id` may stand. `state` names opaque state for
+    the client; by default the service is the provider. `ends`: what completes a response: a `finish` rule, the `status`
+    of the carrier, or the `close` of the body. `max_stops` and `max_tokens` are as for text wires. The other keys are
+    those of the text adapter, for a template with `$prompt` or `$transcript`.
     """
 
     presets: ClassVar[str] = "adapters.proto.presets"

@@ -3,42 +3,40 @@
 from collections.abc import Collection
 from typing import Any, Final, Protocol
 
-import msgspec
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
-from adapters.proto.backend.conversation_values import TemplateUse, changes, conversation_values
+from adapters.proto.backend.call_turns import one_call_a_turn
+from adapters.proto.backend.conversation_values import TemplateUse, changes, conversation_values, requested_format
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.openai_json import CAPABILITIES, request_json
 from adapters.proto.backend.options import ProtoOptions
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.request_template import OPAQUE, RequestTemplate
 from adapters.proto.backend.schema import MessageType, Method
+from adapters.proto.backend.template_keys import CALL
 from adapters.proto.backend.template_names import EVERY, FIELD, OPENAI, STRUCTURED, TEXT
+from adapters.proto.backend.trial_request import TRIAL_TEXT, check_calls, check_texts, trial_conversation
 from adapters.text.backend import TextAdapter, TextOptions
 from adapters.text.backend.call_filter import CallFilter
 from adapters.text.backend.encode import sent_text
 from adapters.text.backend.request_template import names_in
 from adapters.text.backend.wire import VALUES
 from gateway.adapter import Capabilities, SentText
-from gateway.core.conversation import (
-    Conversation,
-    Image,
-    NamedTool,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    Turn,
-)
+from gateway.core.conversation import NO_REQUEST, Conversation, NamedTool
+from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.provider_state import STATE_FIELD, with_provider_state
+from gateway.core.provider_state import STATE_FIELD
 from gateway.core.state_rule import StateRule
 from gateway.history.transcript.render import in_call_order
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
-_CHOICES: Final = ("required", "named")
+# The fields of messages and tools that reach the backend by these names.
+_CARRIED: Final = {"$strict": "strict", "$is_error": "is_error", "$detail": "detail"}
+# The choices that force a call, with what a backend that has only this one can be forced to.
+_ONLY: Final = {"required": ", only to call any tool", "named": ", only to call a named one"}
+_FORCED: Final = frozenset(_ONLY)
 
 
 class RequestEncoder(Protocol):
@@ -98,7 +96,7 @@ class _TextRequest:
         self._wire = text_options.chosen_wire
         self._text = TextAdapter(text_options, max_event)
         self.capabilities = self._text.capabilities
-        _check_texts(self.template.try_out(self._text.request_values(_TRIAL_TEXT, Policy())[1]), _TRIAL_TEXT)
+        check_texts(self.template.try_out(self._text.request_values(TRIAL_TEXT, Policy())[1]), TRIAL_TEXT)
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         prompt, values = self._text.request_values(conversation, policy)
@@ -114,10 +112,8 @@ class _StructuredRequest:
     def __init__(self, options: ProtoOptions, method: Method, rules: Rules) -> None:
         self.template = RequestTemplate(dict(options.request), method.request, STRUCTURED)
         names, variants = self.template.names, self.template.variants
-        parts = variants.get("$parts", frozenset())
-        choices = variants.get("$choice", frozenset(_CHOICES))
-        if missing := [word for word in _CHOICES if word not in choices]:
-            raise mapping_error("request", f"the cases of $choice need {missing[0]!r}")
+        parts, roles = variants.get("$parts", frozenset()), STRUCTURED.items["$turns"].scopes
+        self._choices = variants.get("$choice", frozenset()) & _FORCED
         provider, field = state_name(options, method)
         self._use = TemplateUse(
             names,
@@ -125,6 +121,9 @@ class _StructuredRequest:
             options.max_stops,
             provider,
             field,
+            frozenset(role for role, scope in roles.items() if self.template.used.uses("$speaker", scope)),
+            variants.get("$detail"),
+            "$format" in names,
             system_apart="$system" in names,
             results_in_parts="result" in parts,
             reasoning="reasoning" in parts or "$reasoning" in names,
@@ -132,8 +131,7 @@ class _StructuredRequest:
         )
         self._check_turns(variants.get("$turns", frozenset()))
         self._check_calls(rules)
-        trial = _trial(provider, field, tools="$tools" in names)
-        _check_texts(self.template.try_out(self._values(trial)), trial)
+        self._try_out(trial_conversation(provider, field, tools="$tools" in names))
         self.capabilities = self._derived(rules)
 
     def _check_turns(self, turns: frozenset[str]) -> None:
@@ -161,17 +159,34 @@ class _StructuredRequest:
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
 
+    def _try_out(self, trial: Conversation) -> None:
+        """Raises OptionError where a trial request cannot be written, or lacks a part of the conversation."""
+        for choice in ("auto", "none", "required", trial.tool_choice):
+            chosen = replace(trial, tool_choice=choice)
+            check_texts(self._tried(chosen), chosen)
+        for kind in self.template.variants.get("$format", ()):
+            self._tried(replace(trial, params={"response_format": {"type": kind}}))
+        if "$tools" in self._use.names:
+            calling = replace(trial, turns=tuple(turn for turn in trial.turns if not turn.results))
+            check_calls(self._tried(calling), calling)
+
+    def _tried(self, trial: Conversation) -> bytes:
+        return self.template.try_out(self._values(self._arranged(trial)[0]))
+
     def _derived(self, rules: Rules) -> Capabilities:
         names, use = self.template.names, self._use
         known = {field for name in names & VALUES.keys() for field in VALUES[name]}
         known |= {name.removeprefix(FIELD) for name in use.fields}
         known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
-        known |= {"tool_choice"} if "$choice" in names else set()
+        known |= {"tool_choice"} if self._choices else set()
         known |= {"reasoning_effort"} if "$effort" in names else set()
-        state = {STATE_FIELD, f"{STATE_FIELD}.{use.provider}"} if OPAQUE in names else set()
+        known |= {"response_format"} if "$format" in names else set()
+        carried = {field for name, field in _CARRIED.items() if name in names}
+        carried |= {STATE_FIELD, f"{STATE_FIELD}.{use.provider}"} if OPAQUE in names else set()
         return Capabilities(
             supported_params=frozenset(known),
-            carries=frozenset(state),
+            carries=frozenset(carried),
+            request_id="$request_id" in names,
             tools="$tools" in names,
             images="image" in self.template.variants.get("$parts", ()),
             image_roles=frozenset({"user"}),
@@ -181,14 +196,49 @@ class _StructuredRequest:
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
-        notices = changes(conversation, self._use)
-        if "$id" not in self._use.names:
-            # The backend pairs calls and results by their order.
-            turns, moved = in_call_order(conversation.turns)
-            conversation = msgspec.structs.replace(conversation, turns=turns)
-            notices += moved
-        message = self.template.render(self._values(conversation), notices)
+        self._check_choice(conversation)
+        self._check_format(conversation)
+        arranged, moved = self._arranged(conversation)
+        notices = [*changes(conversation, self._use), *moved]
+        message = self.template.render(self._values(arranged), notices)
         return message, tuple(notices), None
+
+    def _check_choice(self, conversation: Conversation) -> None:
+        """Raises Unsupported for a choice whose word the template lacks."""
+        choice = conversation.tool_choice
+        word = "named" if isinstance(choice, NamedTool) else choice
+        if word in _FORCED - self._choices:
+            param = conversation.paths.param("tool_choice")
+            forced = f"call {choice.name[:64]!r}" if isinstance(choice, NamedTool) else "call any tool"
+            other = "".join(_ONLY[word] for word in sorted(self._choices))
+            raise Unsupported(
+                f"{param} is not supported: this model's backend cannot be forced to {forced} ({word!r}){other}.",
+                param=param,
+            )
+
+    def _check_format(self, conversation: Conversation) -> None:
+        """Raises Unsupported for a shape of the response whose word the template lacks."""
+        kind = requested_format(conversation)
+        if kind is None or not self._use.formats:
+            return
+        known = {*self.template.variants["$format"], *(("json_schema",) if "$schema" in self._use.names else ())}
+        if kind not in known:
+            param = conversation.paths.param("response_format")
+            words = " and ".join(map(repr, sorted(known)))
+            raise Unsupported(
+                f"{param} {kind[:40]!r} is not supported: this model's backend has only {words}.", param=param
+            )
+
+    def _arranged(self, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
+        """Returns the conversation with its calls and results where the wire has them."""
+        by_place = "$id" not in self._use.names
+        if CALL in self._use.names:
+            turns, moved = one_call_a_turn(conversation.turns, paired_by_place=by_place)
+        elif by_place:
+            turns, moved = in_call_order(conversation.turns)
+        else:
+            return conversation, []
+        return replace(conversation, turns=turns), moved
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
         return None
@@ -204,13 +254,17 @@ class _OpenAIRequest:
         if not rules.reads_openai:
             raise mapping_error("read", "the mapping has $openai, but no rule has `openai`")
         self.template = RequestTemplate(dict(options.request), method.request, OPENAI)
-        self.capabilities = CAPABILITIES
+        self.capabilities = replace(CAPABILITIES, request_id="$request_id" in self.template.names)
         self._streams = method.streams_responses
-        self.template.try_out({"$openai": {"messages": []}, "$model": "model"})
+        self.template.try_out({"$openai": {"messages": []}, "$model": "model", "$request_id": NO_REQUEST})
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         document, notices = request_json(conversation, policy, streams=self._streams)
-        values = {"$openai": document, "$model": conversation.model or None}
+        values = {
+            "$openai": document,
+            "$model": conversation.model or None,
+            "$request_id": conversation.request_id,
+        }
         return self.template.render(values, []), notices, None
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
@@ -229,41 +283,3 @@ def _state_rule(provider: str, state_of: Collection[str]) -> StateRule | None:
     if "call" in state_of:
         return StateRule(provider=provider, calls=True)
     return StateRule(provider=provider, reasoning="signed", turns="all") if state_of else None
-
-
-def _check_texts(request: bytes, trial: Conversation) -> None:
-    """Refuses a template that drops all text of a role. What is in the trial request is what counts."""
-    for turn in trial.turns:
-        texts = (turn.text, *(result.text for result in turn.results))
-        if not all(text.encode() in request for text in texts):
-            raise mapping_error("request", f"no field gets the text of the role {turn.role!r}")
-
-
-def _trial(provider: str, field: str, *, tools: bool) -> Conversation:
-    """Returns a request with every kind of turn and part; without `tools` there are no results."""
-    state = with_provider_state(provider, {field: "c3RhdGU="})
-    results = (Turn("tool", (ToolResult("call_1", (Text("a result of a tool"),)),)),) if tools else ()
-    return Conversation(
-        (
-            Turn("system", (Text("a rule of the system"),)),
-            Turn("user", (Text("a question of the user"), Image("data:image/png;base64,aW1hZ2U="))),
-            Turn(
-                "assistant",
-                (
-                    Reasoning("reason", extra=state),
-                    Text("an answer of the assistant"),
-                    ToolCall("call_1", "tool", "{}", state),
-                ),
-            ),
-            *results,
-            Turn("user", (Text("a question of the user"),)),
-        ),
-        (ToolSpec("tool", "description", {"type": "object"}),),
-        NamedTool("tool"),
-        model="model",
-    )
-
-
-_TRIAL_TEXT: Final = Conversation(
-    (Turn("system", (Text("a rule of the system"),)), Turn("user", (Text("a question of the user"),))), model="model"
-)

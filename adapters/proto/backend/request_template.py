@@ -6,41 +6,44 @@ because that costs a small part of what the JSON form of protobuf costs.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
 
+from adapters.proto.backend.effort_notices import EffortNotices
 from adapters.proto.backend.field_values import STRUCT, VALUE, Value, converter, fits, is_map, literal, type_name
 from adapters.proto.backend.json_shapes import compile_json
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.object_values import value_converter, write_object
-from adapters.proto.backend.rendering import Render, Values, each_item, each_value, listed, named
+from adapters.proto.backend.rendering import Condition, Render, Values, each_item, each_value, listed, named, only
 from adapters.proto.backend.schema import Field, MessageType, message_class
 from adapters.proto.backend.template_keys import (
     AS,
-    BY,
+    CALL,
     CASE,
+    CONDITIONS,
     EACH,
     JSON,
     MARK,
     TOGETHER,
-    WITH,
     check_keys,
     check_oneofs,
     find_field,
+    is_value_with,
     joined_fields,
 )
-from adapters.proto.backend.template_names import FIELD, Scope
+from adapters.proto.backend.template_names import Scope
+from adapters.proto.backend.used_names import CALLS, EFFORT, UsedNames, Written
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.protobuf.json_struct import NestedTooDeep
-from gateway.providers.request_rules import EFFORTS, OFF
 
 OPAQUE: Final = "$opaque"
-EFFORT: Final = "$effort"
+# Compiles the inner part of a form: as one value, or as the items of a list.
+Compile: TypeAlias = Callable[[Written], Render]
 
 _NAME_INSIDE: Final = re.compile(r"\$[a-z]")
 _NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
@@ -55,16 +58,17 @@ class RequestTemplate:
         self.written, self.kind, self.scope = template, kind, scope
         self._class = message_class(kind)
         self._render = compiler.message(template, kind, scope, "request")
-        self.names = frozenset(compiler.names)
-        self.variants = compiler.variants
-        self._joined_efforts = _joined_efforts(compiler.efforts)
+        self.used = compiler.used
+        self.names = frozenset(compiler.used.names)
+        self.variants = compiler.used.variants
+        self._efforts = EffortNotices(compiler.used.efforts) if compiler.used.efforts else None
 
     def render(self, values: Values, notices: list[Notice]) -> Message:
         """Returns the message of one request, and adds notices of what was changed. Raises InvalidRequest for a value
         that the message cannot hold."""
         try:
             message = self._class(**(self._render(values, notices) or {}))
-            if self._joined_efforts and (told := self._joined_efforts.get(values[EFFORT])) is not None:
+            if self._efforts is not None and (told := self._efforts.of(values[EFFORT])) is not None:
                 notices.append(told)
             return message
         except UnicodeEncodeError as error:
@@ -85,63 +89,92 @@ class RequestTemplate:
 
 
 class TemplateCompiler:
-    """Compiles one template. `names` collects the names that occur, `variants` the variants of each list of items,
-    `efforts` the cases of each field for the reasoning effort."""
+    """Compiles one template. `used` collects the names that occur."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.variants: dict[str, frozenset[str]] = {}
-        self.efforts: list[Mapping[str, Json]] = []
+        self.used = UsedNames()
 
     def message(self, template: Json, kind: MessageType, scope: Scope, place: str) -> Render:
         if not isinstance(template, dict):
             raise mapping_error(place, f"{kind.full_name} is a message; write an object")
-        condition = self._condition(template, scope, place)
+        condition = self.used.condition(template, scope, place)
         parts = [
             (key, self._field(value, find_field(key, kind, place), scope, f"{place}.{key}"))
             for key, value in template.items()
-            if key != WITH
+            if key not in CONDITIONS
         ]
-        check_oneofs([key for key, _ in parts], kind, place)
+        check_oneofs(template, kind, place)
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            if condition is not None and values.get(condition) is None:
-                notices += [_NOT_RETURNED] if condition == OPAQUE else []
-                return None
             made = {key: value for key, part in parts if (value := part(values, notices)) is not None}
             return made if made or not parts else None
 
-        return render
+        return render if condition is None else self._provided(condition, scope, render)
 
-    def _condition(self, template: Mapping[str, Json], scope: Scope, place: str) -> str | None:
-        if WITH not in template:
+    def _provided(self, condition: Condition, scope: Scope, render: Render) -> Render:
+        """Renders a part where its condition holds. Reasoning that it leaves out for its lack of state is told, unless
+        a part of the template is for reasoning without state."""
+        of_reasoning = OPAQUE in condition.needed and "$arguments" not in scope.kinds
+
+        def provided(values: Values, notices: list[Notice]) -> Value:
+            if condition.holds(values):
+                return render(values, notices)
+            if of_reasoning and values.get(OPAQUE) is None and OPAQUE not in self.used.absent:
+                reasons = values.get("$kind") == "reasoning" or values.get("$reasoning") is not None
+                notices += [_NOT_RETURNED] if reasons else []
             return None
-        name = template[WITH]
-        if not isinstance(name, str):
-            raise mapping_error(f"{place}.{WITH}", 'write one name, such as "$system"')
-        self._name(name, scope, f"{place}.{WITH}")
-        return name
+
+        return provided
 
     def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         if not field.is_repeated:
             return self._single(template, field, scope, place)
         if is_map(field):
             return self._map(template, field, scope, place)
-        if isinstance(template, list):
-            return listed([self._single(item, field, scope, f"{place}[{n}]") for n, item in enumerate(template)])
-        if isinstance(template, dict) and EACH in template:
-            return self._each(template, field, scope, place)
         if isinstance(template, str) and template in scope.texts:
-            self.names.add(template)
-            convert = converter("text", field, template)
-            if convert is None:
-                raise mapping_error(place, f"{template} is a list of text; the field is of {type_name(field)}")
-            return each_value(template, convert)
+            return self._texts(template, field, place)
+        if isinstance(template, list):
+            return self._items(template, field, scope, place)
+        if isinstance(template, dict) and (EACH in template or CASE in template or is_value_with(template)):
+            return self._items(template, field, scope, place)
         if isinstance(template, str) and template.startswith(MARK):
-            self._name(template, scope, place)
+            self.used.use(template, scope, place)
         if isinstance(template, dict):
             check_keys(template, (EACH,), place)
         raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
+
+    def _items(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        """Compiles what becomes items of a repeated field: one form, or a list of forms, which render a list."""
+        if not isinstance(template, list):
+            return self._item(template, field, scope, place)
+        return listed([self._item(one, field, scope, f"{place}[{n}]") for n, one in enumerate(template)])
+
+    def _item(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        def items(written: Written) -> Render:
+            return self._items(written.template, field, written.scope, written.place)
+
+        match template:
+            case dict() if EACH in template:
+                forms = self.used.each(template, scope, place, TOGETHER)
+                joined = joined_fields(template, field, place)
+                return each_item(forms.name, forms.by, {w: items(one) for w, one in forms.written.items()}, joined)
+            case dict() if CASE in template:
+                return self._case(template, scope, place, items)
+            case dict() if is_value_with(template):
+                return self._value_with(template, scope, place, items)
+            case str() if template in scope.texts:
+                return self._texts(template, field, place)
+            case list():
+                raise mapping_error(place, "a list cannot stand in a list; write its items beside the others")
+            case _:
+                return only(self._single(template, field, scope, place))
+
+    def _texts(self, name: str, field: Field, place: str) -> Render:
+        self.used.names.add(name)
+        convert = converter("text", field, name)
+        if convert is None:
+            raise mapping_error(place, f"{name} is a list of text; the field is of {type_name(field)}")
+        return each_value(name, convert)
 
     def _map(self, template: Json, map_field: Field, scope: Scope, place: str) -> Render:
         entry = map_field.message_type
@@ -157,44 +190,26 @@ class TemplateCompiler:
             {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
         )
 
-    def _each(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        name = template[EACH]
-        if not isinstance(name, str) or name not in scope.items:
-            raise unknown_name(f"{place}.{EACH}", f"there is no list {name!r} here", str(name), scope.items)
-        self.names.add(name)
-        variants = scope.items[name]
-        if AS in template or not variants.by:
-            check_keys(template, (EACH, AS), place)
-            if AS not in template:
-                raise mapping_error(place, f"{name} needs the key {AS!r}")
-            inner = self._single(template[AS], field, variants.all(), f"{place}.{AS}")
-            return each_item(name, None, {"": inner}, ())
-        if template.get(BY) != variants.by:
-            raise mapping_error(f"{place}.{BY}", f"the items of {name} differ by {variants.by}")
-        check_keys(template, (EACH, BY, TOGETHER, *variants.scopes), place)
-        joined = joined_fields(template, field, place)
-        renders = {
-            word: self._single(template[word], field, inner, f"{place}.{word}")
-            for word, inner in variants.scopes.items()
-            if word in template
-        }
-        self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
-        if missing := [word for word in variants.required if word not in renders]:
-            raise mapping_error(place, f"{name} needs the variant {missing[0]!r}")
-        return each_item(name, variants.by, renders, joined)
-
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        def single(written: Written) -> Render:
+            return self._single(written.template, field, written.scope, written.place)
+
         match template:
             case str() if template.startswith(MARK):
                 return self._leaf(template, field, scope, place)
             case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
                 return self._mixed(mixed[1], mixed[2], field, scope, place)
+            case dict() if EACH in template:
+                raise mapping_error(place, f"{EACH} gives several values; the field is of one {type_name(field)}")
             case dict() if CASE in template:
-                return self._case(template, field, scope, place)
+                return self._case(template, scope, place, single)
+            case dict() if CALL in template:
+                call = single(self.used.call(template, scope, place))
+                return lambda values, notices: call({**values, **held[0]}, notices) if (held := values[CALLS]) else None
             case dict() if JSON in template:
                 return self._json(template, field, scope, place)
-            case dict() if WITH in template and AS in template:
-                return self._value_with(template, field, scope, place)
+            case dict() if is_value_with(template):
+                return self._value_with(template, scope, place, single)
             case dict() if field.message_type is not None and field.message_type.full_name in (STRUCT, VALUE):
                 return self._struct(template, field, scope, place)
             case _ if field.message_type is None or not isinstance(template, dict):
@@ -203,7 +218,7 @@ class TemplateCompiler:
                 return self.message(template, field.message_type, scope, place)
 
     def _leaf(self, name: str, field: Field, scope: Scope, place: str) -> Render:
-        self._name(name, scope, place)
+        self.used.use(name, scope, place)
         kind = scope.kind(name)
         convert = None if kind is None else value_converter(kind, field, name)
         if convert is None:
@@ -211,7 +226,7 @@ class TemplateCompiler:
         return named(name, convert)
 
     def _mixed(self, text: str, name: str, field: Field, scope: Scope, place: str) -> Render:
-        self._name(name, scope, place)
+        self.used.use(name, scope, place)
         if scope.kind(name) != "text" or converter("text", field, name) is None:
             raise mapping_error(place, f"text stands before a text only; {name} is {scope.described(name)}")
         convert = converter("text", field, name)
@@ -219,7 +234,7 @@ class TemplateCompiler:
         return named(name, lambda value, notices: convert(text + value, notices))
 
     def _struct(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        shape = compile_json(dict(template), scope, place, self._name)
+        shape = compile_json(dict(template), scope, place, self.used)
         in_value = field.message_type.full_name == VALUE
         kind = field.message_type.fields_by_name["struct_value"].message_type if in_value else field.message_type
 
@@ -233,67 +248,42 @@ class TemplateCompiler:
 
         return render
 
-    def _name(self, name: str, scope: Scope, place: str) -> None:
-        if not scope.knows(name):
-            raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
-        self.names.add(name)
-
-    def _case(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        name = template[CASE]
-        words = scope.cases.get(name, ()) if isinstance(name, str) else ()
-        if not isinstance(name, str) or not words:
-            raise unknown_name(f"{place}.{CASE}", f"there are no cases of {name!r}", str(name), scope.cases)
-        check_keys(template, (CASE, *words), place)
-        self.names.add(name)
-        renders = {
-            word: self._single(value, field, scope, f"{place}.{word}")
-            for word, value in template.items()
-            if word != CASE
-        }
-        self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
-        if name == EFFORT:
-            self.efforts.append(template)
+    def _case(self, template: Mapping[str, Json], scope: Scope, place: str, compiled: Compile) -> Render:
+        forms = self.used.case(template, scope, place)
+        renders = {word: compiled(written) for word, written in forms.written.items()}
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            chosen = renders.get(word := values[name])
-            if chosen is None and name == EFFORT and word is not None:
-                notices.append(_no_effort(word))
+            chosen = renders.get(values[forms.name])
             return None if chosen is None else chosen(values, notices)
 
         return render
 
-    def _value_with(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        check_keys(template, (WITH, AS), place)
-        name = self._condition(template, scope, place)
-        inner = self._single(template[AS], field, scope, f"{place}.{AS}")
-
-        def render(values: Values, notices: list[Notice]) -> Value:
-            if values.get(name or "") is not None:
-                return inner(values, notices)
-            notices += [_NOT_RETURNED] if name == OPAQUE and inner(values, []) is not None else []
-            return None
-
-        return render
+    def _value_with(self, template: Mapping[str, Json], scope: Scope, place: str, compiled: Compile) -> Render:
+        check_keys(template, (*CONDITIONS, AS), place)
+        condition = self.used.condition(template, scope, place)
+        assert condition is not None
+        return self._provided(condition, scope, compiled(Written(template[AS], scope, f"{place}.{AS}")))
 
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         check_keys(template, (JSON,), place)
-        if field.cpp_type != FieldDescriptor.CPPTYPE_STRING:
+        convert = converter("text", field, JSON)
+        if convert is None:
             raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
-        filled = compile_json(template[JSON], scope, f"{place}.{JSON}", self._name)
-        as_bytes = field.type == FieldDescriptor.TYPE_BYTES
+        filled = compile_json(template[JSON], scope, f"{place}.{JSON}", self.used, keeps_empty=True)
 
         def render(values: Values, notices: list[Notice]) -> Value:
             if (value := filled(values)) is None:
                 return None
-            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            return text.encode() if as_bytes else text
+            return convert(json.dumps(value, ensure_ascii=False, separators=(",", ":")), notices)
 
         return render
 
 
 def _constant(template: Json, field: Field, place: str) -> Render:
     if isinstance(template, dict):
-        check_keys(template, (CASE, JSON), place)
+        check_keys(template, (*CONDITIONS, CASE, CALL, JSON), place)
+        if condition := next((key for key in CONDITIONS if key in template), None):
+            raise mapping_error(place, f"{condition} needs the key {AS!r}: the field is of {type_name(field)}")
     if isinstance(template, str) and _NAME_INSIDE.search(template):
         raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
@@ -303,32 +293,6 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         raise mapping_error(place, f"{json.dumps(template)} is no value of {type_name(field)}")
     value = literal(template, field)
     return lambda values, notices: value
-
-
-def _joined_efforts(cases: Sequence[Mapping[str, Json]]) -> dict[str, Notice]:
-    """Returns a notice for each effort that has the values of another one in all fields: none for the one nearest to
-    `medium`, as which the others are sent, unless `none` is among them."""
-    joined: dict[str, list[str]] = {}
-    for effort in EFFORTS:
-        if any(effort in case for case in cases):
-            joined.setdefault(json.dumps([case.get(effort) for case in cases], sort_keys=True), []).append(effort)
-    told: dict[str, Notice] = {}
-    for efforts in joined.values():
-        middle = min(efforts, key=lambda effort: abs(EFFORTS.index(effort) - EFFORTS.index("medium")))
-        told |= {effort: _joined_effort(effort, middle) for effort in efforts if effort != middle}
-        if OFF in efforts and middle != OFF:
-            told[middle] = _joined_effort(middle, OFF)
-    return told
-
-
-def _joined_effort(effort: str, other: str) -> Notice:
-    detail = f"the reasoning effort {effort!r} is sent with the value of {other!r}"
-    return Notice("encode", "changed", "EFFORT_CHANGED", detail, level="debug")
-
-
-def _no_effort(word: object) -> Notice:
-    detail = f"the backend has no value for the reasoning effort {str(word)[:40]!r}"
-    return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning")
 
 
 _NOT_RETURNED: Final = Notice(

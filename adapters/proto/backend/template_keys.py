@@ -6,21 +6,25 @@ Those that begin with the mark are no fields of a message.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.proto.backend.field_values import type_name
+from adapters.proto.backend.field_values import is_map, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
+from adapters.proto.backend.rendering import FieldPath
 from adapters.proto.backend.schema import Field, MessageType
 from gateway.core.conversation import Json
 
 MARK: Final = "$"
 WITH: Final = "$with"
+WITHOUT: Final = "$without"
 EACH: Final = "$each"
 BY: Final = "by"
 AS: Final = "as"
 TOGETHER: Final = "together"
 CASE: Final = "$case"
+CALL: Final = "$call"
 JSON: Final = "$json"
 # Those that begin with the mark, and stand where a field could stand.
-KEYS: Final = (WITH, EACH, CASE, JSON)
+CONDITIONS: Final = (WITH, WITHOUT)
+KEYS: Final = (*CONDITIONS, EACH, CASE, CALL, JSON)
 
 
 def find_field(key: str, kind: MessageType, place: str) -> Field:
@@ -33,13 +37,39 @@ def find_field(key: str, kind: MessageType, place: str) -> Field:
     return kind.fields_by_name[key]
 
 
-def check_oneofs(keys: Sequence[str], kind: MessageType, place: str) -> None:
-    """Raises OptionError for two fields of one oneof, of which a message holds one."""
-    taken: dict[str, str] = {}
-    for key in keys:
-        oneof = kind.fields_by_name[key].containing_oneof
-        if oneof is not None and (other := taken.setdefault(oneof.full_name, key)) != key:
-            raise mapping_error(place, f"{other!r} and {key!r} are of one oneof")
+def is_value_with(template: Mapping[str, Json]) -> bool:
+    """Returns whether the template is a value with a condition: of `as`, not of the fields of a message."""
+    return AS in template and (WITH in template or WITHOUT in template)
+
+
+def check_oneofs(template: Mapping[str, Json], kind: MessageType, place: str) -> None:
+    """Raises OptionError for two fields of one oneof, of which a message holds one, unless their conditions exclude
+    each other."""
+    taken: dict[str, list[str]] = {}
+    for key in template:
+        oneof = None if key in CONDITIONS else kind.fields_by_name[key].containing_oneof
+        if oneof is None:
+            continue
+        others = taken.setdefault(oneof.full_name, [])
+        for other in others:
+            if not _exclude(template[other], template[key]):
+                way = f"give one {WITH} and the other {WITHOUT} of a name, or both {CASE} with different words"
+                raise mapping_error(place, f"{other!r} and {key!r} are of one oneof; {way}")
+        others.append(key)
+
+
+def _exclude(one: Json, other: Json) -> bool:
+    """Returns whether never both parts of a template have a value."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    if CASE in one and one[CASE] == other.get(CASE):
+        return not (one.keys() & other.keys()) - {CASE}
+    pairs = ((one, other), (other, one))
+    return any(_names(this.get(WITH)) & _names(that.get(WITHOUT)) for this, that in pairs)
+
+
+def _names(written: Json) -> set[str]:
+    return {name for name in (written if isinstance(written, list) else [written]) if isinstance(name, str)}
 
 
 def check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -> None:
@@ -49,13 +79,44 @@ def check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -
             raise unknown_name(f"{place}.{key}", f"unknown key {key!r}", key, known)
 
 
-def joined_fields(template: Mapping[str, Json], field: Field, place: str) -> Sequence[str]:
-    """Returns the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
-    if not isinstance(template.get(TOGETHER, False), bool):
-        raise mapping_error(f"{place}.{TOGETHER}", "write true or false")
-    if not template.get(TOGETHER):
+def joined_fields(template: Mapping[str, Json], field: Field, place: str) -> Sequence[FieldPath]:
+    """Returns the paths of the lists that `together` joins: of every repeated field, or the one that it names. Raises
+    OptionError where there is none."""
+    written = template.get(TOGETHER, False)
+    place = f"{place}.{TOGETHER}"
+    if not isinstance(written, bool | str):
+        raise mapping_error(place, "write true, false, or the path of a repeated field")
+    if written is False:
         return ()
-    found = [part.name for part in field.message_type.fields if part.is_repeated] if field.message_type else []
+    if isinstance(written, str):
+        return (_repeated(written, field, place),)
+    found = [(part.name,) for part in field.message_type.fields if _holds_items(part)] if field.message_type else []
     if not found:
-        raise mapping_error(f"{place}.{TOGETHER}", f"{type_name(field)} has no repeated field in which to join items")
+        raise mapping_error(place, f"{type_name(field)} has no repeated field in which to join items")
     return found
+
+
+def _repeated(path: str, field: Field, place: str) -> FieldPath:
+    """Returns the names in a path to a repeated field, which single messages lead to."""
+    *above, last = path.split(".")
+    for step in above:
+        field = _below(field, step, place)
+        if field.is_repeated:
+            raise mapping_error(place, f"{step!r} is repeated; the path ends there")
+    if not _holds_items(field := _below(field, last, place)):
+        reason = f"{last!r} is of {type_name(field)}, which is not repeated; neighbours are joined in a list"
+        raise mapping_error(place, reason)
+    return (*above, last)
+
+
+def _below(field: Field, name: str, place: str) -> Field:
+    if field.message_type is None:
+        raise mapping_error(place, f"{field.name!r} is of {type_name(field)}, which has no fields")
+    known = field.message_type.fields_by_name
+    if name not in known:
+        raise unknown_name(place, f"{field.message_type.full_name} has no field {name!r}", name, known)
+    return known[name]
+
+
+def _holds_items(field: Field) -> bool:
+    return bool(field.is_repeated) and not is_map(field)

@@ -54,9 +54,14 @@ class Scope(msgspec.Struct, frozen=True):
             return _DESCRIBED[kind]
         return "a choice" if name in self.cases else "a list"
 
-    def within(self, kinds: Mapping[str, Kind], items: Mapping[str, "Variants"] | None = None) -> "Scope":
+    def within(
+        self,
+        kinds: Mapping[str, Kind],
+        items: Mapping[str, "Variants"] | None = None,
+        cases: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> "Scope":
         """Returns the scope of an item: its own names beside these."""
-        return Scope({**self.kinds, **kinds}, self.texts, items or {}, self.cases)
+        return Scope({**self.kinds, **kinds}, self.texts, items or {}, {**self.cases, **(cases or {})})
 
 
 class Variants(msgspec.Struct, frozen=True):
@@ -77,6 +82,7 @@ class Variants(msgspec.Struct, frozen=True):
 
 _COMMON: Final[Mapping[str, Kind]] = {
     "$model": "text",
+    "$request_id": "text",
     "$max_tokens": "integer",
     "$temperature": "number",
     "$temperature_above_0": "number",
@@ -95,20 +101,27 @@ TEXT: Final = Scope(
 _CASES: Final = {
     "$choice": ("auto", "none", "required", "named"),
     "$effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
+    "$format": ("json_object", "json_schema"),
 }
+_DETAILS: Final = {"$detail": ("auto", "low", "high")}
 _BASE: Final = Scope({**_COMMON, "$chosen": "text", "$schema": "object"}, _STOP, cases=_CASES)
 
 _CALL: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$arguments": "arguments", "$opaque": "opaque"}
-_RESULT: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$text": "text"}
+_RESULT: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$text": "text", "$is_error": "flag"}
+_MESSAGE: Final[Mapping[str, Kind]] = {"$text": "text", "$speaker": "text"}
 _TEXT_PART: Final = _BASE.within({"$text": "text"})
 _CALLS: Final = Variants("", {"": _BASE.within(_CALL)})
-_TOOLS: Final = Variants("", {"": _BASE.within({"$name": "text", "$description": "text", "$parameters": "object"})})
+_TOOLS: Final = Variants(
+    "", {"": _BASE.within({"$name": "text", "$description": "text", "$parameters": "object", "$strict": "flag"})}
+)
 _RULES: Final = Variants("$kind", {"text": _TEXT_PART}, ("text",))
 _SAID: Final = Variants(
     "$kind",
     {
         "text": _TEXT_PART,
-        "image": _BASE.within({"$url": "text", "$media_type": "text", "$bytes": "bytes"}),
+        "image": _BASE.within(
+            {"$url": "text", "$media_type": "text", "$bytes": "bytes", "$detail": "text"}, cases=_DETAILS
+        ),
         "result": _BASE.within(_RESULT),
     },
     ("text",),
@@ -125,10 +138,10 @@ _WRITTEN: Final = Variants(
 _TURNS: Final = Variants(
     "$role",
     {
-        "system": _BASE.within({"$text": "text"}, {"$parts": _RULES}),
-        "user": _BASE.within({"$text": "text"}, {"$parts": _SAID}),
+        "system": _BASE.within(_MESSAGE, {"$parts": _RULES}),
+        "user": _BASE.within(_MESSAGE, {"$parts": _SAID}),
         "assistant": _BASE.within(
-            {"$text": "text", "$reasoning": "text", "$opaque": "opaque"}, {"$parts": _WRITTEN, "$calls": _CALLS}
+            {**_MESSAGE, "$reasoning": "text", "$opaque": "opaque"}, {"$parts": _WRITTEN, "$calls": _CALLS}
         ),
         "tool": _BASE.within(_RESULT),
     },
@@ -141,7 +154,7 @@ STRUCTURED: Final = Scope(
 )
 
 # A template with `$openai`: the request as JSON of OpenAI's chat completions.
-OPENAI: Final = Scope({"$openai": "object", "$model": "text"})
+OPENAI: Final = Scope({"$openai": "object", "$model": "text", "$request_id": "text"})
 
 # Every name at the top of any template.
 EVERY: Final = Scope({**TEXT.kinds, **STRUCTURED.kinds, **OPENAI.kinds}, _STOP, STRUCTURED.items, STRUCTURED.cases)

@@ -51,6 +51,7 @@ class TextAdapter:
             supported_params=self._wire.supported_params | own,
             text_only=True,
             continues_text=options.turn_guard,
+            request_id="$request_id" in self._wire.names,
             event_fields=EVENT_FIELDS.get(options.wire, {}) if isinstance(options.wire, str) else {},
         )
 

@@ -52,6 +52,7 @@ def request_values(
         "$system": prompt.system or None,
         "$transcript": prompt.transcript,
         "$model": conversation.model or None,
+        "$request_id": conversation.request_id,
         "$schema": schema_of(conversation, calling),
         "$stop": _stops(conversation, policy, options, wire, calling) or None,
         **sampling_values(conversation, wire.max_tokens),

@@ -20,6 +20,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "$system": (),
     "$transcript": (),
     "$model": ("model",),
+    "$request_id": (),
     "$stop": (),
     "$schema": ("response_format",),
     "$max_tokens": ("max_tokens", "max_completion_tokens"),

@@ -119,6 +119,7 @@ class GenerateEndpoint:
             return
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
+        conversation = backend.with_request_id(conversation)
         features = self._state.features
         # A request that refers to stored answers says more than its body.
         said = size if features is None or answers is None else max(size, prompt_size(conversation))

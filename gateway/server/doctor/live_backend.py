@@ -122,6 +122,7 @@ class LiveBackend:
         failure: GatewayError | None = None
         try:
             conversation = self._dialect.decode(read_document(body), head).conversation
+            conversation = backend.with_request_id(conversation)
             exchange = Exchange(backend.adapter, conversation, route.policy, label=backend.state_label)
             if question.added:
                 exchange.request = _with_fields(exchange.request, question.added)

@@ -1,7 +1,8 @@
-"""Makes the id of a request from its client's own, or a new one."""
+"""Makes the id of a request from its client's own, or a new one, and the ids of requests to backends."""
 
 import os
 import random
+import uuid
 from typing import Final
 
 from gateway.core.secrets import without_secrets
@@ -26,3 +27,8 @@ def request_id(given: bytes | None) -> str:
 def unique() -> str:
     """Returns 24 hexadecimal digits that do not repeat. Not a secret: asking the kernel each time would cost 20 us."""
     return _ids.getrandbits(96).to_bytes(12, "big").hex()
+
+
+def new_uuid() -> str:
+    """Returns a random UUID (RFC 9562, version 4), the form of id that most services accept."""
+    return str(uuid.UUID(int=_ids.getrandbits(128), version=4))

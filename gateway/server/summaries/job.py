@@ -79,6 +79,7 @@ def prepare_job(task: SummaryTask) -> JobRequest:
     """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
     writer, summary_range = task.writer, task.summary_range
     request = summary_conversation(task.conversation, summary_range, writer.sent_name, task.schema)
+    request = writer.backend.with_request_id(request)
     exchange = Exchange(writer.backend.adapter, request, writer.route.policy, label=writer.backend.state_label)
     return JobRequest(exchange, estimate_view(request) + summary_range.output_tokens)
 

@@ -7,12 +7,16 @@ from functools import partial
 from typing import TypeAlias
 from urllib.parse import urljoin
 
+import msgspec
+
 from gateway.adapter import Adapter, BackendRequest, SigningAdapter, UnsignedRequest
 from gateway.core.backend_status import NO_RETRY
+from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest, SettingsError
 from gateway.core.policy import Policy
 from gateway.registry import load_adapter
 from gateway.server.access.admission import backend_concurrency
+from gateway.server.log.request_id import new_uuid
 from gateway.server.upstream.credentials import (
     Credential,
     SigningKey,
@@ -70,6 +74,12 @@ class Backend:
     def account(self) -> tuple[str, ...]:
         """Whose account the backend sees: its credential's identity, and the headers that may hold another one."""
         return (self.credential.identity, *(f"{name}: {self.headers[name]}" for name in sorted(self.headers)))
+
+    def with_request_id(self, conversation: Conversation) -> Conversation:
+        """Returns the conversation with an id that no other request has, if the backend's requests hold one."""
+        if not self.adapter.capabilities.request_id:
+            return conversation
+        return msgspec.structs.replace(conversation, request_id=new_uuid())
 
     def url(self, path: str) -> Url:
         """Returns the URL of a path below base_url; built once. `/../` at its beginning leads to the folder above."""

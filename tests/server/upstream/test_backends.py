@@ -1,13 +1,15 @@
 """Tests the fields of backend entries, and the backend of each model name."""
 
 from collections.abc import Mapping
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from gateway.adapter import BackendRequest
-from gateway.core.conversation import Json
+from gateway.core.conversation import NO_REQUEST, Conversation, Json, Text, Turn
 from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.core.policy import Policy
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.settings import read_settings
@@ -99,6 +101,19 @@ def test_a_head_is_built_once_and_never_for_another_request_or_credential() -> N
     renewed = http1_head(backend, asked, key)
     assert b"secret-2" in renewed.text and b"secret-1" not in renewed.text
     assert "secret" not in repr(renewed)
+
+
+def test_only_a_backend_whose_requests_hold_an_id_gets_a_new_one_for_each() -> None:
+    asked = Conversation((Turn("user", (Text("Hi"),)),))
+    models: dict[str, Json] = {"m": {"backend": "b"}}
+    assert backends({}, models).route("m")[1].with_request_id(asked) is asked
+    request: Json = {"id": "$request_id", "prompt": "$prompt"}
+    wire: Json = {"path": "/x", "request": request, "framing": "text", "ends": "close"}
+    _, backend = backends({"adapter": "text", "wire": wire}, models).route("m")
+    sent = [backend.adapter.encode(backend.with_request_id(asked), Policy()).body for _ in range(3)]
+    ids = [UUID(msgspec.json.decode(body)["id"]) for body in sent]
+    assert len({*ids}) == 3 and {one.version for one in ids} == {4}
+    assert msgspec.json.decode(backend.adapter.encode(asked, Policy()).body)["id"] == NO_REQUEST
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The mappings of the three invented services, as settings.json would hold them."""
+"""The mappings of the invented services, as settings.json would hold them."""
 
 from typing import Any, Final, TypeAlias
 
@@ -237,6 +237,130 @@ TENSORS: Final[Entry] = {
     ],
 }
 
+LISTS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc",
+    "method": "acme.lists.v1.Lists/Complete",
+    "request": {
+        "model": "$model",
+        "options": {
+            "stream": True,
+            "temperature": "$temperature",
+            "max_tokens": "$max_tokens",
+            "trace": "$request_id",
+        },
+        "messages": {
+            "$each": "$turns",
+            "by": "$role",
+            "together": "result_list.results",
+            "system": {"role": "system", "text": "$text"},
+            "user": {"role": "user", "text": "$text"},
+            "assistant": [
+                {"$with": "$text", "role": "assistant", "text": "$text"},
+                {
+                    "$with": "$calls",
+                    "role": "assistant",
+                    "call_list": {"calls": {"$each": "$calls", "as": {"name": "$name", "arguments": "$arguments"}}},
+                },
+            ],
+            "tool": {"role": "assistant", "result_list": {"results": [{"name": "$name", "content": "$text"}]}},
+        },
+        "tools": {
+            "$each": "$tools",
+            "as": {
+                "function": {
+                    "name": "$name",
+                    "description": "$description",
+                    "parameters": "$parameters",
+                    "strict": "$strict",
+                }
+            },
+        },
+        "json_object": {"$case": "$format", "json_object": True},
+        "json_schema": {"$case": "$format", "json_schema": {"schema": "$schema"}},
+        "choice": {
+            "$case": "$choice",
+            "auto": {"mode": "AUTO"},
+            "none": {"mode": "NONE"},
+            "required": {"mode": "REQUIRED"},
+            "named": {"function_name": "$chosen"},
+        },
+    },
+    "read": [
+        {"start": {"model": "version"}},
+        {
+            "each": "alternatives",
+            "rules": [
+                {"text": "message.text", "mode": "total"},
+                {"call": {"each": "message.call_list.calls", "name": "name", "arguments": "arguments"}},
+                {
+                    "finish": {
+                        "at": "status",
+                        "none": ["PARTIAL"],
+                        "reasons": {
+                            "FINAL": "stop",
+                            "TRUNCATED": "length",
+                            "FILTERED": "content_filter",
+                            "TOOL_CALLS": "tool_calls",
+                        },
+                    }
+                },
+            ],
+        },
+        {"usage": {"prompt": "usage.input", "completion": "usage.output", "total": "usage.total", "mode": "max"}},
+    ],
+}
+
+SINGLE: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc",
+    "method": "acme.single.v1.Single/ChatStream",
+    "metadata": {"x-request-id": "$request_id"},
+    "request": {
+        "model": "$model",
+        "options": {
+            "temperature": "$temperature",
+            "max_tokens": "$max_tokens",
+            "functions": {
+                "$each": "$tools",
+                "as": {"name": "$name", "description": "$description", "parameters": {"$json": "$parameters"}},
+            },
+            "function_call": {"$with": "$tools", "as": {"$case": "$choice", "auto": "auto", "none": "none"}},
+        },
+        "messages": {
+            "$each": "$turns",
+            "by": "$role",
+            "system": {"role": "system", "content": "$text"},
+            "user": {"role": "user", "content": "$text", "name": "$speaker"},
+            "assistant": {
+                "role": "assistant",
+                "content": "$text",
+                "function_call": {"$call": {"name": "$name", "arguments": "$arguments"}},
+            },
+            "tool": {
+                "role": "function",
+                "name": "$name",
+                "content": {"$json": {"result": "$text", "failed": "$is_error"}},
+            },
+        },
+    },
+    "read": [
+        {
+            "each": "alternatives",
+            "choice": "index",
+            "rules": [
+                {"text": "message.content"},
+                {
+                    "when": {"message.function_call": "set"},
+                    "call": {"name": "message.function_call.name", "arguments": "message.function_call.arguments"},
+                },
+                {"finish": {"at": "finish_reason", "reasons": {"function_call": "tool_calls"}}},
+            ],
+        },
+        {"usage": {"prompt": "usage.prompt_tokens", "completion": "usage.completion_tokens"}},
+    ],
+}
+
 MAPPINGS: Final = {
     "talk": TALK,
     "parts": PARTS,
@@ -244,6 +368,8 @@ MAPPINGS: Final = {
     "relay": RELAY,
     "forms": FORMS,
     "tensors": TENSORS,
+    "lists": LISTS,
+    "single": SINGLE,
 }
 
 # The options that an adapter requires, by its name: a test of all adapters can construct them with these.

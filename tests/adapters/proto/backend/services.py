@@ -33,6 +33,8 @@ METHODS: Final = {
     "relay": _SCHEMA.method("acme.relay.v1.Relay/Complete"),
     "forms": _SCHEMA.method("acme.forms.v1.Forms/Answer"),
     "tensors": _SCHEMA.method("acme.tensors.v1.Tensors/Infer"),
+    "lists": _SCHEMA.method("acme.lists.v1.Lists/Complete"),
+    "single": _SCHEMA.method("acme.single.v1.Single/ChatStream"),
     "events": _SCHEMA.method("acme.events.v1.Events/Answer"),
     "bare_tensors": _SCHEMA.method("acme.tensors.v1.Tensors/InferBare"),
 }
@@ -178,6 +180,42 @@ def _tensors(text: str, why: str, count: int) -> bytes:
 
 
 TENSORS: Final = [_tensors("Good ", "None", 1), _tensors("morning, 日本.", "None", 2), _tensors("", "length", 1)]
+LISTS: Final = [
+    answer("lists", {"alternatives": [{"message": {"text": "Look"}, "status": "PARTIAL"}], "version": "lists-1"}),
+    answer("lists", {"alternatives": [{"message": {"text": "Look: 日本"}, "status": "PARTIAL"}]}),
+    answer(
+        "lists",
+        {
+            "alternatives": [
+                {
+                    "message": {
+                        "callList": {
+                            "calls": [{"name": "look", "arguments": {"at": "x"}}, {"name": "walk", "arguments": {}}]
+                        }
+                    },
+                    "status": "TOOL_CALLS",
+                }
+            ],
+            "usage": {"input": 7, "output": 9, "total": 16},
+        },
+    ),
+]
+SINGLE: Final = [
+    answer("single", {"alternatives": [{"message": {"content": "Look: "}}]}),
+    answer("single", {"alternatives": [{"message": {"content": "日本"}}]}),
+    answer(
+        "single",
+        {
+            "alternatives": [
+                {
+                    "message": {"functionCall": {"name": "look", "arguments": '{"at": "日"}'}},
+                    "finishReason": "function_call",
+                }
+            ],
+            "usage": {"promptTokens": 7, "completionTokens": 9},
+        },
+    ),
+]
 ANSWERS: Final = {
     "talk": TALK,
     "parts": PARTS,
@@ -185,4 +223,6 @@ ANSWERS: Final = {
     "relay": RELAY,
     "forms": FORMS,
     "tensors": TENSORS,
+    "lists": LISTS,
+    "single": SINGLE,
 }

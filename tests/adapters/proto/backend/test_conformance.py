@@ -29,6 +29,11 @@ LOOK: JsonObject = {"type": "object", "properties": {"at": {"type": "string"}, "
 TOOLS = (ToolSpec("look", parameters=LOOK), ToolSpec("walk"))
 ASKED = Conversation((Turn("user", (Text("Where?"),), index=0),), TOOLS, model="model", stream=True)
 
+
+def added(call: str) -> Notice:
+    return Notice("backend", "added", "CALL_ID_ADDED", "the backend gave a call no id", None, call, "warning")
+
+
 TALK: tuple[Event, ...] = (
     ResponseStart(),
     TextDelta("Good morning, 日本."),
@@ -42,7 +47,7 @@ PARTS: tuple[Event, ...] = (
     ToolCallStart(0, "c1", "look"),
     ToolCallDelta(0, '{"at":"x","depth":3}'),
     ToolCallEnd(0),
-    Notice("backend", "added", "CALL_ID_ADDED", "the backend gave a call no id", None, "call_1_1", "warning"),
+    added("call_1_1"),
     ToolCallStart(1, "call_1_1", "walk"),
     ToolCallDelta(1, "{}"),
     ToolCallEnd(1),
@@ -90,7 +95,41 @@ TENSORS: tuple[Event, ...] = (
     UsageReport(None, 4),
     Finish("length", "length"),
 )
-EXPECTED = {"talk": TALK, "parts": PARTS, "deltas": DELTAS, "relay": RELAY, "forms": FORMS, "tensors": TENSORS}
+
+LISTS: tuple[Event, ...] = (
+    ResponseStart(None, "lists-1"),
+    TextDelta("Look: 日本"),
+    added("call_1_0"),
+    ToolCallStart(0, "call_1_0", "look"),
+    ToolCallDelta(0, '{"at":"x"}'),
+    ToolCallEnd(0),
+    added("call_1_1"),
+    ToolCallStart(1, "call_1_1", "walk"),
+    ToolCallDelta(1, "{}"),
+    ToolCallEnd(1),
+    UsageReport(7, 9, 16),
+    Finish("tool_calls", "TOOL_CALLS"),
+)
+SINGLE: tuple[Event, ...] = (
+    ResponseStart(),
+    TextDelta("Look: 日本"),
+    added("call_1_0"),
+    ToolCallStart(0, "call_1_0", "look"),
+    ToolCallDelta(0, '{"at": "日"}'),
+    ToolCallEnd(0),
+    UsageReport(7, 9, 16),
+    Finish("tool_calls", "function_call"),
+)
+EXPECTED = {
+    "talk": TALK,
+    "parts": PARTS,
+    "deltas": DELTAS,
+    "relay": RELAY,
+    "forms": FORMS,
+    "tensors": TENSORS,
+    "lists": LISTS,
+    "single": SINGLE,
+}
 ONCE = answer("talk", {"soFar": "Once.", "ending": "ENDING_FULL"})
 
 
@@ -127,6 +166,8 @@ CARRIERS = [
     case("forms", "frames_varint"),
     case("tensors", "grpc_web"),
     case("tensors", "sse_base64"),
+    case("lists", "connect"),
+    case("single", "grpc_web"),
     *(
         Case(f"once-{carrier}", ProtoAdapter, wire, ONE_EVENTS, options={**ONE, "carrier": carrier})
         for carrier, wire in (("body", ONCE), ("connect", ONCE), ("grpc_web", WRITERS["grpc_web"]([ONCE])))

@@ -65,7 +65,7 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
 
 def in_template(template: Any, place: str) -> Any:
     """The part of a template at a place such as `request.turns.user.parts[0].text`. (Any: JSON at any depth.)"""
-    for name, position in re.findall(r"\.(\w+)|\[(\d+)\]", place):
+    for name, position in re.findall(r"\.([\w$]+)|\[(\d+)\]", place):
         template = template[name] if name else template[int(position)]
     return template
 

@@ -27,6 +27,8 @@ SAID = {
     "relay": ("日本", "tool_calls"),
     "forms": ("Look: ", "tool_calls"),
     "tensors": ("Good morning, 日本.", "length"),
+    "lists": ("Look: 日本", "tool_calls"),
+    "single": ("Look: 日本", "tool_calls"),
 }
 
 

@@ -18,7 +18,8 @@ from tests.tiers import sample
 FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", "None", TALK["schema"]["set"]}
 # JSON inside a text or a Struct has any keys, and a text field may have any value.
 FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from"), ("body", "said"), ("body", "kind")}
-FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route")}
+FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route"), ("metadata", "x-request-id")}
+FREE_PLACES |= {("$json", "result"), ("$json", "failed"), ("reasons", "function_call")}
 FREE_WORDS = {"engines"}
 FREE_VALUES: set[tuple[str | int, str | int]] = {
     ("when", "problem"),
@@ -27,6 +28,7 @@ FREE_VALUES: set[tuple[str | int, str | int]] = {
     ("body", "kind"),
     ("when", "detail"),
 }
+FREE_VALUES |= {("as", "auto"), ("as", "none"), ("tool", "role")}
 FREE_VALUES |= {("state", "provider"), ("state", "field"), ("when", "error"), ("metadata", "x-route")}
 FREE_VALUES |= {(place, key) for place in (0, 1) for key in ("name", "datatype")}  # of tensors
 Path = tuple[str | int, ...]
@@ -295,10 +297,6 @@ REFUSED: list[tuple[Entry, str]] = [
     (
         changed(PARTS, request={**PARTS["request"], "tools": []}),
         "request: the mapping has a rule `call`, but no $tools",
-    ),
-    (
-        changed(PARTS, request={**PARTS["request"], "choice": {"$case": "$choice", "none": {"mode": "MODE_NEVER"}}}),
-        "request: the cases of $choice need 'required'",
     ),
     (
         changed(PARTS, request={**PARTS["request"], "choice": {"mode": "MODE_FREE", "tool": "$chosen"}}),

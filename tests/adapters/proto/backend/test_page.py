@@ -1,5 +1,6 @@
 """docs/proto-backends.md: its tables list what the code has."""
 
+import json
 import re
 from typing import Final, get_args
 
@@ -11,7 +12,7 @@ from adapters.proto.backend.rpc_status import STATUSES, grpc_error
 from adapters.proto.backend.template_keys import KEYS
 from adapters.proto.backend.template_names import STRUCTURED, TEXT
 from gateway.settings.descriptor_files import DescriptorFiles
-from tests.adapters.proto.backend.mappings import TALK
+from tests.adapters.proto.backend.mappings import LISTS, TALK
 from tests.adapters.proto.backend.test_mistakes import refusal, rule
 from tests.paths import ROOT
 
@@ -56,6 +57,11 @@ def test_the_names_of_a_template_are_on_the_page() -> None:
     text_names = {"$prompt", "$system", "$transcript", "$schema"}
     assert {name for name in known - text_names if f"`{name}`" not in PAGE} == set()
     assert "`$prompt`" in PAGE and "`$transcript`" in PAGE
+
+
+def test_the_template_of_several_messages_is_that_of_a_service_which_is_tested() -> None:
+    (written,) = re.findall(r"```json\n(\{\n  \"\$each\": .+?)```", PAGE, re.DOTALL)
+    assert json.loads(written) == LISTS["request"]["messages"]
 
 
 def test_the_files_of_a_schema_are_on_the_page() -> None:
