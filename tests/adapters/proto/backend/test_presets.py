@@ -153,9 +153,9 @@ def test_a_prompt_that_gemini_blocks_is_an_answer_that_a_filter_ended(word: str)
 @pytest.mark.parametrize(
     ("effort", "config", "told"),
     [
-        ("none", {"thinking_level": "LOW"}, ["FIELD_NOT_SENT"]),
+        ("none", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
         ("minimal", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
-        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, []),
+        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
         ("medium", {"include_thoughts": True, "thinking_level": "MEDIUM"}, []),
         ("high", {"include_thoughts": True, "thinking_level": "HIGH"}, []),
         ("xhigh", {"include_thoughts": True, "thinking_level": "HIGH"}, ["EFFORT_CHANGED"]),
