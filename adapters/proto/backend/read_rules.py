@@ -191,7 +191,12 @@ class _Compiler:
 
 
 def _thought(state: Getter, *, joins: bool) -> Reader:
-    return lambda message, writer, _: writer.opaque(state(message), joins=joins)
+    def read_state(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
+        # Most messages have none.
+        if found := state(message):
+            writer.opaque(found, joins=joins)
+
+    return read_state
 
 
 def _finish(finish: FinishReader) -> Reader:

@@ -161,9 +161,9 @@ def test_a_prompt_that_gemini_blocks_is_an_answer_that_a_filter_ended(word: str)
 @pytest.mark.parametrize(
     ("effort", "config", "told"),
     [
-        ("none", {"thinking_level": "LOW"}, ["FIELD_NOT_SENT"]),
+        ("none", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
         ("minimal", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
-        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, []),
+        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
         ("medium", {"include_thoughts": True, "thinking_level": "MEDIUM"}, []),
         ("high", {"include_thoughts": True, "thinking_level": "HIGH"}, []),
         ("xhigh", {"include_thoughts": True, "thinking_level": "HIGH"}, ["EFFORT_CHANGED"]),
@@ -238,6 +238,32 @@ async def test_a_preset_answers_over_its_own_carrier(name: str) -> None:
     assert {key: backend.metadata[0].get(key) for key in chosen.metadata} == {
         key: value.replace("$model", "m") for key, value in chosen.metadata.items()
     }
+
+
+@pytest.mark.parametrize("name", ["gemini_grpc", "vertex_grpc"])
+async def test_the_state_cache_keeps_the_signature_of_a_call(name: str) -> None:
+    method = Schema(options(name).schema).method(options(name).method)
+    part = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": "c2lnbmVk"}
+    answer = ParseDict(
+        {"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}, message_class(method.response)()
+    )
+    with grpc_backend(method.path, sends([answer.SerializeToString()])) as backend:
+        settings: dict[str, Json] = {
+            "backends": {"b": {"adapter": "proto", "preset": name, "base_url": backend.base_url}},
+            "models": {"m": {"backend": "b"}},
+            "keeper": {"enabled": True},
+        }
+        tools: list[Json] = [{"type": "function", "function": {"name": "look"}}]
+        async with running_gateway(settings) as gateway:
+            asked: list[Json] = [{"role": "user", "content": "Hello"}]
+            said = (await gateway.chat(messages=asked, tools=tools)).json()["choices"][0]["message"]
+            call = {key: said["tool_calls"][0][key] for key in ("id", "type", "function")}
+            asked.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            asked.append({"role": "tool", "tool_call_id": call["id"], "content": "A door."})
+            await gateway.chat(messages=asked, tools=tools)
+    sent: Any = message_class(method.request).FromString(backend.requests[1])
+    (found,) = sent.contents[1].parts
+    assert (found.function_call.name, found.thought_signature) == ("look", b"signed")
 
 
 def test_the_keys_of_the_entry_win() -> None:
