@@ -21,11 +21,14 @@ from gateway.server.upstream.http.origin import Origin, Url
 from gateway.server.upstream.http1.pool import ConnectionPool
 from gateway.server.upstream.http1.request_head import Lines, encode_lines, encode_request
 from gateway.server.upstream.http2.request_head import RequestFields, encode_fields, encode_http2_request
+from gateway.settings.source import Stamp
 
 if TYPE_CHECKING:
     from gateway.server.upstream.http2.pool import Http2Pool
 
 Loop: TypeAlias = asyncio.AbstractEventLoop
+# A server, and the stamp of the files of TLS to it.
+Place: TypeAlias = tuple[Origin, Stamp]
 
 # A backend that is restarting listens again soon.
 PAUSE_S: Final = 0.1
@@ -40,7 +43,7 @@ class LentConnection(ResponseConnection, Protocol):
 
 
 C = TypeVar("C", bound=LentConnection)
-P = TypeVar("P")
+P = TypeVar("P", bound="ConnectionPool | Http2Pool")
 
 
 class Pool(Protocol[C]):
@@ -91,8 +94,10 @@ class Transport:
     def __init__(self, max_response: int, last_descriptor: int) -> None:
         self._max_response = max_response
         self._last_descriptor = last_descriptor
-        self._pools: dict[Origin, ConnectionPool] = {}
-        self._http2_pools: dict[Origin, Http2Pool] = {}
+        self._pools: dict[Place, ConnectionPool] = {}
+        self._http2_pools: dict[Place, Http2Pool] = {}
+        # Those whose files of TLS were replaced: their requests go on, and no other one begins there.
+        self._replaced: list[ConnectionPool | Http2Pool] = []
 
     async def __aenter__(self) -> "Transport":
         self._loop = asyncio.get_running_loop()
@@ -100,7 +105,7 @@ class Transport:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        pools: list[ConnectionPool | Http2Pool] = [*self._pools.values(), *self._http2_pools.values()]
+        pools = (*self._pools.values(), *self._http2_pools.values(), *self._replaced)
         await asyncio.gather(*(pool.close() for pool in pools))
 
     def send(
@@ -153,11 +158,17 @@ class Transport:
             again,
         )
 
-    def _pool(self, pools: dict[Origin, P], kind: Callable[[Loop, Connector, Origin], P], address: Origin) -> P:
-        pool = pools.get(address)
+    def _pool(self, pools: dict[Place, P], kind: Callable[[Loop, Connector, Origin], P], address: Origin) -> P:
+        place = (address, None if address.files is None else self._connector.stamp(address.files))
+        pool = pools.get(place)
         if pool is None:
-            pool = pools[address] = kind(self._loop, self._connector, address)
+            self._replace(pools, address)
+            pool = pools[place] = kind(self._loop, self._connector, address)
         return pool
+
+    def _replace(self, pools: dict[Place, P], address: Origin) -> None:
+        self._replaced = [pool for pool in self._replaced if pool.size]
+        self._replaced += [pools.pop(place) for place in [*pools] if place[0] == address]
 
     async def _send(
         self,

@@ -20,6 +20,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.backends import Backends
+from gateway.server.upstream.http import tls
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.adapters.proto.backend.grpc_server import Context, GrpcBackend, grpc_backend
@@ -285,6 +286,40 @@ async def test_replaced_files_are_noticed_and_open_connections_go_on(
                 backend.hang_up()
                 assert await said(gateway) == "fourth"
     assert "PRIVATE KEY" not in caplog.text and "BEGIN" not in caplog.text
+
+
+async def test_the_next_request_has_the_replaced_files_although_a_connection_is_open(
+    authority: Authority, ca_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "LOOK_S", 0)
+    certificate, key = authority.sign("first").write(tmp_path, "client")
+    files: dict[str, Json] = {"ca_file": ca_file, "cert_file": certificate, "key_file": key}
+    async with secure(authority, tmp_path, asks=True) as backend:
+        entry: dict[str, Json] = {"adapter": PLAIN, "base_url": backend.base_url, "tls": files}
+        async with running_gateway(settings(entry)) as gateway:
+            before = [await said(gateway) for _ in range(2)]
+            authority.sign("second").write(tmp_path, "client")
+            assert [*before, await said(gateway)] == ["first", "first", "second"]
+    async with talking(authority, files) as (gateway, _, names):
+        await said(gateway)
+        authority.sign("third").write(tmp_path, "client")
+        await said(gateway)
+        await said(gateway)
+    assert names == ["second", "third", "third"]
+
+
+async def test_files_are_looked_at_once_a_second_at_most(
+    authority: Authority, ca_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "LOOK_S", 3600)
+    certificate, key = authority.sign("first").write(tmp_path, "client")
+    files: Json = {"ca_file": ca_file, "cert_file": certificate, "key_file": key}
+    async with secure(authority, tmp_path, asks=True) as backend:
+        entry: dict[str, Json] = {"adapter": PLAIN, "base_url": backend.base_url, "tls": files}
+        async with running_gateway(settings(entry)) as gateway:
+            before = await said(gateway)
+            authority.sign("second").write(tmp_path, "client")
+            assert [before, await said(gateway)] == ["first", "first"]
 
 
 async def test_a_reload_takes_other_files_from_the_next_request_on(

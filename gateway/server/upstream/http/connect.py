@@ -13,6 +13,8 @@ from gateway.core.errors import SettingsError
 from gateway.server.upstream.http.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
 from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.http.tls import TlsContexts, tls_context
+from gateway.settings import TlsSettings
+from gateway.settings.source import Stamp
 
 # The address family and the argument of `connect`.
 Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]"
@@ -46,6 +48,10 @@ class Connector:
         self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
         self._contexts = TlsContexts()
+
+    def stamp(self, files: TlsSettings) -> Stamp:
+        """Returns a value that changes when these files of TLS are replaced."""
+        return self._contexts.stamp(files, self._loop.time())
 
     async def connect(self, address: Origin, due: float | None, make: Callable[[], P]) -> P:
         """Returns a new connection; the loop's time `due` is the limit for opening it, None for no limit. Raises

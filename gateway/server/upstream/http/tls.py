@@ -13,6 +13,8 @@ from gateway.server.log.logger import LOGGER
 from gateway.settings import TlsSettings
 from gateway.settings.source import Stamp, stamp_of
 
+# How often files are looked at while requests come.
+LOOK_S: Final = 1
 # More than the roots of every system.
 _LARGEST: Final = 8 << 20
 _CERTIFICATE: Final = re.compile(f"{ssl.PEM_HEADER}[A-Za-z0-9+/=\\s]+{ssl.PEM_FOOTER}".encode())
@@ -31,11 +33,22 @@ class _Made(NamedTuple):
 
 
 class TlsContexts:
-    """The contexts of one client. The files of a backend are looked at when a connection opens, and read again if they
-    were replaced; connections that are open go on."""
+    """The contexts of one client. The files of a backend are read again when a connection opens after they were
+    replaced."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[TlsSettings, str], _Made] = {}
+        # What was seen of files, and the time until which that counts.
+        self._seen: dict[TlsSettings, tuple[float, Stamp]] = {}
+
+    def stamp(self, files: TlsSettings, now: float) -> Stamp:
+        """Returns a value that changes when files are replaced, as they were `LOOK_S` before the loop's time `now` at
+        the latest. While one is missing, it is the value from before."""
+        until, stamp = self._seen.get(files, (0.0, None))
+        if now >= until:
+            stamp = stamp_of(_paths(files)) or stamp
+            self._seen[files] = now + LOOK_S, stamp
+        return stamp
 
     def context(self, files: TlsSettings, alpn: str) -> ssl.SSLContext:
         """Returns the context for files and a protocol. Files that cannot be used leave the old ones in use, with one

@@ -93,6 +93,11 @@ class Http2Pool:
             self._emptied.clear()
             await self._emptied.wait()
 
+    @property
+    def size(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
+
     def _begin(self) -> _Opening:
         opening = _Opening(self._loop.create_task(self._connect()))
         self._openings.append(opening)
