@@ -120,6 +120,11 @@ def _added(*messages: Message) -> bytes:
     return warp.PRELUDE + warp.acts(warp.add(*messages)) + warp.DONE
 
 
+def _moved(target: int, *placed: Message) -> ClientAction:
+    moved = {"source_task_id": "t1", "new_task": {"id": f"s{target}"}, "replacement_messages": placed}
+    return ClientAction(move_messages_to_new_task={**moved, "first_message_id": "m1", "last_message_id": "m1"})
+
+
 _MORE: Final = warp.more("x")
 _MARKED: Final = warp.update(Message(id="m1", server_message_data="x"), "server_message_data")
 _UNDONE: Final = (warp.BEGIN, _MORE, warp.ROLLBACK)
@@ -147,6 +152,10 @@ WARP: Final[Answers] = {
     "a list in a call": lambda n: _added(warp.mcp_call(args={"l": list(range(n))})),
     "subtasks": lambda n: _log(*[warp.task(f"s{i}", "t1") for i in range(n)]),
     "messages of a subtask": lambda n: _log(warp.task("s", "t1", [warp.output("x", f"z{i}") for i in range(n)])),
+    "moves": lambda n: _log(
+        *[warp.BEGIN] * n, *[_moved(i, warp.output("x", f"r{i}")) for i in range(n)], *[warp.ROLLBACK] * n
+    ),
+    "messages in the place of others": lambda n: _log(_moved(0, *[warp.output("x", f"r{i}") for i in range(n)])),
     "unknown paths": lambda n: _log(*[warp.append(warp.output("x"), f"p{i}") for i in range(n)]),
     "one path many times": lambda n: _log(warp.append(warp.output("x"), *["agent_output.text"] * n)),
     "unknown messages": lambda n: _log(*[warp.more("x", f"u{i}") for i in range(n)]),

@@ -15,7 +15,8 @@ class WarpOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `reasoning`: whether the model's reasoning is requested.
     `native_tools`: `drop` skips a call of the wire's own tools (`grep`, `read_files`, ...) with a warning;
     `expose` forwards calls of `run_shell_command`, the only tool whose fields are decoded, to a client that declares
-    it. `rollback`: `buffer` holds the events of a transaction until it is committed; `stream` emits text at once.
+    it, with the arguments that it declares.
+    `rollback`: `buffer` holds the events of a transaction until it is committed; `stream` emits text at once.
     `strict_frames`: an invalid frame fails the stream; otherwise it is skipped with a warning.
     `accept_hex`: frames in hexadecimal are decoded too.
     `prompted`: a client's demand (`tool_choice`, `response_format`) without a field on the wire is rejected unless it

@@ -196,10 +196,12 @@ class WarpDecoder:
             self._answer.write(entry, self._held)
 
     def _move(self, action: ClientAction) -> None:
-        moved = self._log.move(action.move_messages_to_new_task)
-        if moved is not None:
-            detail = f"the backend moved {moved} messages of this response to another task; they remain part of it"
+        moved = action.move_messages_to_new_task
+        if self._log.move(moved):
+            detail = f"the backend moved {moved.expected_message_count} messages to another task; what they say remains"
             self._output.note("seen", "MESSAGES_MOVED", detail, level="info")
+        else:
+            self._output.note_once("dropped", "ACTION_SKIPPED", "a move of unknown messages had no effect")
 
     @property
     def _held(self) -> bool:

@@ -19,7 +19,6 @@ class Saved(msgspec.Struct, frozen=True):
     message: Message
     pieces: list[str]
     count: int
-    task_id: str
 
 
 class Entry:
@@ -28,7 +27,7 @@ class Entry:
     The client was sent the first `seen` pieces. When the backend replaces the text, the new text may contradict what
     was sent: then the entry `conflicts`, until that is resolved. `called` is true once the client was sent the tool
     call.
-    `task_id` is the task that the message was added or moved to, or empty if the backend named none.
+    `task_id` is the task that the message was added to, or empty if the backend named none.
     """
 
     __slots__ = ("_contradicted", "_shown_kind", "called", "conflicts", "kind", "message", "pieces", "seen", "task_id")
@@ -62,7 +61,7 @@ class Entry:
 
     def save(self) -> Saved:
         """Returns the present state. Lists of pieces only grow, so that a count is enough."""
-        return Saved(self.message, self.pieces, len(self.pieces), self.task_id)
+        return Saved(self.message, self.pieces, len(self.pieces))
 
     def continues_text(self, saved: Saved) -> bool:
         """Returns whether the only change since the saved state is added pieces that were not sent."""
@@ -74,7 +73,6 @@ class Entry:
         kind = self._shown_kind
         if saved is None:
             return kind if self.seen or self.conflicts or self.called else None
-        self.task_id = saved.task_id
         if self.continues_text(saved):
             del self.pieces[saved.count :]
             self.message = saved.message

@@ -3,8 +3,8 @@
 Only the root task is the response; messages of its subtasks are left out. The root is the task that has no parent. A
 backend that was sent a task continues that one.
 
-A move to a new task shortens what the backend reads of the conversation, and changes nothing that the user sees: the
-moved messages remain part of the response, and those in their place never become part of it.
+A move to a new task shortens what the backend's model reads, and changes nothing that the user sees, as in the wire's
+own client: the moved messages remain part of the response, and those in their place never become part of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -99,7 +99,7 @@ class TaskLog:
             if self._replays and paths and not any(path.partition(".")[0] in _CONTENT for path in paths):
                 return []
             return [self._insert(action.task_id, message)]
-        self._charge(entry.weight)
+        self._charge(entry)
         changed = entry.current()
         try:
             unknown = update(changed, message, paths)
@@ -160,7 +160,7 @@ class TaskLog:
         for key, state in saved.items():
             entry = self._entries[key]
             if state is not None and not entry.continues_text(state):
-                self._charge(entry.weight)
+                self._charge(entry)
             undone.retracted.add(entry.restore(state))
             (undone.removed if state is None else undone.restored).append(entry)
             if state is None:
@@ -168,64 +168,30 @@ class TaskLog:
                 self._replacements.discard(key)
         return undone
 
-    def move(self, action: ClientAction.MoveMessagesToNewTask) -> int | None:
-        """Moves a range of messages to a new task and puts others in its place. Returns how many messages of this
-        response were moved, or None for a range that the task does not have: such a move is skipped.
+    def move(self, action: ClientAction.MoveMessagesToNewTask) -> bool:
+        """Moves messages to a new task and puts others in their place. Returns False for a range whose ends are not
+        messages of this response, unless they may be older.
 
-        Raises BackendProtocolError for an unknown task, and for a new one that is none.
+        What is moved remains part of the response, so that only the ids of the new messages are kept: what they say is
+        not part of it. Raises BackendProtocolError for an unknown task, and for a new one that is none.
         """
         source, target = action.source_task_id, action.new_task.id
-        roots = {self._sent, *self._roots}
-        if not source or source not in roots | self._subtasks:
+        if not source or not (self._is_root(source) or source in self._subtasks):
             raise BackendProtocolError("The backend moved messages of a task that does not exist.")
-        if not target or target in roots:
+        if not target or self._is_root(target):
             raise BackendProtocolError("The backend moved messages to a task that is not new.")
         self._subtasks.add(target)
-        if source not in roots:
-            return 0
-        self._charge(16 * len(self._entries) + action.ByteSize())
-        moved = self._range(source, action)
-        if moved is None:
-            self._skip("a move was skipped: the task does not have this range of messages")
-            return None
-        self._replace_range(moved, source, action.replacement_messages)
-        stay = {message.id for message in action.replacement_messages}
-        gone = [key for key in moved if key not in stay]
-        for key in gone:
-            entry = self._entries[key]
-            self._save(key, entry)
-            entry.task_id = target
-        return sum(key not in self._replacements for key in gone)
+        ends = (action.first_message_id, action.last_message_id)
+        known = self._replays or not self._is_root(source) or all(end in self._entries for end in ends)
+        for message in action.replacement_messages:
+            if message.id and message.id not in self._entries:
+                self._save(message.id, None)
+                self._entries[message.id] = Entry(Message(), source)
+                self._replacements.add(message.id)
+        return known
 
-    def _range(self, source: str, action: ClientAction.MoveMessagesToNewTask) -> list[str] | None:
-        """Returns the keys from the first to the last message, or None if the task has no such range of this length.
-
-        If the request carried a log of its own, messages that are not known are older than this response."""
-        keys = [key for key, entry in self._entries.items() if entry.task_id in (source, "")]
-        places = {key: place for place, key in enumerate(keys)}
-        first, last = places.get(action.first_message_id), places.get(action.last_message_id)
-        if last is None:
-            return [] if first is None and self._replays else None
-        if first is None:
-            return keys[: last + 1] if self._replays and action.expected_message_count > last + 1 else None
-        size = last - first + 1
-        return keys[first : last + 1] if 0 < size == action.expected_message_count else None
-
-    def _replace_range(self, moved: Sequence[str], source: str, messages: Iterable[Message]) -> None:
-        """Puts messages where the range begins. What a new one says is not part of the response, so that only its key
-        is kept."""
-        placed: dict[str, Entry] = {}
-        for key in (message.id or self._name() for message in messages):
-            if key in self._entries:
-                placed[key] = self._entries[key]
-            elif key not in placed:
-                self._save(key, None)
-                self._replacements.add(key)
-                placed[key] = Entry(Message(), source)
-        entries = list(self._entries.items())
-        at = list(self._entries).index(moved[0]) if moved else 0
-        before = {key: entry for key, entry in entries[:at] if key not in placed}
-        self._entries = {**before, **placed, **dict(entry for entry in entries[at:] if entry[0] not in placed)}
+    def _is_root(self, task_id: str) -> bool:
+        return task_id in self._roots or task_id == self._sent
 
     def _insert(self, task_id: str, message: Message) -> Entry:
         key = message.id or self._name()
@@ -241,7 +207,7 @@ class TaskLog:
 
     def _replace(self, key: str, entry: Entry, message: Message) -> Entry:
         self._save(key, entry)
-        self._charge(entry.weight)
+        self._charge(entry)
         if entry.called and message.tool_call != entry.message.tool_call:
             self._output.note("seen", "SHOWN_CALL_REPLACED", "the backend replaced a call that had already been sent")
         entry.replace(message)
@@ -251,10 +217,10 @@ class TaskLog:
         if self.journal.untouched(key):
             self.journal.save(key, None if entry is None else entry.save())
 
-    def _charge(self, weight: int) -> None:
-        """Counts the cost in bytes of copying or rebuilding entries. Raises BackendProtocolError when the total is too
+    def _charge(self, entry: Entry) -> None:
+        """Counts the cost of copying or rebuilding an entry. Raises BackendProtocolError when the total is too
         large."""
-        self._rewritten += weight
+        self._rewritten += entry.weight
         if self._rewritten > MOST_REWRITTEN:
             raise BackendProtocolError(
                 "The backend rewrote its response too often.", code="upstream_response_too_large"

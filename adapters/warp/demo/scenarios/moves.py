@@ -87,8 +87,8 @@ MOVES: Final[dict[str, WarpScenario]] = {
         expect=Expect(text=_WHOLE),
     ),
     "moved_range_unknown": WarpScenario(
-        about="a move whose count is not that of its range, between text",
-        turns=((*_HEAD, _BEFORE, _move("m1", "m3", 9), _AFTER, COMMIT, finish()),),
+        about="a move of messages that were never sent, between text",
+        turns=((*_HEAD, _BEFORE, _move("m8", "m9", 2), _AFTER, COMMIT, finish()),),
         expect=Expect(text=_WHOLE),
     ),
     "moved_task_unknown": WarpScenario(

@@ -51,7 +51,7 @@ WIRES = {
     "moved": f"{P} B {TEXT} C MV(3) B {TEXT} C F(done)",
     "moved_in_transaction": f"{P} B {TEXT} MV(3) {TEXT} C F(done)",
     "moved_back": f"{P} B {TEXT} C B MV(3) R B MV(3) {TEXT} C F(done)",
-    "moved_range_unknown": f"{P} B {TEXT} MV(9) {TEXT} C F(done)",
+    "moved_range_unknown": f"{P} B {TEXT} MV(2) {TEXT} C F(done)",
     "moved_task_unknown": f"{P} B {TEXT} MV(3) {TEXT} C F(done)",
     "cited": f"{P} B AM(agent_output) C F(done)",
     "context_window": f"{P} B {TEXT} C F(done)",
