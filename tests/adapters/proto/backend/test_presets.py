@@ -116,6 +116,27 @@ def test_late_text_and_other_choices_are_told_and_dropped(name: str) -> None:
     assert [event.rule for event in found if isinstance(event, Notice)] == ["OTHER_CHOICE", "LATE_CONTENT"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ({"type": "json_object"}, {"format_type": "FORMAT_TYPE_JSON_OBJECT"}),
+        (
+            {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+            {"format_type": "FORMAT_TYPE_JSON_SCHEMA", "schema": '{"type":"object"}'},
+        ),
+        ({"type": "text"}, None),
+    ],
+)
+def test_xai_gets_json_objects_apart_from_schemas(asked: Json, sent: Json) -> None:
+    """Source: xai-sdk 1.21, `FormatType`."""
+    made = ProtoAdapter(options("xai"), 1 << 20)
+    turns = (Turn("user", (Text("Where?"),), index=0),)
+    described: Any = made.describe(
+        made.encode(Conversation(turns, model="m", params={"response_format": asked}), Policy()).body
+    )
+    assert described.get("response_format") == sent
+
+
 GOOGLE_ENDS: Final[dict[str, dict[str | int, str]]] = {
     "gemini_grpc": {
         **dict.fromkeys(
