@@ -68,3 +68,12 @@ async def test_a_temperature_above_one_is_refused_in_the_words_of_the_service(se
     async with running_gateway(settings(YANDEX, service)) as gateway:
         response = await gateway.chat(messages=[HELLO], temperature=1.5)
     assert (response.status_code, "temperature" in response.text) == (400, True)
+
+
+async def test_a_prompt_that_is_too_long_is_said_as_clients_know_it(service: ServiceBackend) -> None:
+    service.replies.append(Reply(status=(3, "number of input tokens must be no more than 32768, got 56832")))
+    async with running_gateway(settings(YANDEX, service)) as gateway:
+        response = await gateway.chat(messages=[HELLO])
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert "56832 tokens > 32768 maximum" in error["message"]
