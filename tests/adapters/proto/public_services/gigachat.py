@@ -35,11 +35,14 @@ class GigaChat:
 
     name = "gigachat"
     scheme = "Bearer"
-    path = "/gigachat.v1.ChatService/ChatStream"
-    entry: Mapping[str, Json] = {"adapter": "proto", "preset": "gigachat"}
     model = "GigaChat-2-Max"
     choices = frozenset({"auto", "none", "named"})
     most_calls = 1
+
+    def __init__(self, method: str = "ChatStream") -> None:
+        """`method`: of the service, `Chat` for answers in one message."""
+        self.path = f"/gigachat.v1.ChatService/{method}"
+        self.entry: Mapping[str, Json] = {"adapter": "proto", "preset": self.name, "method": self.path[1:]}
 
     def read(self, message: Message) -> Request:
         """Returns what a request says. Raises Refused."""
@@ -60,22 +63,28 @@ class GigaChat:
             _choice(options, {tool.name for tool in tools}),
             options.max_tokens if options.HasField("max_tokens") else None,
             options.temperature if options.HasField("temperature") else None,
-            states[-1] if states else None,
+            state=states[-1] if states else None,
         )
 
     def write(self, reply: Reply) -> Iterator[Mapping[str, Any]]:
-        """Yields the messages of an answer as JSON of protobuf."""
+        """Yields the messages of a streamed answer as JSON of protobuf."""
         for count, piece in enumerate(reply.pieces, 1):
             yield _response({"content": piece}, "", count)
-        if reply.status is not None or reply.held:
-            return
-        count = len(reply.pieces) + 1
-        if reply.calls:
-            ((name, arguments),) = reply.calls
-            call = {"name": name, "arguments": json.dumps(arguments)}
-            yield _response({"functionCall": call, "functionsStateId": STATE}, "function_call", count)
-        else:
-            yield _response({"content": ""}, _ENDS[reply.finish], count)
+        if reply.status is None and not reply.held:
+            yield _ended(reply, "")
+
+    def whole(self, reply: Reply) -> Mapping[str, Any]:
+        """Returns the message of an answer that is not streamed."""
+        return _ended(reply, "".join(reply.pieces))
+
+
+def _ended(reply: Reply, content: str) -> Mapping[str, Any]:
+    count = len(reply.pieces) + 1
+    if not reply.calls:
+        return _response({"content": content}, _ENDS[reply.finish], count)
+    ((name, arguments),) = reply.calls
+    call = {"name": name, "arguments": json.dumps(arguments)}
+    return _response({"content": content, "functionCall": call, "functionsStateId": STATE}, "function_call", count)
 
 
 def _response(content: Mapping[str, Any], end: str, count: int) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 
 from adapters.proto.backend.schema import MessageType, message_class
 from gateway.core.conversation import Json, JsonObject
-from tests.adapters.proto.backend.grpc_server import Context, grpc_backend
+from tests.adapters.proto.backend.grpc_server import Context, Shape, grpc_backend
 
 # A message whose class exists only at run time, and the context of a call: grpcio has no types.
 Message: TypeAlias = Any
@@ -46,7 +46,8 @@ class Offered(msgspec.Struct, frozen=True):
 
 class Request(msgspec.Struct, frozen=True):
     """What a service has understood. `choice`: the word of a choice, or the name of the tool that must be called.
-    `state`: what the service gave out with the last call. `others`: further fields by their names."""
+    `stream`: whether an answer in several messages is asked for, where the request says so. `state`: what the service
+    gave out with the last call. `others`: further fields by their names."""
 
     model: str
     history: tuple[Said | Called, ...]
@@ -54,6 +55,7 @@ class Request(msgspec.Struct, frozen=True):
     choice: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    stream: bool = True
     state: str | None = None
     others: Mapping[str, Json] = {}
 
@@ -99,7 +101,11 @@ class Service(Protocol):
         ...
 
     def write(self, reply: Reply) -> Iterator[Mapping[str, Any]]:
-        """Yields the messages of an answer as JSON of protobuf."""
+        """Yields the messages of a streamed answer as JSON of protobuf."""
+        ...
+
+    def whole(self, reply: Reply) -> Mapping[str, Any]:
+        """Returns the message of an answer that is not streamed, with what one message can hold of it."""
         ...
 
 
@@ -107,8 +113,9 @@ class ServiceBackend:
     """A running service: `requests` are what it has understood, `metadata` those of all calls, and `replies` what it
     still has to answer. `left` is set when a client has left a reply that is held."""
 
-    def __init__(self, service: Service, request: MessageType, response: MessageType) -> None:
+    def __init__(self, service: Service, request: MessageType, response: MessageType, shape: Shape) -> None:
         self.base_url = ""
+        self._unary = shape == "unary"
         self.requests: list[Request] = []
         self.metadata: list[Mapping[str, str]] = []
         self.replies: list[Reply] = []
@@ -121,14 +128,16 @@ class ServiceBackend:
         try:
             self.metadata.append(dict(context.invocation_metadata()))
             self._check_credential(self.metadata[-1])
-            self.requests.append(self._service.read(self._request.FromString(body)))
+            request = self._service.read(self._request.FromString(body))
+            self.requests.append(request)
         except Refused as refused:
             context.abort(status(refused.code), str(refused))
         reply = self.replies.pop(0)
         # Before anything is sent: of a client that leaves meanwhile, grpcio asks for no more.
         if reply.held:
             context.add_callback(self.left.set)
-        for message in self._service.write(reply):
+        streams = request.stream and not self._unary
+        for message in self._service.write(reply) if streams else (self._service.whole(reply),):
             yield self._written(message)
         if reply.status is not None:
             context.abort(status(reply.status[0]), reply.status[1])
@@ -146,10 +155,12 @@ class ServiceBackend:
 
 
 @contextmanager
-def running_service(service: Service, request: MessageType, response: MessageType) -> Iterator[ServiceBackend]:
+def running_service(
+    service: Service, request: MessageType, response: MessageType, shape: Shape = "server stream"
+) -> Iterator[ServiceBackend]:
     """Serves with these types of messages until the block ends."""
-    backend = ServiceBackend(service, request, response)
-    with grpc_backend(service.path, backend.play) as server:
+    backend = ServiceBackend(service, request, response, shape)
+    with grpc_backend(service.path, backend.play, shape) as server:
         backend.base_url = server.base_url
         yield backend
 

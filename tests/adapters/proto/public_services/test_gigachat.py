@@ -7,8 +7,10 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import running_gateway
-from tests.adapters.proto.public_services.gigachat import GIGACHAT, STATE
-from tests.adapters.proto.public_services.playing import KEY_VARIABLE, settings
+from tests.adapters.openai_chat.client.test_conformance import CASE as CHAT
+from tests.adapters.proto.public_services.gigachat import GIGACHAT, STATE, GigaChat
+from tests.adapters.proto.public_services.playing import KEY_VARIABLE, pass_scenario, possible, settings
+from tests.adapters.proto.public_services.scenarios import SCENARIOS
 from tests.adapters.proto.public_services.service import KEY, Called, Reply, Said, ServiceBackend, running_service
 from tests.adapters.proto.public_services.test_scenarios import METHODS
 
@@ -22,6 +24,14 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceBackend]:
     method = METHODS[GIGACHAT.name]
     with running_service(GIGACHAT, method.request, method.response) as backend:
         yield backend
+
+
+@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if possible(GIGACHAT, CHAT, scenario)])
+async def test_the_method_with_one_message_passes_a_scenario(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    whole, method = GigaChat("Chat"), METHODS[GIGACHAT.name]
+    with running_service(whole, method.request, method.response, "unary") as backend:
+        await pass_scenario(whole, backend, CHAT, SCENARIOS[name], stream=False)
 
 
 async def test_the_state_of_a_call_returns_with_it(service: ServiceBackend) -> None:

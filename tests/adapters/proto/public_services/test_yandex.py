@@ -6,14 +6,24 @@ from uuid import UUID
 
 import pytest
 
+from adapters.proto.backend import ProtoOptions
 from gateway.core.conversation import Json
+from gateway.settings.presets import preset_defaults
 from gateway.testing.gateway import running_gateway
-from tests.adapters.proto.public_services.playing import KEY_VARIABLE, settings
+from tests.adapters.openai_chat.client.test_conformance import CASE as CHAT
+from tests.adapters.proto.public_services.playing import KEY_VARIABLE, pass_scenario, possible, settings
+from tests.adapters.proto.public_services.scenarios import SCENARIOS
 from tests.adapters.proto.public_services.service import KEY, Reply, ServiceBackend, running_service
 from tests.adapters.proto.public_services.test_scenarios import METHODS
-from tests.adapters.proto.public_services.yandex import YANDEX
+from tests.adapters.proto.public_services.yandex import YANDEX, Yandex
 
 HELLO: Final[dict[str, Json]] = {"role": "user", "content": "How late is it?"}
+# A message that is not one of a stream holds the calls alone.
+WHOLE: Final = [
+    name
+    for name, scenario in SCENARIOS.items()
+    if possible(YANDEX, CHAT, scenario) and not any(step.reply.pieces and step.reply.calls for step in scenario.steps)
+]
 SCHEMA: Final[dict[str, Json]] = {"type": "object"}
 
 
@@ -54,6 +64,17 @@ async def test_a_field_of_the_client_is_sent(
     assert service.requests[0].others == received
     identity = service.metadata[0]["x-client-request-id"]
     assert str(UUID(identity)) == identity
+
+
+@pytest.mark.parametrize("name", WHOLE)
+async def test_an_answer_that_is_not_streamed_passes_a_scenario(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    preset = preset_defaults({"preset": YANDEX.name}, ProtoOptions, "b")
+    options = {**preset["request"]["completion_options"], "stream": False}
+    request: dict[str, Json] = {**preset["request"], "completion_options": options}
+    whole, method = Yandex({**YANDEX.entry, "request": request}), METHODS[YANDEX.name]
+    with running_service(whole, method.request, method.response) as backend:
+        await pass_scenario(whole, backend, CHAT, SCENARIOS[name], stream=False)
 
 
 async def test_a_text_that_the_service_takes_back_is_an_error(service: ServiceBackend) -> None:
