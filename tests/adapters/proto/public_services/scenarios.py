@@ -47,9 +47,10 @@ class Step(msgspec.Struct, frozen=True):
 class Scenario(msgspec.Struct, frozen=True):
     """A conversation, its tools, and its steps: after each but the last, the client sends the results of the calls.
 
-    `needs`: the choices that the service must have. `lacks`: those of a dialect that cannot ask for it. `refused`: what
-    the error of a request names that the service cannot be asked. `error`: the HTTP status and a word of the error with
-    which the last step ends. `choice`: what the service understands of the tool choice.
+    `needs` and `without`: the choices that the service must have, and those that it must lack. `most_calls`: the number
+    of calls that one of its answers must hold. `lacks`: of what a dialect must lack nothing. `refused`: a word of the
+    error where the request is refused before it is sent. `error`: the HTTP status and a word of the error with which
+    the last step ends.
     """
 
     steps: tuple[Step, ...]
@@ -133,20 +134,20 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         _TOOLS,
         lacks=_CALLS,
     ),
-    "no tool": Scenario(
+    "choice none": Scenario(
         (Step(_HELLO),),
         tools=_TOOLS,
         tool_choice="none",
         lacks=frozenset({"tools", "tool_choice none"}),
     ),
-    "any tool": Scenario(
+    "choice required": Scenario(
         (Step(Reply((), (_NOW,))),),
         tools=_TOOLS,
         tool_choice="required",
         needs=frozenset({"required"}),
         lacks=frozenset({"tools", "tool_choice"}),
     ),
-    "any tool, refused": Scenario(
+    "choice required, refused by name": Scenario(
         (),
         tools=_TOOLS,
         tool_choice="required",
@@ -154,7 +155,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         refused="required",
         lacks=frozenset({"tools", "tool_choice"}),
     ),
-    "forced tool": Scenario(
+    "choice of one tool": Scenario(
         (Step(Reply((), (_NOW,))),),
         tools=_TOOLS,
         tool_choice=NamedTool("clock"),
