@@ -45,6 +45,19 @@ async def test_the_state_of_a_call_returns_with_it(service: ServiceBackend) -> N
     assert [request.state for request in service.requests] == [None, STATE]
 
 
+async def test_the_state_cache_returns_the_state_for_a_client_without_a_place_for_it(service: ServiceBackend) -> None:
+    service.replies += [Reply((), (("clock", {}),)), Reply(("Noon.",))]
+    tools: Json = [{"name": "clock", "input_schema": {"type": "object"}}]
+    body: dict[str, Json] = {"model": "m", "max_tokens": 9, "tools": tools}
+    async with running_gateway({**settings(GIGACHAT, service), "keeper": {"enabled": True}}) as gateway:
+        said = (await gateway.client.post("/v1/messages", json={**body, "messages": [HELLO]})).json()["content"]
+        result: Json = {"type": "tool_result", "tool_use_id": said[-1]["id"], "content": "12:00"}
+        history = [HELLO, {"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+        response = await gateway.client.post("/v1/messages", json={**body, "messages": history})
+    assert response.status_code == 200, response.text
+    assert [request.state for request in service.requests] == [None, STATE]
+
+
 async def test_a_result_says_that_the_tool_has_failed(service: ServiceBackend) -> None:
     service.replies.append(Reply(("I do not know.",)))
     call: Json = {"type": "tool_use", "id": "c", "name": "clock", "input": {}}
