@@ -24,6 +24,7 @@ PRESETS = {
     "demo": "demo/generation.proto",
     "dynamo": "presets/triton.proto",
     "gemini_grpc": "presets/gemini_grpc.proto",
+    "gigachat": "presets/gigachat.proto",
     "localai": "presets/localai.proto",
     "mlserver": "presets/mlserver.proto",
     "sglang": "presets/sglang.proto",
@@ -34,6 +35,7 @@ PRESETS = {
     "vertex_grpc_level": "presets/vertex_grpc.proto",
     "warp": "warp/multi_agent.proto",
     "xai": "presets/xai.proto",
+    "yandex": "presets/yandex.proto",
 }
 
 

@@ -6,8 +6,8 @@ history. A prompt that fits, with a limit of tokens for the answer that does not
 needs a smaller limit: a client that compacts then does so in vain.
 
 Sources: the error messages of Anthropic, Amazon Bedrock, OpenAI, Azure, Google, xAI, Groq, Mistral, OpenRouter, vLLM,
-Together, SGLang, LM Studio, llama.cpp, Ollama, MiniMax, Kimi, GLM, Qwen and TGI; Claude Code, opencode, pi, qwen-code,
-cline, kimi-code, Continue, litellm and langchain for the words that they look for.
+Together, SGLang, LM Studio, llama.cpp, Ollama, MiniMax, Kimi, GLM, Qwen, Yandex and TGI; Claude Code, opencode, pi,
+qwen-code, cline, kimi-code, Continue, litellm and langchain for the words that they look for.
 """
 
 import re
@@ -119,10 +119,11 @@ _OVERFLOWS: Final = tuple(
         rf"prompt contains {_TOKENS} tokens.*?model with {_LIMIT} maximum context length",
         rf"exceeded model token limit: {_LIMIT} \(requested: {_TOKENS}",
         rf"prompt token count of {_TOKENS} exceeds the limit of {_LIMIT}",
-        # llama.cpp; LM Studio; Qwen.
+        # llama.cpp; LM Studio; Qwen; Yandex.
         rf"request \({_TOKENS} tokens\) exceeds the available context size \({_LIMIT}",
         rf"first {_TOKENS} tokens when context the overflows.*?context length of only {_LIMIT}",
         rf"range of input length should be \[\d+, {_LIMIT}\]",
+        rf"number of input tokens must be no more than {_LIMIT}, got {_TOKENS}",
         # The same without numbers, and Ollama, MiniMax, GLM, Bedrock, OpenAI's Responses, Groq, Cohere.
         rf"maximum (?:context|prompt) length is {_LIMIT}",
         rf"exceeds the maximum number of tokens allowed:? {_LIMIT}",
@@ -134,6 +135,7 @@ _OVERFLOWS: Final = tuple(
         r"context[ _-]?(?:length|size|window|limit)(?:.{0,30}exceed| is too small)|exceeds your deployment",
         r"exceeded model token limit|longer than the maximum model length|reduce the length of the messages",
         r"tokens in request more than max tokens allowed|exceed max message tokens",
+        r"text length is \d+, which is outside the range",
         r"`?inputs`? tokens \+ `?max_new_tokens",
     )
 )

@@ -72,6 +72,9 @@ _SHAPES: Final = (
     _word("nvidia", "nvapi-", r"nvapi-[A-Za-z0-9_-]{16,}+"),
     _word("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{16,}+"),
     _word("warp", "wk-", r"wk-[A-Za-z0-9_-]{12,}+"),
+    # An API key, and an IAM token with its signature.
+    _word("yandex", "aqvn", r"AQVN[A-Za-z0-9_-]{16,}+"),
+    _word("yandex", "t1.", r"t1\.[A-Za-z0-9_-]{16,}+={0,2}+\.[A-Za-z0-9_-]{43,}+={0,2}+"),
     _word("cerebras", "csk-", r"csk-[A-Za-z0-9]{16,}+"),
     _word("together", "tgp_v1_", r"tgp_v1_[A-Za-z0-9_-]{16,}+"),
     _word("fireworks", "fw_", r"fw_[A-Za-z0-9]{20,}+"),

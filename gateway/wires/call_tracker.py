@@ -94,10 +94,10 @@ class _Call:
 
 class CallTracker:
     """Tracks the calls of one response. `seed` makes derived ids differ from those of earlier responses in a
-    conversation."""
+    conversation. `optional_ids`: the wire's calls need no id."""
 
-    def __init__(self, seed: int) -> None:
-        self._ids = CallIds(seed)
+    def __init__(self, seed: int, *, optional_ids: bool = False) -> None:
+        self._ids = CallIds(seed, optional=optional_ids)
         self._calls: list[_Call] = []
         self._by_key: dict[Key, _Call] = {}
         self._by_id: dict[str, _Call] = {}

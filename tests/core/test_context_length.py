@@ -47,6 +47,9 @@ SAID: dict[str, tuple[str, TooLong]] = {
         "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
         Overflow(200_000, 131_072),
     ),
+    "yandex": ("number of input tokens must be no more than 32768, got 56832", Overflow(56_832, 32_768)),
+    # Characters, not tokens.
+    "yandex, text": ("text length is 349354, which is outside the range (0, 100000]", NO_NUMBERS),
     "groq": ("Please reduce the length of the messages or completion.", NO_NUMBERS),
     "mistral": (
         "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",

@@ -64,6 +64,7 @@ PUBLISHED: Final[Mapping[str, Published | str]] = {
         "GenerateContentResponse",
         "google/ai/generativelanguage_v1beta/services/generative_service/transports/grpc.py",
     ),
+    "gigachat": "GigaChat's schema is published as a page of its documents",
     "localai": "LocalAI publishes no package with its schema",
     "mlserver": Published(
         "mlserver.grpc.dataplane_pb2",
@@ -91,6 +92,13 @@ PUBLISHED: Final[Mapping[str, Published | str]] = {
         "GetCompletionsRequest",
         "GetChatCompletionChunk",
         "xai_sdk/proto/v6/chat_pb2_grpc.py",
+    ),
+    "yandex": Published(
+        "yandex.cloud.ai.foundation_models.v1.text_generation.text_generation_service_pb2",
+        "yandex.cloud.ai.foundation_models.v1",
+        "CompletionRequest",
+        "CompletionResponse",
+        "yandex/cloud/ai/foundation_models/v1/text_generation/text_generation_service_pb2_grpc.py",
     ),
 }
 

@@ -8,6 +8,7 @@ import msgspec
 
 from adapters.proto.backend.answer_writer import AnswerFacts, AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
+from adapters.proto.backend.call_rule import reads_ids
 from adapters.proto.backend.carriers import find_carrier
 from adapters.proto.backend.decoder import ProtoDecoder
 from adapters.proto.backend.field_places import TracedTemplate
@@ -40,6 +41,7 @@ class ProtoAdapter:
         self._request = find_request(options, method, self._rules, max_event)
         self._metadata = check_metadata(options.metadata)
         self._state = state_name(options, method)
+        self._reads_ids = reads_ids(options.read)
         _check_end(options, self._rules.reads_end, self._carrier.reports_status)
         self.capabilities = self._request.capabilities
         if any(REQUEST_ID in value for value in self._metadata.values()):
@@ -72,6 +74,7 @@ class ProtoAdapter:
             len(conversation.turns),
             conversation.sampling.stop,
             conversation.dialect == self.capabilities.passthrough,
+            self._reads_ids,
             *self._state,
         )
         writer = AnswerWriter(self._request.call_filter(conversation), facts)

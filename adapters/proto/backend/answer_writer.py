@@ -36,12 +36,14 @@ class AnswerFacts(msgspec.Struct, frozen=True):
     """What the events of a response depend on beside its bytes.
 
     `seed` makes derived ids differ from those of earlier responses, and `stops` are the client's stop sequences.
-    `passes`: the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in `extra_content`.
+    `passes`: the client speaks OpenAI's chat completions. `reads_ids`: a rule reads the ids of calls. `provider` and
+    `field` name opaque state in `extra_content`.
     """
 
     seed: int
     stops: tuple[str, ...]
     passes: bool
+    reads_ids: bool
     provider: str
     field: str
 
@@ -67,7 +69,7 @@ class AnswerWriter:
         self.model: str | None = None
         self._call_filter = call_filter
         self._facts = facts
-        self._calls = CallTracker(facts.seed)
+        self._calls = CallTracker(facts.seed, optional_ids=not facts.reads_ids)
         self._chunks: OpenAIChunks | None = None
         self._called = 0
         self._started = False

@@ -1,14 +1,14 @@
 """Compiles the rule that reads tool calls."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
 from adapters.proto.backend.field_getters import Leaves, Place
 from adapters.proto.backend.mapping_error import mapping_error
-from adapters.proto.backend.options import CallRule
+from adapters.proto.backend.options import CallRule, ReadRule
 from adapters.proto.backend.places import Kind, conditions, find_items, find_place
 
 _NAME: Final[Leaves] = {"text": "text"}
@@ -18,6 +18,11 @@ _ARGUMENTS: Final[Leaves] = {**_PIECES, "struct": "a google.protobuf.Struct", "m
 
 
 CallReader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
+
+
+def reads_ids(rules: Sequence[ReadRule]) -> bool:
+    """Returns whether one of the rules, or of those in them, reads the ids of calls."""
+    return any((rule.call is not None and rule.call.id is not None) or reads_ids(rule.rules) for rule in rules)
 
 
 def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = None) -> CallReader:

@@ -19,6 +19,8 @@ CANARIES: Final = {
     "aws": "AK" + "IA" + "CANARY0CANARY0CA",
     "huggingface": "hf_" + _TAIL,
     "groq": "gsk_" + _TAIL,
+    "yandex": "AQ" + "VN" + _TAIL,
+    "yandex_token": "t1." + _TAIL + "==." + _TAIL * 2 + "==",
     "stripe": "sk_" + "live_" + _TAIL,
     "jwt": "eyJ" + _TAIL + ".eyJ" + _TAIL + "." + _TAIL,
     "pem": _PEM,

@@ -18,7 +18,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.core.notices import Notice
+from gateway.core.notices import Level, Notice
 from gateway.testing import decode_checks, encode_checks
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.proto.backend.mappings import MAPPINGS
@@ -30,8 +30,8 @@ TOOLS = (ToolSpec("look", parameters=LOOK), ToolSpec("walk"))
 ASKED = Conversation((Turn("user", (Text("Where?"),), index=0),), TOOLS, model="model", stream=True)
 
 
-def added(call: str) -> Notice:
-    return Notice("backend", "added", "CALL_ID_ADDED", "the backend gave a call no id", None, call, "warning")
+def added(call: str, level: Level = "debug") -> Notice:
+    return Notice("backend", "added", "CALL_ID_ADDED", "the backend gave a call no id", None, call, level)
 
 
 TALK: tuple[Event, ...] = (
@@ -47,7 +47,7 @@ PARTS: tuple[Event, ...] = (
     ToolCallStart(0, "c1", "look"),
     ToolCallDelta(0, '{"at":"x","depth":3}'),
     ToolCallEnd(0),
-    added("call_1_1"),
+    added("call_1_1", "warning"),
     ToolCallStart(1, "call_1_1", "walk"),
     ToolCallDelta(1, "{}"),
     ToolCallEnd(1),

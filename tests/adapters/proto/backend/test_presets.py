@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from google.protobuf.json_format import ParseDict
@@ -256,9 +257,9 @@ async def test_a_preset_answers_over_its_own_carrier(name: str) -> None:
     assert response.status_code == 200, response.text
     *data, done = frames(response.text)
     assert (text_of(data) in ("Good morning.", "I look again. "), done) == (True, "[DONE]")
-    assert {key: backend.metadata[0].get(key) for key in chosen.metadata} == {
-        key: value.replace("$model", "m") for key, value in chosen.metadata.items()
-    }
+    for key, value in chosen.metadata.items():
+        sent = backend.metadata[0][key]
+        assert sent == (str(UUID(sent)) if value == "$request_id" else value.replace("$model", "m"))
 
 
 @pytest.mark.parametrize("name", ["gemini_grpc", "vertex_grpc"])
@@ -302,3 +303,14 @@ def test_each_preset_has_a_page_whose_entry_is_loaded(name: str) -> None:
     load_adapters(settings)
     for place in ("docs/index.md", "docs/proto-backends.md"):
         assert f"proto/{name}.md" in (ROOT / place).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["gigachat", "yandex"])
+def test_a_missing_id_is_no_mistake_where_the_mapping_reads_none(name: str) -> None:
+    text = (GOLDENS[name].folder / "backend_wire.preset").read_text(encoding="utf-8")
+    _, messages, _ = preset_messages(text)
+    made = ProtoAdapter(options(name), 1 << 20)
+    decoder = made.decoder(Conversation((Turn("user", (Text("Where?"),), index=0),)))
+    found = [notice for event in decoder.feed(grpc(messages)) if isinstance(notice := event, Notice)]
+    found += [event for event in decoder.trailers({"grpc-status": "0"}) if isinstance(event, Notice)]
+    assert {(notice.rule, notice.level) for notice in found} == {("CALL_ID_ADDED", "debug")}

@@ -1,4 +1,5 @@
-"""The tutorial of docs/proto-backends.md runs, command by command, and its backend answers."""
+"""The tutorials of docs/proto-backends.md and docs/proto-tutorial.md run, command by command, and the backend of the
+first one answers. That of the second one is in `tests.adapters.proto.public_services`."""
 
 import json
 import os
@@ -20,8 +21,11 @@ from tests.adapters.proto.backend.services import grpc_web
 from tests.adapters.proto.backend.test_over_http import serving
 from tests.paths import ROOT
 
-PAGE: Final = (ROOT / "docs" / "proto-backends.md").read_text(encoding="utf-8")
-TUTORIAL: Final = PAGE[PAGE.index("## A tutorial") : PAGE.index("## Presets")]
+# By the page: the headings at which it begins, and before which it ends.
+_SECTIONS: Final = {
+    "proto-backends": ("## A tutorial", "## Presets"),
+    "proto-tutorial": ("## Save the schema", "## A service with one call a message"),
+}
 # A file that is to be saved, by the name before its block; or the commands of a console.
 BLOCK: Final = re.compile(
     r"(?:[Ss]ave (?:[\w ]+ )?as `(?P<name>[\w.]+)`:\s+)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL
@@ -29,9 +33,11 @@ BLOCK: Final = re.compile(
 COMMAND: Final = re.compile(r"^\$ (?P<command>.+)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-def steps() -> Iterator[tuple[str, str]]:
+def steps(page: str) -> Iterator[tuple[str, str]]:
     """The files and the commands in their order: the name of a file or a command, and its text or what it prints."""
-    for block in BLOCK.finditer(TUTORIAL):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    begin, end = _SECTIONS[page]
+    for block in BLOCK.finditer(text[text.index(begin) : text.index(end)]):
         if block["kind"] == "console":
             yield from ((found["command"], found["printed"]) for found in COMMAND.finditer(block["text"]))
         else:
@@ -39,15 +45,19 @@ def steps() -> Iterator[tuple[str, str]]:
             yield block["name"], block["text"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder in which the tutorial has been done, as far as it needs no compared output."""
-    for name, text in steps():
+def done(page: str, folder: Path) -> Path:
+    """Does the tutorial in a folder, as far as it needs no compared output."""
+    for name, text in steps(page):
         if re.fullmatch(r"[\w.]+", name):
-            (tmp_path / name).write_text(text)
-        elif not name.startswith("dragoman "):
-            run(name, tmp_path)
-    return tmp_path
+            (folder / name).write_text(text)
+        elif not is_compared(name):
+            run(name, folder)
+    return folder
+
+
+def is_compared(step: str) -> bool:
+    """Whether it is a command of the gateway."""
+    return "dragoman " in step
 
 
 def run(command: str, folder: Path) -> str:
@@ -58,7 +68,7 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-COMMANDS: Final = [step for step in steps() if step[0].startswith("dragoman ")]
+COMMANDS: Final = [(page, *step) for page in _SECTIONS for step in steps(page) if is_compared(step[0])]
 
 
 def pattern(line: str) -> str:
@@ -68,21 +78,24 @@ def pattern(line: str) -> str:
     return re.escape(line.removesuffix(" ...")) + ("" if not line.endswith(" ...") else " .*") + r"\n"
 
 
-@pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_a_command_prints_what_the_page_shows(command: str, printed: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "command", "printed"), COMMANDS, ids=[f"{page}: {step}" for page, step, _ in COMMANDS]
+)
+def test_a_command_prints_what_the_page_shows(page: str, command: str, printed: str, tmp_path: Path) -> None:
     assert printed
     # No page has spaces at the end of a line.
-    found = re.sub(r" +$", "", run(command, folder), flags=re.MULTILINE)
+    found = re.sub(r" +$", "", run(command, done(page, tmp_path)), flags=re.MULTILINE)
     assert re.fullmatch("".join(map(pattern, printed.splitlines())), found), found
 
 
 def test_every_tool_for_a_mapping_is_in_the_tutorial() -> None:
-    used = {" ".join(command.split()[1:3]) for command, _ in COMMANDS}
+    used = {" ".join(command.split()[1:3]) for _, command, _ in COMMANDS}
     assert {"schema show", "map check", "map try"} <= used
-    assert any(command.startswith("dragoman explain ") for command, _ in COMMANDS)
+    assert any(command.startswith("dragoman explain ") for _, command, _ in COMMANDS)
 
 
-async def test_the_backend_of_the_tutorial_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_backend_of_the_tutorial_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = done("proto-backends", tmp_path)
     monkeypatch.chdir(folder)
     settings: Any = json.loads((folder / "settings.json").read_text())
     entry = settings["backends"]["echo"]
