@@ -187,7 +187,7 @@ class CodexModel(Struct, frozen=True, kw_only=True):
     """A model in the terms of Codex. Source: openai/codex, `codex-rs/protocol/src/openai_models.rs`, `ModelInfo`; Codex
     0.169 decides: one entry without a field that it requires, or with a word that it does not know, loses the list.
 
-    `context_window` and what depends on it are absent where they are not known. Older versions require
+    `auto_compact_token_limit` is absent where the longest answer is not known. Older versions require
     `supports_reasoning_summaries` and `supports_parallel_tool_calls`, which newer ones do not read.
     """
 
@@ -208,16 +208,16 @@ class CodexModel(Struct, frozen=True, kw_only=True):
     apply_patch_tool_type: Literal["freeform"] | None
     truncation_policy: CodexTruncation
     supports_parallel_tool_calls: bool
-    context_window: int | UnsetType = UNSET
-    max_context_window: int | UnsetType = UNSET
+    context_window: int
+    max_context_window: int
     auto_compact_token_limit: int | UnsetType = UNSET
     experimental_supported_tools: list[str]
     input_modalities: list[Literal["text", "image"]]
 
 
 class ResponsesModelList(Struct, frozen=True, kw_only=True):
-    """The models that clients may request, in `data`, and in the terms of Codex in `models`. `dragoman` is present when
-    a backend's own models are not among them."""
+    """The models that clients may request, in `data`, and those whose context is known, in the terms of Codex, in
+    `models`. `dragoman` is present when a backend's own models are not among them."""
 
     object: Literal["list"] = "list"
     data: list[ResponsesModel]

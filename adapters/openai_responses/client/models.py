@@ -33,10 +33,12 @@ _TRUNCATION: Final = CodexTruncation("bytes", 10_000)
 
 
 def encode_models(listed: ListedModels) -> bytes:
-    """Returns the list of models."""
+    """Returns the list of models. Only those whose context is known are described to Codex: one without a window it
+    would never compact, whereas it takes one for a model that it does not find."""
     missing = msgspec.UNSET if listed.missing is None else UnlistedModels(listed.missing)
     data = [_model(model) for model in listed.models]
-    models = [_codex_model(model, place) for place, model in enumerate(listed.models)]
+    described = [(model, model.context_length) for model in listed.models]
+    models = [_codex_model(model, length, place) for place, (model, length) in enumerate(described) if length]
     return msgspec.json.encode(ResponsesModelList(data=data, models=models, dragoman=missing))
 
 
@@ -49,9 +51,8 @@ def _model(model: ModelInfo) -> ResponsesModel:
     return ResponsesModel(id=model.name, created=model.created)
 
 
-def _codex_model(model: ModelInfo, place: int) -> CodexModel:
+def _codex_model(model: ModelInfo, length: int, place: int) -> CodexModel:
     """Returns a model in the terms of Codex, which shows the models in the order of their places."""
-    length = msgspec.UNSET if model.context_length is None else model.context_length
     efforts = model.efforts or ()
     return CodexModel(
         slug=model.name,

@@ -121,15 +121,12 @@ async def test_the_facts_of_the_settings_come_before_those_of_the_backend() -> N
 
 async def test_what_nobody_says_is_not_in_a_list() -> None:
     async with described(listed={"id": "inner"}) as (gateway, _):
-        model = await codex(gateway)
+        assert (await get(gateway, CODEX))["models"] == [], "Codex never compacts a model without a window"
         shown = await show(gateway)
         page = await get(gateway, "/v1/models/m", CLAUDE)
         google = await get(gateway, "/v1beta/models/m")
-    assert not {"context_window", "max_context_window", "auto_compact_token_limit"} & model.keys()
-    assert model["input_modalities"] == ["text", "image"], (
-        "the wire has images, and nobody says that the model does not"
-    )
-    assert shown["parameters"] == "" and "thinking" not in shown["capabilities"]
+    assert shown["capabilities"] == ["completion", "tools", "vision"], "what the wire has, and nobody denies"
+    assert shown["parameters"] == ""
     assert not {"max_input_tokens", "max_tokens"} & page.keys()
     assert not {"effort", "thinking"} & page["capabilities"].keys()
     assert not {"inputTokenLimit", "outputTokenLimit", "thinking"} & google.keys()
@@ -138,13 +135,13 @@ async def test_what_nobody_says_is_not_in_a_list() -> None:
 async def test_a_wire_offers_no_more_than_it_carries() -> None:
     facts: Json = {"images": True, "files": True, "efforts": ["high"]}
     entry: dict[str, Json] = {"adapter": "text", "wire": "plain"}
-    async with described({"m": {"backend": "b", "facts": facts}}, entry) as (gateway, _):
+    async with described({"m": {"backend": "b", "context_length": 4096, "facts": facts}}, entry) as (gateway, _):
         model = await codex(gateway)
     assert model["input_modalities"] == ["text"] and model["supported_reasoning_levels"] == []
 
 
 async def test_a_model_without_tools_is_offered_none() -> None:
-    async with described(listed={"id": "inner", "supports_tools": False}) as (gateway, _):
+    async with described(listed={"id": "inner", "max_model_len": 4096, "supports_tools": False}) as (gateway, _):
         model = await codex(gateway)
         shown = await show(gateway)
     assert (model["shell_type"], model["supports_parallel_tool_calls"]) == ("disabled", False)
@@ -158,7 +155,7 @@ async def test_a_wire_with_free_text_tools_has_them_for_patches() -> None:
 
 async def test_the_efforts_of_a_profile_are_those_of_its_models() -> None:
     entry: dict[str, Json] = {**CHAT, "profile": "deepseek"}
-    async with described({"m": {"backend": "b", "name": "deepseek-v4"}}, entry) as (gateway, _):
+    async with described({"m": {"backend": "b", "name": "deepseek-v4", "context_length": 4096}}, entry) as (gateway, _):
         model = await codex(gateway)
     assert [level["effort"] for level in model["supported_reasoning_levels"]] == ["low", "high", "max"]
 
@@ -176,7 +173,7 @@ async def test_a_conversation_leaves_room_for_the_longest_answer(
 
 
 async def test_the_models_stand_in_the_order_of_the_settings() -> None:
-    models: dict[str, Json] = {name: {"backend": "b"} for name in ("z", "a", "m")}
+    models: dict[str, Json] = {name: {"backend": "b", "context_length": 4096} for name in ("z", "a", "m")}
     async with described(models) as (gateway, _):
         listed = (await get(gateway, CODEX))["models"]
     assert [(model["slug"], model["priority"]) for model in listed] == [("z", 0), ("a", 1), ("m", 2)]
