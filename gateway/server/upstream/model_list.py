@@ -151,7 +151,15 @@ async def fetch_models(
         reason = type(error).__name__
         raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
     models = [BackendModel(one) if isinstance(one, str) else one for one in adapter.decode_models(body)[:MOST_NAMES]]
-    return tuple([model for model in models if _is_name(model.name)])
+    return tuple([_with_shown_title(model) for model in models if _is_name(model.name)])
+
+
+def _with_shown_title(model: BackendModel) -> BackendModel:
+    """Returns the model without a name for people that a terminal should not show."""
+    title = model.facts.display_name
+    if title is None or _is_name(title):
+        return model
+    return msgspec.structs.replace(model, facts=msgspec.structs.replace(model.facts, display_name=None))
 
 
 def _is_name(text: str) -> bool:

@@ -179,6 +179,12 @@ async def test_the_models_stand_in_the_order_of_the_settings() -> None:
     assert [(model["slug"], model["priority"]) for model in listed] == [("z", 0), ("a", 1), ("m", 2)]
 
 
+@pytest.mark.parametrize("title", ["\x1b[31mred", "two\nlines", "n" * 500])
+async def test_a_title_that_no_terminal_should_show_is_left_out(title: str) -> None:
+    async with described(listed={**LISTED, "name": title}) as (gateway, _):
+        assert (await codex(gateway))["display_name"] == "m"
+
+
 FAILING: Final[dict[str, bytes]] = {
     "a failure": answer("500 Oops", b"secret"),
     "no list there": answer("404 Not Found"),
