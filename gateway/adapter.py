@@ -13,6 +13,7 @@ from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
+from gateway.core.model_facts import UNKNOWN, ModelFacts
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
@@ -298,6 +299,15 @@ class CountingAdapter(Protocol):
         ...
 
 
+class BackendModel(msgspec.Struct, frozen=True):
+    """A model in a backend's list: its name there, its context in tokens, None where the list does not say it, and what
+    else the list says of it."""
+
+    name: str
+    context_length: int | None = None
+    facts: ModelFacts = UNKNOWN
+
+
 @runtime_checkable
 class ListingAdapter(Protocol):
     """Extends an Adapter whose backend lists its models.
@@ -309,6 +319,7 @@ class ListingAdapter(Protocol):
     models_path: str | None
     models_headers: Mapping[str, str]
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the names in the list. Raises BackendProtocolError for a body that is no list."""
+    def decode_models(self, body: bytes) -> tuple[str | BackendModel, ...]:
+        """Returns the models in the list, by their names alone where it says nothing else. Raises BackendProtocolError
+        for a body that is no list."""
         ...

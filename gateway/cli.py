@@ -17,6 +17,7 @@ from gateway.commands import (
     init,
     inspect,
     mapping,
+    models,
     record,
     recordings,
     schema,
@@ -102,6 +103,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     doctor.add_arguments(commands.add_parser("doctor", help=doctor.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
+    models.add_parsers(commands.add_parser("models", help=models.HELP), environ)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
     record.add_arguments(commands.add_parser("record", help=record.HELP))
     recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
@@ -304,6 +306,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "doctor": doctor.run,
     "schema": schema.run,
     "map": mapping.run,
+    "models": models.run,
     "state": state.run,
     "record": record.run,
     **recordings.ACTIONS,

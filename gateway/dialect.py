@@ -22,6 +22,7 @@ from gateway.core.conversation import EMPTY, Conversation, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import FieldPaths
+from gateway.core.model_facts import Effort, PatchForm
 from gateway.dialects.document import Document
 from gateway.dialects.openapi import JSON, Operation
 
@@ -84,7 +85,8 @@ class Route(msgspec.Struct, frozen=True):
 
     Another dialect may serve the same method and path: the route with a `mark` answers the requests that have it, the
     one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`. A
-    `model` route with a `fixed` answer sends that one for each model that exists.
+    `model` route with a `fixed` answer sends that one for each model that exists. `facts`: the answer of a `models` or
+    `model` route says more than names, so that backends are asked what they say of their models.
     The dialect of a `count` route is a CountingDialect, that of a `stored` route a
     `gateway.dialects.stateful.StatefulDialect`.
     """
@@ -97,6 +99,7 @@ class Route(msgspec.Struct, frozen=True):
     name_fields: tuple[str, ...] = ()
     fixed: FixedAnswer | None = None
     refusal: Refusal | None = None
+    facts: bool = False
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
@@ -208,8 +211,11 @@ class ErrorAnswer(NamedTuple):
 class ModelInfo(msgspec.Struct, frozen=True):
     """A model that a client may ask for.
 
-    `created` is a Unix time; the gateway knows only its own start. `tools` and `images` say whether requests may have
-    them. `context_length` is in tokens; None: it is not known.
+    `created` is a Unix time; the gateway knows only its own start. `tools`, `images` and `files` (PDFs) say whether
+    requests may have them, `parallel_calls` whether an answer may have several calls. `context_length`, `max_output` of
+    one answer, and `compact_at`, from which a client should compact a conversation, are in tokens; None: not known.
+    `efforts`: how much the model may be asked to think, empty where it takes no effort, None where that is not known.
+    `apply_patch` is the form of Codex's tool for changes of files. `display_name` is for people.
     """
 
     name: str
@@ -217,13 +223,28 @@ class ModelInfo(msgspec.Struct, frozen=True):
     tools: bool = True
     images: bool = False
     context_length: int | None = None
+    files: bool = False
+    parallel_calls: bool = True
+    max_output: int | None = None
+    compact_at: int | None = None
+    efforts: tuple[Effort, ...] | None = None
+    default_effort: Effort | None = None
+    apply_patch: PatchForm = "none"
+    display_name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.display_name or self.name
 
 
 class ListedModels(msgspec.Struct, frozen=True):
-    """The models that a client may ask for. `missing` says why others are not listed."""
+    """The models that a client may ask for. `missing` says why others are not listed. `claude_ids`: in an API of
+    Anthropic their ids are those of `gateway.core.model_facts.claude_id`."""
 
     models: Sequence[ModelInfo]
     missing: str | None = None
+    claude_ids: bool = False
 
 
 class Dialect(Protocol):

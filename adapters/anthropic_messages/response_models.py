@@ -85,13 +85,16 @@ class TokenCount(Struct, frozen=True):
 
 
 class MessagesModel(Struct, frozen=True, kw_only=True):
-    """A model that clients may request. `created_at` is the gateway's own start."""
+    """A model that clients may request. `created_at` is the gateway's own start. `max_input_tokens`, `max_tokens` and a
+    capability are absent where they are not known."""
 
     type: Literal["model"]
     id: str
     display_name: str
     created_at: str
+    capabilities: dict[str, Any]
     max_input_tokens: int | UnsetType = UNSET
+    max_tokens: int | UnsetType = UNSET
 
 
 class MissingModels(Struct, frozen=True):

@@ -79,12 +79,15 @@ class CountTokensResponse(Struct, frozen=True, rename="camel"):
 
 
 class GeminiModel(Struct, frozen=True, rename="camel"):
-    """A model that clients may request. `inputTokenLimit` is absent where it is not known."""
+    """A model that clients may request. `inputTokenLimit`, `outputTokenLimit` and `thinking` are absent where they are
+    not known."""
 
     name: str
     display_name: str
     supported_generation_methods: list[str]
     input_token_limit: int | UnsetType = UNSET
+    output_token_limit: int | UnsetType = UNSET
+    thinking: bool | UnsetType = UNSET
 
 
 class UnlistedGeminiModels(Struct, frozen=True):

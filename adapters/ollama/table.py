@@ -26,6 +26,9 @@ THINK_DEFAULT: Final = "medium"
 _NO_LOGPROBS: Final = "answers have no log probabilities"
 _OWN_PROMPT: Final = "only the backend knows its prompt"
 _TEXT: Final = "answers are text"
+# The parameters of a Modelfile that say sizes: of the context, and of the longest answer.
+CONTEXT_SIZE: Final = "num_ctx"
+ANSWER_SIZE: Final = "num_predict"
 
 
 def limit_of(num_predict: int | None) -> int | None:

@@ -169,11 +169,57 @@ class UnlistedModels(Struct, frozen=True):
     missing: str
 
 
+class CodexEffort(Struct, frozen=True):
+    """An effort that a person may choose, and a word about it."""
+
+    effort: str
+    description: str
+
+
+class CodexTruncation(Struct, frozen=True):
+    """How much of the output of a tool Codex sends."""
+
+    mode: Literal["bytes", "tokens"]
+    limit: int
+
+
+class CodexModel(Struct, frozen=True, kw_only=True):
+    """A model in the terms of Codex. Source: openai/codex, `codex-rs/protocol/src/openai_models.rs`, `ModelInfo`; Codex
+    0.169 decides: one entry without a field that it requires, or with a word that it does not know, loses the list.
+
+    `auto_compact_token_limit` is absent where the longest answer is not known. Older versions require
+    `supports_reasoning_summaries` and `supports_parallel_tool_calls`, which newer ones do not read.
+    """
+
+    slug: str
+    display_name: str
+    description: str | None = None
+    default_reasoning_level: str | UnsetType = UNSET
+    supported_reasoning_levels: list[CodexEffort]
+    shell_type: Literal["default", "disabled"]
+    visibility: Literal["list"] = "list"
+    supported_in_api: Literal[True] = True
+    priority: int
+    upgrade: None = None
+    base_instructions: str
+    supports_reasoning_summaries: bool
+    support_verbosity: bool
+    default_verbosity: None = None
+    apply_patch_tool_type: Literal["freeform"] | None
+    truncation_policy: CodexTruncation
+    supports_parallel_tool_calls: bool
+    context_window: int
+    max_context_window: int
+    auto_compact_token_limit: int | UnsetType = UNSET
+    experimental_supported_tools: list[str]
+    input_modalities: list[Literal["text", "image"]]
+
+
 class ResponsesModelList(Struct, frozen=True, kw_only=True):
-    """The models that clients may request, in `data`. `models` would describe them in the terms of Codex, which knows
-    nothing of them and takes its own defaults. `dragoman` is present when a backend's own models are not among them."""
+    """The models that clients may request, in `data`, and those whose context is known, in the terms of Codex, in
+    `models`. `dragoman` is present when a backend's own models are not among them."""
 
     object: Literal["list"] = "list"
     data: list[ResponsesModel]
-    models: list[Any] = []
+    models: list[CodexModel]
     dragoman: UnlistedModels | UnsetType = UNSET

@@ -3,14 +3,11 @@ its suggestions into the settings file, with a copy of the old one.
 """
 
 import difflib
-import itertools
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gateway.core.errors import SettingsError
+from gateway.commands.settings_file import write_keys
 from gateway.settings.edit import with_keys
 from gateway.settings.hidden import shown_text
 
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
 # The verdicts of what is not in order, the worst first.
 _FAULTY: "Final[tuple[Verdict, ...]]" = ("crashed", "broken", "todo")
 _EVIDENCE: Final = 160
-_BOM: Final = "\ufeff"
 
 
 def report_text(report: "Report", settings: str, file: str, *, verbose: bool) -> str:
@@ -33,8 +29,11 @@ def report_text(report: "Report", settings: str, file: str, *, verbose: bool) ->
 
 def suggested_text(settings: str, report: "Report") -> str:
     """Returns the text of the settings file with what the report suggests."""
-    keys = {one.path: one.value for section in report.sections for one in section.suggestions}
-    return with_keys(settings, keys)
+    return with_keys(settings, _suggested_keys(report))
+
+
+def _suggested_keys(report: "Report") -> dict[tuple[str, ...], Any]:  # Any: JSON
+    return {one.path: one.value for section in report.sections for one in section.suggestions}
 
 
 def _section(section: "Section", width: int, verbose: bool) -> Iterator[str]:
@@ -75,28 +74,4 @@ def _diff(report: "Report", settings: str, file: str) -> list[str]:
 def write_suggestions(path: Path, text: str, report: "Report") -> None:
     """Sets the suggested keys in the file, and changes no other byte of it. `text` is what the report is about. Raises
     SettingsError where the file has changed since, or cannot be written."""
-    from gateway.settings.decode import read_text
-    from gateway.settings.read import parse_settings
-
-    if suggested_text(text, report) == text:
-        print(f"{path}: nothing to change.", file=sys.stderr)
-        return
-    if read_text(path) != text:
-        raise SettingsError(f"{path} was changed while the backends were asked; it is left as it is: run doctor again")
-    try:
-        # As it is: reading as text would change its line ends.
-        changed = suggested_text(path.read_bytes().decode(), report)
-        parse_settings(changed.removeprefix(_BOM))
-        kept = _free_name(path)
-        # The copy may be read by nobody who may not read the file.
-        shutil.copy2(path, kept)
-        path.write_bytes(changed.encode())
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
-    print(f"{path} is changed; the old one is {kept.name}.", file=sys.stderr)
-
-
-def _free_name(path: Path) -> Path:
-    """Returns the first of FILE.bak, FILE.bak.1, FILE.bak.2 that does not exist."""
-    names = (f"{path.name}.bak{f'.{number}' if number else ''}" for number in itertools.count())
-    return next(free for name in names if not (free := path.with_name(name)).exists())
+    write_keys(path, text, _suggested_keys(report), "while the backends were asked")

@@ -20,7 +20,8 @@ class ClientFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `folders` are tried in order: the first one whose variables are set. The suffix of `name` tells the format.
     `content` and `defaults` are JSON with placeholders; `defaults` are keys that stay as they are where the file has
-    them. `by_hand`: the program writes this file itself, a person enters the content there.
+    them. `removed` are the paths of keys that the client refuses beside the content. `by_hand`: the program writes this
+    file itself, a person enters the content there.
     """
 
     folders: tuple[str, ...]
@@ -28,6 +29,7 @@ class ClientFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: Any
     defaults: Mapping[str, Any] = {}
     folders_macos: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     by_hand: bool = False
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.connect.client import ClientFile
 from gateway.connect.formats import FORMATS, Format, plain
-from gateway.connect.merge import merge, take_out
+from gateway.connect.merge import merge, remove, take_out
 from gateway.connect.target import Target
 from gateway.core.errors import SettingsError
 
@@ -85,7 +85,8 @@ def _merged(path: Path, before: bytes | None, file: ClientFile, target: Target) 
         written = f"{text.rstrip()}\n\n{text_of(file, target)}"
     else:
         was = plain(tree)
-        replaced = tuple(merge(tree, _content(file, target, tree)))
+        merged = merge(tree, _content(file, target, tree))
+        replaced = (*merged, *(path for one in file.removed for path in remove(tree, one)))
         if before is not None and plain(tree) == was:
             return Change(path, before, before, ())
         written = form.write(tree, text)

@@ -44,13 +44,26 @@ def _add(existing: Any, item: Any, path: str) -> Iterator[str]:
     existing.append(item)
 
 
+def remove(existing: Any, path: str) -> Iterator[str]:
+    """Removes the key at a path of objects, and yields the path where there was one. (Any: as above.)"""
+    *above, key = path.split(".")
+    for name in above:
+        existing = existing.get(name) if isinstance(existing, dict) else None
+    if isinstance(existing, dict) and key in existing:
+        del existing[key]
+        yield path
+
+
 def take_out(existing: Any, after: Any, before: Any) -> None:
-    """Changes the existing object or list so that what `merge` changed in it, from `before` to `after`, is as before.
-    What somebody has added or changed since stays. (Any: JSON, `existing` in the containers of a library.)"""
+    """Changes the existing object or list so that what `merge` and `remove` changed in it, from `before` to `after`, is
+    as before. What somebody has added or changed since stays. (Any: JSON, `existing` in a library's containers.)"""
     if isinstance(after, dict) and isinstance(existing, dict):
         for key, value in after.items():
             if key in existing and not (key in before and before[key] == value):
                 _take_out_value(existing, key, value, before)
+        for key in before:
+            if key not in after and key not in existing:
+                existing[key] = before[key]
     elif isinstance(after, list) and isinstance(existing, list):
         for item in after:
             if item not in before:

@@ -32,13 +32,15 @@ _MOST_OUTPUT: Final = 32_000
 
 class Target(msgspec.Struct, frozen=True):
     """The gateway that a client shall ask: its address without a path, the model to begin with and all of them, a word
-    of a shell that gives the key, and the context lengths that are known, in tokens by model."""
+    of a shell that gives the key, and the context lengths and the longest answers that are known, in tokens by
+    model."""
 
     url: str
     model: str
     models: tuple[str, ...]
     key: str = ANY_KEY
     context_lengths: Mapping[str, int] = {}
+    max_outputs: Mapping[str, int] = {}
 
     def fill(self, text: str, model: str | None = None) -> str:
         """Returns a text with this gateway in the places of its placeholders."""
@@ -70,11 +72,13 @@ class Target(msgspec.Struct, frozen=True):
 
     def _sizes(self, model: str | None) -> dict[str, int]:
         """Returns the values of the placeholders for the sizes of a model, None: the first one. Empty: not known."""
-        length = self.context_lengths.get(model or self.model)
+        name = model or self.model
+        length = self.context_lengths.get(name)
         if length is None:
             return {}
-        # No setting says how long an answer may be; a client keeps its length free in the context.
-        return {"context_length": length, "max_output": max(min(length // 4, _MOST_OUTPUT), 1)}
+        # A client keeps the length of an answer free in the context.
+        longest = self.max_outputs.get(name, _MOST_OUTPUT)
+        return {"context_length": length, "max_output": max(min(length // 4, longest), 1)}
 
     def _models_of(self, tree: Any) -> tuple[str | None, ...]:
         return self.models if _names_each_model(tree) else (None,)
@@ -119,9 +123,10 @@ def settings_target(
     for name in models:
         if not name.isprintable():
             raise SettingsError(f"the model {name!r} has characters that the files of clients cannot hold")
-    entries = ((name, names.find(name)) for name in models)
-    lengths = {name: entry.context_length for name, entry in entries if entry and entry.context_length is not None}
-    return Target(address_of(settings, url), first, models, _key_word(settings.server, environ), lengths)
+    entries = {name: entry for name in models if (entry := names.find(name)) is not None}
+    lengths = {name: entry.context_length for name, entry in entries.items() if entry.context_length is not None}
+    longest = {name: most for name, entry in entries.items() if (most := entry.facts.max_output) is not None}
+    return Target(address_of(settings, url), first, models, _key_word(settings.server, environ), lengths, longest)
 
 
 def address_of(settings: Settings, url: str | None) -> str:

@@ -48,6 +48,7 @@ BEDROCK: Final = Provider(
     "bedrock",
     {"bedrock": _PROFILE},
     {"bedrock-runtime.*.amazonaws.com": "bedrock"},
+    published_names=("bedrock_converse", "amazon-bedrock", "aws"),
     hosted=HostedKind(
         "bedrock",
         "openai_chat",

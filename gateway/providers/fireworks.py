@@ -25,6 +25,7 @@ FIREWORKS: Final = Provider(
     "fireworks",
     {"fireworks": _PROFILE},
     {"api.fireworks.ai": "fireworks"},
+    published_names=("fireworks_ai", "fireworks-ai"),
     hosted=HostedKind(
         "fireworks", "openai_chat", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", "fireworks"
     ),

@@ -44,6 +44,7 @@ GEMINI: Final = Provider(
     "gemini",
     {"gemini": _CHAT},
     {"generativelanguage.googleapis.com": "gemini"},
+    published_names=("google",),
     hosted=HostedKind(
         "gemini",
         "gemini",

@@ -52,6 +52,7 @@ GLM: Final = Provider(
     "glm",
     {"glm": _PROFILE},
     {"api.z.ai": "glm", "open.bigmodel.cn": "glm"},
+    published_names=("zai", "zhipuai"),
     hosted=HostedKind("glm", "openai_chat", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm"),
     refusals={refusals.ROLE_UNKNOWN: r"(?i:incorrect role information)"},
 )

@@ -72,6 +72,7 @@ KIMI: Final = Provider(
     "kimi",
     {"kimi-thinking": _THINKING},
     {"api.moonshot.ai": "kimi-thinking", "api.moonshot.cn": "kimi-thinking"},
+    published_names=("moonshot", "moonshotai"),
     hosted=HostedKind("kimi", "openai_chat", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-thinking"),
     refusals={refusals.REASONING_MISSING: r"reasoning_content.? is missing"},
     trace_name="moonshot_ai",

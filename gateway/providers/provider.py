@@ -61,6 +61,7 @@ class Provider(msgspec.Struct, frozen=True):
     - `hosted`: the backend entry that `dragoman init` writes for it.
     - `server`: how a server of this kind is known on a machine. Of two that fit, the one listed first is taken.
     - `refusals`: what it says of a request that it refuses, as a regular expression for each meaning.
+    - `published_names`: what files about models call it (genai-prices, models.dev, LiteLLM), beside its own name.
     - `trace_name`: its name in traces, where the conventions for generative AI have another one.
     """
 
@@ -71,4 +72,5 @@ class Provider(msgspec.Struct, frozen=True):
     hosted: HostedKind | None = None
     server: ServerKind | None = None
     refusals: Mapping[Refusal, str] = {}
+    published_names: tuple[str, ...] = ()
     trace_name: str | None = None

@@ -47,6 +47,7 @@ QWEN: Final = Provider(
     "qwen",
     {"qwen": _PROFILE},
     {"dashscope.aliyuncs.com": "qwen", "dashscope-intl.aliyuncs.com": "qwen"},
+    published_names=("dashscope", "alibaba"),
     hosted=HostedKind(
         "qwen",
         "openai_chat",

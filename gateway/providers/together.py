@@ -20,5 +20,6 @@ TOGETHER: Final = Provider(
     "together",
     {"together": _PROFILE},
     {"api.together.xyz": "together", "api.together.ai": "together"},
+    published_names=("together_ai", "togetherai"),
     hosted=HostedKind("together", "openai_chat", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "together"),
 )

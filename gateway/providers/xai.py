@@ -46,5 +46,6 @@ XAI: Final = Provider(
     "xai",
     {"xai": _PROFILE},
     {"api.x.ai": "xai"},
+    published_names=("x-ai",),
     hosted=HostedKind("xai", "openai_chat", "https://api.x.ai/v1", "XAI_API_KEY", "xai"),
 )

@@ -83,6 +83,9 @@ def _model(where: str, name: str, model: ModelSettings, profiles: Mapping[str, P
     yield f"{where}.name", model.name or default_name(name)
     yield f"{where}.context_length", model.context_length
     yield from _value(f"{where}.price", model.price)
+    # What is not known is not listed: most entries say nothing.
+    facts = frozenset(key for key in model.facts.__struct_fields__ if getattr(model.facts, key) is not None)
+    yield from _keys(f"{where}.facts", model.facts, facts)
     yield from _policy(f"{where}.", model.policy, profiles)
     for part, keys in MODEL_PARTS.items():
         yield from _keys(f"{where}.{part}", getattr(model, part), keys)

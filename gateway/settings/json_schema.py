@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.core.conversation import JsonObject
 from gateway.core.descriptor_set import DescriptorSet
+from gateway.core.model_facts import ModelFacts
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.providers.profile import Profile
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
@@ -63,6 +64,7 @@ _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {
     "keys.*.compress.": KeyCompressSettings,
     "backends.*.": BackendSettings,
     "models.*.price.": Price,
+    "models.*.facts.": ModelFacts,
     **{f"{name}.": kind for name, kind in _SECTIONS.items()},
 }
 # The types whose whole numbers may not be negative (`check_not_negative`).
@@ -164,6 +166,7 @@ def _model(policy: Schema, definitions: Mapping[str, Schema]) -> Schema:
     own: Schema = {"backend": _STRING, "name": {"type": ["string", "null"]}}
     own["context_length"] = {"anyOf": [msgspec.json.schema(Count), {"type": "null"}]}
     own["price"] = {"anyOf": [_ref(Price.__name__), {"type": "null"}]}
+    own["facts"] = _ref(ModelFacts.__name__)
     for name, kind, keys in (
         ("compress", CompressSettings, MODEL_COMPRESS_KEYS),
         ("responses", ResponsesSettings, MODEL_RESPONSES_KEYS),

@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
+from gateway.core.model_facts import ModelFacts
 from gateway.providers.profile import Profile
 from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
 from gateway.settings.compression import MODEL_COMPRESS_KEYS, without_unset_limits
@@ -22,7 +23,16 @@ from gateway.settings.values import (
 
 # A backend entry may set these limits; a native backend has no others.
 LIMITS: Final = ("max_tool_results", "max_history_messages")
-MODEL_KEYS: Final = POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper", "price"}
+MODEL_KEYS: Final = POLICY_KEYS | {
+    "backend",
+    "name",
+    "context_length",
+    "compress",
+    "responses",
+    "keeper",
+    "price",
+    "facts",
+}
 # The responses of one history may be of several models: they live as long as each other.
 MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
 # A worker has one memory, whichever models the states are of.
@@ -70,7 +80,8 @@ def read_model(
     keeper = _part("keeper", entry, defaults.keeper, MODEL_KEEPER_KEYS, KeeperSettings, where)
     given_price = entry.get("price")
     price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
-    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price)
+    facts = read_struct(entry.get("facts", {}), ModelFacts, path_of(where, "facts"))
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price, facts)
 
 
 def _part(name: str, entry: JsonObject, defaults: JsonObject, keys: frozenset[str], kind: type[S], where: str) -> S:

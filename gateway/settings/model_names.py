@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
+from gateway.core.model_facts import CLAUDE_PREFIX
+
 # The pattern that every name fits.
 ANY: Final = "*"
 
@@ -34,10 +36,15 @@ class ModelNames(Generic[Entry]):
         return None
 
     def known_name(self, model: str) -> str:
-        """Returns the name of a model without the default tag, unless it is known with the tag, or only with it."""
-        if model in self._exact or not model.endswith(DEFAULT_TAG):
+        """Returns the name of a model without the default tag and without the beginning that a list for Claude Code
+        puts before it, unless it is known with them, or only with them."""
+        if model in self._exact or not (model.endswith(DEFAULT_TAG) or model.startswith(CLAUDE_PREFIX)):
             return model
-        bare = model.removesuffix(DEFAULT_TAG)
+        unmarked = model.removeprefix(CLAUDE_PREFIX)
+        for bare in (unmarked, unmarked.removesuffix(DEFAULT_TAG)):
+            if bare in self._exact:
+                return bare
+        bare = unmarked.removesuffix(DEFAULT_TAG)
         return model if self.find(bare) is None else bare
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.core.model_facts import ModelFacts
 from gateway.core.policy import Policy
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
@@ -114,6 +115,11 @@ class _Origins:
         ):
             layers = [self._written(where, key), _Layer(default, DEFAULT)]
             yield from self._nested(f"{where}.{key}", layers, _OPTIONAL.get(key))
+        for key in ModelFacts.__struct_fields__:
+            # What is not known is not listed: most entries say nothing.
+            if getattr(entry.facts, key) is not None:
+                layers = [self._written(f"{where}.facts", key), _Layer(None, DEFAULT)]
+                yield from self._nested(f"{where}.facts.{key}", layers)
         for key, default in defaults_of(Policy).items():
             layers = [self._written(where, key)]
             if key in (*LIMITS, "profile"):

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from gateway.core.model_facts import UNKNOWN, ModelFacts
 from gateway.core.notices import Level
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
@@ -34,7 +35,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names, besides localhost, by which browsers and clients may address a gateway bound to loopback (a foreign name
     there is DNS rebinding). `max_connections` null: as many as the file descriptor limit allows. Each worker serves
     `max_requests` at the same time and refuses more at once with a 503. `reload` reads the settings again when
-    they change.
+    they change. `claude_ids`: in the list of the Messages API each id begins like one of Claude, which is what Claude
+    Code shows of a list.
     """
 
     host: Annotated[str, RESTART] = "127.0.0.1"
@@ -52,6 +54,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sse_ping_s: Positive = 15
     write_timeout_s: Positive = 60
     graceful_shutdown_timeout_s: Annotated[NotNegative, RESTART] = 10
+    claude_ids: bool = False
 
 
 class CompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -317,7 +320,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
     changes of the model's entry; where it is enabled, `context_length` is set. `responses` and `keeper` likewise.
-    `price` null: the inspector shows no costs.
+    `price` null: the inspector shows no costs. `facts` are what the lists of models tell clients of it, instead of what
+    its backend says.
     """
 
     backend: str
@@ -329,6 +333,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     responses: ResponsesSettings = ResponsesSettings()
     keeper: KeeperSettings = KeeperSettings()
     price: Price | None = None
+    facts: ModelFacts = UNKNOWN
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""

@@ -40,7 +40,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
-    " core.policy core.provider_state core.state_rule providers.messages_rules providers.profile"
+    " core.model_facts core.policy core.provider_state core.state_rule providers.messages_rules providers.profile"
     " providers.request_rules providers.tool_rules core.wrong_value"
 )
 

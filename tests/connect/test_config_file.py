@@ -190,6 +190,31 @@ def test_what_a_person_has_changed_since_stays(tmp_path: Path) -> None:
     assert "# chosen since" in found and "# keep" in found and "# mine" in found
 
 
+# As `dragoman connect` wrote it before Codex was to ask for the models.
+OLDER: Final = """\
+[model_providers.dragoman] # mine
+name = "Dragoman"
+env_key = "DRAGOMAN_KEY"
+"""
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_key_that_the_client_refuses_beside_the_content_is_removed_and_comes_back(
+    tmp_path: Path, changed: bool
+) -> None:
+    """Codex: "provider auth cannot be combined with env_key"."""
+    path = tmp_path / "config.toml"
+    path.write_text(OLDER)
+    assert "model_providers.dragoman.env_key" in written(path, CODEX)
+    provider = tomllib.loads(path.read_text())["model_providers"]["dragoman"]
+    assert provider["auth"]["command"] == "printenv" and "env_key" not in provider
+    if changed:
+        path.write_text(path.read_text() + "\n[notes]\nmine = 1\n")
+    assert undo(path) == ("taken out" if changed else "restored")
+    more = {"notes": {"mine": 1}} if changed else {}
+    assert tomllib.loads(path.read_text()) == {**tomllib.loads(OLDER), **more}
+
+
 def test_a_rewritten_file_is_brought_back_change_by_change(tmp_path: Path) -> None:
     path = tmp_path / "opencode.json"
     path.write_text('{"theme": "dark"}')

@@ -116,6 +116,22 @@ def test_a_known_window_is_passed_on(length: int, output: int) -> None:
     assert tomllib.loads(text_of(codex, target))["model_context_window"] == length
 
 
+def test_a_known_length_of_an_answer_is_kept_free() -> None:
+    facts: Json = {"max_output": 4096}
+    entries: dict[str, Json] = {"a": {"backend": "b", "context_length": 200_000, "facts": facts}}
+    target = settings_target(read_settings({"backends": BACKENDS, "models": entries}), None, None, {})
+    (claude,) = load_client("claude-code").files
+    assert json.loads(text_of(claude, target))["env"]["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "4096"
+
+
+def test_codex_has_a_command_for_its_key_so_that_it_asks_for_the_models() -> None:
+    """Codex 0.169 asks a provider with `env_key` for no list, and refuses both together."""
+    target = settings_target(read_settings({"backends": BACKENDS, "models": {"a": {"backend": "b"}}}), None, None, {})
+    (codex,) = load_client("codex").files
+    provider = tomllib.loads(text_of(codex, target))["model_providers"]["dragoman"]
+    assert provider["auth"] == {"command": "printenv", "args": ["DRAGOMAN_KEY"]} and "env_key" not in provider
+
+
 def test_a_window_that_is_not_known_is_not_written() -> None:
     entries: dict[str, Json] = {"a": {"backend": "b"}, "b": {"backend": "b", "context_length": 9}}
     target = settings_target(read_settings({"backends": BACKENDS, "models": entries}), None, None, {})

@@ -45,7 +45,7 @@ TWICE: Final = (
 MISLEADING: Final = (
     *(b"x-original-url: /healthz", b"x-rewrite-url: /healthz", b"x-forwarded-prefix: /healthz"),
     *(b"x-http-method-override: GET", b"x-forwarded-for: 127.0.0.1", b"forwarded: for=127.0.0.1;host=localhost"),
-    *(b"x-real-ip: 127.0.0.1", b"x-api-key: %s" % CLIENT_KEY.encode(), b"x-forwarded-user: admin"),
+    *(b"x-real-ip: 127.0.0.1", b"api-key: %s" % CLIENT_KEY.encode(), b"x-forwarded-user: admin"),
 )
 
 
@@ -106,6 +106,10 @@ def heads() -> Iterator[Hostile]:
     for line in MISLEADING:
         sent = GET + HOST + CLOSE + line + b"\r\n\r\n"
         yield Hostile(f"misleading {line!r}", sent, (401,), "invalid_api_key")
+    other = b"x-api-key: %s" % CLIENT_KEY.encode()
+    yield Hostile(
+        "a key where clients of another API send it", _head(other, typed, b"content-length: 2") + b"{}", (401,)
+    )
     evil = GET + b"host: evil.example\r\n" + KEY + CLOSE
     for line in (b"x-forwarded-host: localhost", b"forwarded: host=localhost", b"x-host: localhost"):
         yield Hostile(f"host in {line!r}", evil + line + b"\r\n\r\n", (421,), "unknown_host")

@@ -41,3 +41,21 @@ def test_a_context_length_is_a_positive_whole_number(length: Json) -> None:
     models: Json = {"m": {"backend": "b", "context_length": length}}
     with pytest.raises(SettingsError, match=r"models\.m\.context_length must be a whole number of 1 or more"):
         read_settings({"backends": BACKENDS, "models": models})
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "known"),
+    [
+        (("m",), "claude-dragoman-m", "m"),
+        (("m",), "claude-dragoman-m:latest", "m"),
+        (("m:latest",), "claude-dragoman-m:latest", "m:latest"),
+        (("m", "claude-dragoman-m"), "claude-dragoman-m", "claude-dragoman-m"),
+        (("m",), "claude-dragoman-x", "claude-dragoman-x"),
+        (("claude-*",), "claude-dragoman-m", "claude-dragoman-m"),
+        (("claude-*", "m"), "claude-dragoman-m", "m"),
+        (("*",), "claude-dragoman-m", "m"),
+        (("m*",), "claude-dragoman-mistral", "mistral"),
+    ],
+)
+def test_an_id_for_claude_code_is_that_of_the_name_behind_it(names: tuple[str, ...], asked: str, known: str) -> None:
+    assert ModelNames(dict.fromkeys(names, 1)).known_name(asked) == known

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from gateway.core.model_facts import ModelFacts
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
@@ -53,6 +54,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
     ("models.*.price.", Price),
+    ("models.*.facts.", ModelFacts),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),
 ]
 

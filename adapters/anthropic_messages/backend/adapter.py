@@ -13,7 +13,7 @@ from adapters.anthropic_messages.backend.failure import decode_failure
 from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.token_counter import count_request, decode_count
 from adapters.anthropic_messages.table import EVENT_FIELDS, MODELS_PATH, TABLE
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendModel, BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
@@ -22,11 +22,20 @@ from gateway.providers.anthropic import MESSAGES_PROFILE
 from gateway.providers.messages_rules import NO_DEMANDS
 from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES
-from gateway.wires.listed_models import names_in_list
+from gateway.wires.listed_models import FactPlaces, models_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
 _CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
+# Source: the package anthropic, `types/model_info.py`, `model_capabilities.py`, `effort_capability.py`.
+_PLACES: Final = FactPlaces(
+    display_name=("display_name",),
+    context_length=("max_input_tokens",),
+    max_output=("max_tokens",),
+    images=("capabilities.image_input",),
+    files=("capabilities.pdf_input",),
+    efforts="capabilities.effort",
+)
 _IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
 
 
@@ -98,9 +107,9 @@ class AnthropicMessagesAdapter:
         """Returns `input_tokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the ids in the models list. Raises BackendProtocolError."""
-        return names_in_list(body, "data", "id")
+    def decode_models(self, body: bytes) -> tuple[BackendModel, ...]:
+        """Returns the models in the list. Raises BackendProtocolError."""
+        return models_in_list(body, "data", "id", _PLACES)
 
     def describe(self, body: bytes) -> Json:
         """Returns the request body as JSON."""

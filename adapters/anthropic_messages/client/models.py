@@ -4,15 +4,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from adapters.anthropic_messages.table import EFFORTS
 from gateway.core.conversation import Json
+from gateway.core.model_facts import claude_id
 from gateway.dialect import ListedModels, ModelInfo
 
 
 def encode_models(models: ListedModels) -> bytes:
     """Returns the list of models, which is one page."""
-    names = [model.name for model in models.models]
+    names = [claude_id(model.name) if models.claude_ids else model.name for model in models.models]
     page: dict[str, Json] = {
-        "data": [_model_object(model) for model in models.models],
+        "data": [_model_object(model, name) for model, name in zip(models.models, names, strict=True)],
         "has_more": False,
         "first_id": names[0] if names else None,
         "last_id": names[-1] if names else None,
@@ -24,12 +26,32 @@ def encode_models(models: ListedModels) -> bytes:
 
 def encode_model(model: ModelInfo) -> bytes:
     """Returns one model."""
-    return msgspec.json.encode(_model_object(model))
+    return msgspec.json.encode(_model_object(model, model.name))
 
 
-def _model_object(model: ModelInfo) -> dict[str, Json]:
+def _model_object(model: ModelInfo, name: str) -> dict[str, Json]:
     created = datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    entry: dict[str, Json] = {"type": "model", "id": model.name, "display_name": model.name, "created_at": created}
+    entry: dict[str, Json] = {"type": "model", "id": name, "display_name": model.title, "created_at": created}
     if model.context_length is not None:
         entry["max_input_tokens"] = model.context_length
-    return entry
+    if model.max_output is not None:
+        entry["max_tokens"] = model.max_output
+    return {**entry, "capabilities": _capabilities(model)}
+
+
+def _capabilities(model: ModelInfo) -> dict[str, Json]:
+    """Returns the capabilities of which the gateway knows whether it serves them. Source: the package anthropic,
+    `types/model_capabilities.py`, `types/effort_capability.py`."""
+    known: dict[str, Json] = {
+        "batch": {"supported": False},
+        "image_input": {"supported": model.images},
+        "pdf_input": {"supported": model.files},
+    }
+    if model.efforts is not None:
+        levels = {word: word in model.efforts for word in EFFORTS.values}
+        known["effort"] = {
+            "supported": any(levels.values()),
+            **{word: {"supported": level} for word, level in levels.items()},
+        }
+        known["thinking"] = {"supported": any(word != "none" for word in model.efforts)}
+    return known

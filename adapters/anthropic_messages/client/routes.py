@@ -55,6 +55,8 @@ _MODEL: Final = Operation(
 
 # Every request of this API has a version; the same paths without one are those of chat completions.
 _MARK: Final = RequestMark(header=b"anthropic-version")
+# A key in this header, too, tells the clients of this API from others: some ask for the models without a version.
+_KEY_MARK: Final = RequestMark(header=b"x-api-key")
 
 
 def _refused(method: str, path: str, message: str) -> Route:
@@ -67,8 +69,10 @@ _NO_FILES: Final = "The gateway stores no files: send the content as base64 or b
 ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", GENERATE_PATH, "generate", _GENERATE),
     Route("POST", COUNT_PATH, "count", _COUNT),
-    Route("GET", MODELS_PATH, "models", _MODELS, mark=_MARK),
-    Route("GET", f"{MODELS_PATH}/{{name}}", "model", _MODEL, mark=_MARK),
+    Route("GET", MODELS_PATH, "models", _MODELS, mark=_MARK, facts=True),
+    Route("GET", f"{MODELS_PATH}/{{name}}", "model", _MODEL, mark=_MARK, facts=True),
+    Route("GET", MODELS_PATH, "models", mark=_KEY_MARK, facts=True),
+    Route("GET", f"{MODELS_PATH}/{{name}}", "model", mark=_KEY_MARK, facts=True),
     # Claude Code asks whether the API is reachable.
     Route("HEAD", "/api/hello", "fixed", fixed=FixedAnswer(b"{}")),
     Route("GET", "/api/hello", "fixed", fixed=FixedAnswer(b"{}")),

@@ -13,13 +13,13 @@ from adapters.gemini.backend.encode import encode_body
 from adapters.gemini.backend.failure import decode_failure
 from adapters.gemini.backend.token_counter import count_request, decode_count
 from adapters.gemini.table import EVENT_FIELDS, GENERATE, MODELS_PATH, STREAM, TABLE
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendModel, BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
 from gateway.providers.gemini import STATE_RULE, TOOL_RULES
-from gateway.wires.listed_models import names_in_list
+from gateway.wires.listed_models import FactPlaces, models_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _VERBS: Final = {True: f"{STREAM}?alt=sse", False: GENERATE}
@@ -28,6 +28,10 @@ _HEADERS: Final = {
     for stream, accept in zip((True, False), _ACCEPTS, strict=True)
 }
 _PREFIX: Final = "models/"
+# Source: Gemini API, `Model`.
+_PLACES: Final = FactPlaces(
+    display_name=("displayName",), context_length=("inputTokenLimit",), max_output=("outputTokenLimit",)
+)
 
 
 class GeminiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,9 +107,10 @@ class GeminiAdapter:
         """Returns `totalTokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the names in the models list. Raises BackendProtocolError."""
-        return tuple([name.removeprefix(_PREFIX) for name in names_in_list(body, "models", "name")])
+    def decode_models(self, body: bytes) -> tuple[BackendModel, ...]:
+        """Returns the models in the list. Raises BackendProtocolError."""
+        listed = models_in_list(body, "models", "name", _PLACES)
+        return tuple([msgspec.structs.replace(model, name=model.name.removeprefix(_PREFIX)) for model in listed])
 
     def describe(self, body: bytes) -> Json:
         """Returns the request body as JSON."""

@@ -24,4 +24,6 @@ def encode_model(model: ModelInfo) -> bytes:
 
 def _model(model: ModelInfo) -> GeminiModel:
     length = msgspec.UNSET if model.context_length is None else model.context_length
-    return GeminiModel(f"models/{model.name}", model.name, [*_METHODS], length)
+    most = msgspec.UNSET if model.max_output is None else model.max_output
+    thinks = msgspec.UNSET if model.efforts is None else any(word != "none" for word in model.efforts)
+    return GeminiModel(f"models/{model.name}", model.title, [*_METHODS], length, most, thinks)

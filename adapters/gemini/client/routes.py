@@ -83,9 +83,14 @@ def _routes() -> Iterator[Route]:
         yield Route("POST", f"{model}:{STREAM}", "generate", _STREAMED if first else None)
         yield Route("POST", f"{model}:{COUNT}", "count", _COUNT if first else None)
         yield Route(
-            "GET", f"/{version}{MODELS_PATH}", "models", _MODELS if first else None, mark=None if first else _MARK
+            "GET",
+            f"/{version}{MODELS_PATH}",
+            "models",
+            _MODELS if first else None,
+            mark=None if first else _MARK,
+            facts=True,
         )
-        yield Route("GET", model, "model", _MODEL if first else None, mark=None if first else _MARK)
+        yield Route("GET", model, "model", _MODEL if first else None, mark=None if first else _MARK, facts=True)
         for path, what in _REFUSED.items():
             refusal = Refusal(404, "unsupported_operation", _NOT_SERVED.format(what=what))
             # Other APIs have the shorter paths of version 1.

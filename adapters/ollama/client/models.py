@@ -13,6 +13,7 @@ from adapters.ollama.client.response_models import (
     OllamaModelDetails,
     OllamaModelList,
 )
+from adapters.ollama.table import ANSWER_SIZE, CONTEXT_SIZE
 from gateway.dialect import ListedModels, ModelInfo
 from gateway.dialects.dragoman_field import Unlisted
 
@@ -32,7 +33,10 @@ def encode_model(model: ModelInfo) -> bytes:
     info: dict[str, str | int] = {"general.architecture": FAMILY, "general.basename": model.name}
     if model.context_length is not None:
         info[f"{FAMILY}.context_length"] = model.context_length
-    return msgspec.json.encode(OllamaModel(_details(model), info, _capabilities(model), time_text(model.created)))
+    shown = OllamaModel(
+        _details(model), info, _capabilities(model), time_text(model.created), parameters=_parameters(model)
+    )
+    return msgspec.json.encode(shown)
 
 
 def _listed(model: ModelInfo, names: Container[str]) -> OllamaListedModel:
@@ -53,6 +57,17 @@ def _details(model: ModelInfo) -> OllamaModelDetails:
     return OllamaModelDetails(family=FAMILY, families=[FAMILY], context_length=length)
 
 
+def _parameters(model: ModelInfo) -> str:
+    """Returns the known sizes, a line for each, as those of a Modelfile."""
+    sizes = {CONTEXT_SIZE: model.context_length, ANSWER_SIZE: model.max_output}
+    return "\n".join(f"{name:<30} {size}" for name, size in sizes.items() if size is not None)
+
+
 def _capabilities(model: ModelInfo) -> list[str]:
-    """Returns the parts that requests may have. Whether a model thinks is not known."""
-    return ["completion", *(["tools"] if model.tools else []), *(["vision"] if model.images else [])]
+    """Returns the parts that requests may have, and whether the model thinks, as far as it is known."""
+    has = {
+        "tools": model.tools,
+        "vision": model.images,
+        "thinking": any(word != "none" for word in model.efforts or ()),
+    }
+    return ["completion", *(name for name, is_there in has.items() if is_there)]

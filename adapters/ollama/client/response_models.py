@@ -68,7 +68,7 @@ class OllamaGenerateAnswer(OllamaAnswer, frozen=True, kw_only=True):
 
 
 class OllamaModelDetails(Struct, frozen=True):
-    """Facts about a model's file, of which the gateway knows the context length in tokens, if it is set."""
+    """Facts about a model's file, of which the gateway knows at most the context length in tokens."""
 
     parent_model: str = ""
     format: str = ""
@@ -99,7 +99,8 @@ class OllamaModelList(Struct, frozen=True):
 
 
 class OllamaModel(Struct, frozen=True):
-    """One model. `model_info` holds its name and, if it is set, its context length in tokens."""
+    """One model. `model_info` holds its name and, if it is known, its context length in tokens; `parameters` its sizes,
+    as the lines of a Modelfile."""
 
     details: OllamaModelDetails
     model_info: dict[str, str | int]

@@ -92,8 +92,8 @@ _NO_MODELS: Final = Refusal(
 ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/api/chat", "generate", _CHAT),
     Route("POST", GENERATE_PATH, "generate", _GENERATE),
-    Route("GET", "/api/tags", "models", _MODELS),
-    Route("POST", "/api/show", "model", _MODEL, name_fields=("model", "name")),
+    Route("GET", "/api/tags", "models", _MODELS, facts=True),
+    Route("POST", "/api/show", "model", _MODEL, name_fields=("model", "name"), facts=True),
     # Clients pull a model whose name they do not find in the list, which has a tag that they may leave out.
     Route("POST", "/api/pull", "model", _PULL, name_fields=("model", "name"), fixed=_PULLED),
     Route("GET", "/api/version", "fixed", _VERSION, fixed=_VERSION_ANSWER),

@@ -12,12 +12,12 @@ from adapters.openai_chat.backend.encode import encode_body
 from adapters.openai_chat.backend.failure import decode_failure
 from adapters.openai_chat.backend.token_counter import COUNTERS, CounterName
 from adapters.openai_chat.table import EVENT_FIELDS, GENERATE_PATH, MODELS_PATH, TABLE
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendModel, BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
-from gateway.wires.listed_models import names_in_list
+from gateway.wires.listed_models import OPENAI_PLACES, models_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {
@@ -90,9 +90,9 @@ class OpenAIChatAdapter:
         assert self._counter is not None, "nothing is asked of an entry that names none"
         return self._counter.decode(body)
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the ids in the models list. Raises BackendProtocolError."""
-        return names_in_list(body, "data", "id")
+    def decode_models(self, body: bytes) -> tuple[BackendModel, ...]:
+        """Returns the models in the list. Raises BackendProtocolError."""
+        return models_in_list(body, "data", "id", OPENAI_PLACES)
 
     def describe(self, body: bytes) -> Json:
         """Returns the request body as JSON."""

@@ -15,7 +15,7 @@ from adapters.openai_responses.backend.failure import decode_failure
 from adapters.openai_responses.backend.token_counter import count_request, decode_count
 from adapters.openai_responses.table import EVENT_FIELDS, GENERATE_PATH, MODELS_PATH, TABLE
 from adapters.openai_responses.tools import tool_names
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendModel, BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
@@ -24,7 +24,7 @@ from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
 from gateway.providers.openai import TOOL_RULES
 from gateway.response.passthrough import Passthrough
-from gateway.wires.listed_models import names_in_list
+from gateway.wires.listed_models import OPENAI_PLACES, models_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {
@@ -94,9 +94,9 @@ class OpenAIResponsesAdapter:
         """Returns `input_tokens`. Raises BackendProtocolError."""
         return decode_count(body)
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the ids in the models list. Raises BackendProtocolError."""
-        return names_in_list(body, "data", "id")
+    def decode_models(self, body: bytes) -> tuple[BackendModel, ...]:
+        """Returns the models in the list. Raises BackendProtocolError."""
+        return models_in_list(body, "data", "id", OPENAI_PLACES)
 
     def describe(self, body: bytes) -> Json:
         """Returns the request body as JSON."""

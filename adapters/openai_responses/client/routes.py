@@ -121,7 +121,7 @@ ROUTES: Final = tuple(
     for route in (
         Route("POST", _PATH, "generate", _GENERATE),
         Route("POST", f"{_PATH}{COUNT}", "count", _COUNT),
-        Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS, mark=_CODEX),
+        Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS, mark=_CODEX, facts=True),
         Route("GET", _PATH, "refused", refusal=_WEBSOCKET),
         Route("POST", f"{_PATH}/compact", "refused", refusal=_NO_COMPACTION),
         Route("GET", f"{_PATH}/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),

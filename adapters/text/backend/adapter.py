@@ -18,14 +18,14 @@ from adapters.text.backend.options import TextOptions
 from adapters.text.backend.prompt import Prompt
 from adapters.text.backend.thought import Thought
 from adapters.text.backend.tool_choice import ToolChoicePlan, can_force, plan_tool_choice
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendModel, BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Labels, Policy
 from gateway.framing.json_text import decode_json
 from gateway.tool_calls.parsers.format import id_prefix
 from gateway.tool_calls.parsers.labelled_call import prose_marks
-from gateway.wires.listed_models import names_in_list
+from gateway.wires.listed_models import OPENAI_PLACES, models_in_list
 
 _PROSE: Final = prose_marks(Labels())
 
@@ -90,11 +90,11 @@ class TextAdapter:
         """Returns the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
 
-    def decode_models(self, body: bytes) -> tuple[str, ...]:
-        """Returns the names in the models list, which the wire must have. Raises BackendProtocolError."""
+    def decode_models(self, body: bytes) -> tuple[BackendModel, ...]:
+        """Returns the models in the list, which the wire must have. Raises BackendProtocolError."""
         places = self._wire.models
         assert places is not None
-        return names_in_list(body, places.list, places.name)
+        return models_in_list(body, places.list, places.name, OPENAI_PLACES)
 
     def describe(self, body: bytes) -> Json:
         """Returns the request body as JSON."""

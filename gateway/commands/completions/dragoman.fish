@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --only --out --output --port --profile --record --redact --report --request --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
+set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --only --out --output --port --profile --provider --record --redact --report --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -166,6 +166,16 @@ complete -c dragoman -n '_shtab_dragoman_using map try' -l trailer -x -d 'a trai
 complete -c dragoman -n '_shtab_dragoman_using map try' -l model -x -d 'the model, instead of the model in the request'
 complete -c dragoman -n '_shtab_dragoman_using map try' -l dialect -x -d 'the dialect of the request, if its shape does not tell'
 complete -c dragoman -n '_shtab_dragoman_using map try; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a settings file, or the entry of one backend'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a models -d 'Read what others publish about models.'
+complete -c dragoman -n '_shtab_dragoman_using models' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using models; and test $_shtab_dragoman_npos -eq 0' -a import -d 'Read prices, windows and facts from a file of genai-prices, models.dev or LiteLLM.'
+complete -c dragoman -n '_shtab_dragoman_using models import' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using models import' -l model -x -d 'only this model (repeatable; default all)'
+complete -c dragoman -n '_shtab_dragoman_using models import' -l provider -x -d 'the provider'"'"'s name in the file, instead of that of the address'
+complete -c dragoman -n '_shtab_dragoman_using models import' -l replace -d 'also replace keys that the settings have'
+complete -c dragoman -n '_shtab_dragoman_using models import' -l write -d 'change the settings file, and keep FILE.bak'
+complete -c dragoman -n '_shtab_dragoman_using models import' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using models import; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the file'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a state -d 'Show or delete what the gateway has stored.'
 complete -c dragoman -n '_shtab_dragoman_using state' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using state; and test $_shtab_dragoman_npos -eq 0' -a stats -d 'Show the entries and bytes of each kind.'

@@ -24,6 +24,7 @@ _shtab_dragoman_commands() {
     local:'Serve a small model on this machine; needs two optional packages.'
     map:'Check the entry of a backend, or try it without the backend.'
     minimise:'Make a recording smaller while it still shows one thing.'
+    models:'Read what others publish about models.'
     record:'Save requests of a running gateway in a file, redacted.'
     replay:'Run recorded requests again without a network, or serve them as a fake backend.'
     schema:'Show, compare or fetch the protobuf schemas of backends.'
@@ -48,6 +49,13 @@ _shtab_dragoman_map_commands() {
     try:'Show a request as it is sent, and the events that a response becomes.'
   )
   _describe 'dragoman map commands' _commands
+}
+
+_shtab_dragoman_models_commands() {
+  local _commands=(
+    import:'Read prices, windows and facts from a file of genai-prices, models.dev or LiteLLM.'
+  )
+  _describe 'dragoman models commands' _commands
 }
 
 _shtab_dragoman_schema_commands() {
@@ -275,6 +283,26 @@ _shtab_dragoman_minimise_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_minimise_defaults_added=0
 
+_shtab_dragoman_models_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_models_defaults_added=0
+
+_shtab_dragoman_models_import_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--model[only this model (repeatable\; default all)]:NAME:"
+  "--provider[the provider\'s name in the file, instead of that of the address]:NAME:"
+  "--replace[also replace keys that the settings have]"
+  "--write[change the settings file, and keep FILE.bak]"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  ":the file:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_models_import_defaults_added=0
+
 _shtab_dragoman_record_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--last[the last request, or the last N]:N:"
@@ -430,6 +458,7 @@ _shtab_dragoman() {
         local) _arguments -C -s $_shtab_dragoman_local_options ;;
         map) _shtab_dragoman_map ;;
         minimise) _arguments -C -s $_shtab_dragoman_minimise_options ;;
+        models) _shtab_dragoman_models ;;
         record) _arguments -C -s $_shtab_dragoman_record_options ;;
         replay) _arguments -C -s $_shtab_dragoman_replay_options ;;
         schema) _shtab_dragoman_schema ;;
@@ -484,6 +513,29 @@ _shtab_dragoman_map() {
       case $line[1] in
         check) _arguments -C -s $_shtab_dragoman_map_check_options ;;
         try) _arguments -C -s $_shtab_dragoman_map_try_options ;;
+      esac
+  esac
+}
+
+_shtab_dragoman_models() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->models'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_dragoman_models_defaults_added )); then
+    if (( ${_shtab_dragoman_models_options[(I)${(q)one_or_more}*]} +          ${_shtab_dragoman_models_options[(I)${(q)remainder}*]} +          ${_shtab_dragoman_models_options[(I)${(q)default}]} == 0 )); then
+      _shtab_dragoman_models_options+=(': :_shtab_dragoman_models_commands' '*::: :->models')
+    fi
+    _shtab_dragoman_models_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_dragoman_models_options
+
+  case $state in
+    models)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_dragoman_models-$line[1]:"
+      case $line[1] in
+        import) _arguments -C -s $_shtab_dragoman_models_import_options ;;
       esac
   esac
 }

@@ -23,7 +23,8 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     `detail` is one sentence, `advice` what to do, `evidence` the backend's own words. `remark`: the verdict is `ok`,
     but the backend does something unusual, which the gateway mends. `changes` are the fields of a profile that mend a
     `todo`; they were tried. `rule` is the rule of the history by which the backend refused, where its words are known,
-    or `tools`: it refuses those.
+    or `tools`: it refuses those. `facts` are what was found of the model, by the paths of keys in its entry of
+    settings.json, such as `facts.images`.
     """
 
     verdict: Verdict
@@ -33,6 +34,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     remark: bool = False
     changes: Changes = EMPTY
     rule: str = ""
+    facts: Changes = EMPTY
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -81,9 +83,9 @@ class Report(msgspec.Struct, frozen=True):
         return 1 if any(section.having(*faulty) for section in self.sections) else 0
 
 
-def ok(detail: str = "") -> Finding:
+def ok(detail: str = "", facts: Changes = EMPTY) -> Finding:
     """Returns the finding of something in order."""
-    return Finding("ok", detail)
+    return Finding("ok", detail, facts=facts)
 
 
 def remark(detail: str, evidence: str = "", rule: str = "") -> Finding:
@@ -91,9 +93,11 @@ def remark(detail: str, evidence: str = "", rule: str = "") -> Finding:
     return Finding("ok", detail, evidence=evidence, remark=True, rule=rule)
 
 
-def todo(detail: str, advice: str = "", evidence: str = "", changes: Changes = EMPTY, rule: str = "") -> Finding:
+def todo(
+    detail: str, advice: str = "", evidence: str = "", changes: Changes = EMPTY, rule: str = "", facts: Changes = EMPTY
+) -> Finding:
     """Returns the finding of something that somebody should do or know."""
-    return Finding("todo", detail, advice, evidence, changes=changes, rule=rule)
+    return Finding("todo", detail, advice, evidence, changes=changes, rule=rule, facts=facts)
 
 
 def broken(detail: str, advice: str = "", evidence: str = "") -> Finding:
@@ -101,9 +105,9 @@ def broken(detail: str, advice: str = "", evidence: str = "") -> Finding:
     return Finding("broken", detail, advice, evidence)
 
 
-def skipped(reason: str) -> Finding:
-    """Returns the finding of what was not tried."""
-    return Finding("skipped", reason)
+def skipped(reason: str, facts: Changes = EMPTY) -> Finding:
+    """Returns the finding of what was not tried, or of what the backend does not have."""
+    return Finding("skipped", reason, facts=facts)
 
 
 def crashed(error: Exception) -> Finding:

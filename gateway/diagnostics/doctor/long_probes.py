@@ -3,8 +3,10 @@
 from functools import partial
 from typing import Final
 
-from gateway.core.errors import BackendTimeout
-from gateway.diagnostics.doctor.finding import Finding, ok, skipped, todo
+from gateway.core.context_length import Overflow
+from gateway.core.conversation import EMPTY
+from gateway.core.errors import BackendError, BackendTimeout, GatewayError
+from gateway.diagnostics.doctor.finding import Changes, Finding, ok, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
 from gateway.diagnostics.doctor.requests import COUNT, request, user
@@ -86,11 +88,18 @@ def _refused(answer: Answer, prompt: str, accepted: str) -> Finding:
     if error is None or _is_over_time(answer):
         return skipped(f"{prompt} was not answered within {answer.seconds:.0f} s; {accepted}")
     if error.code == _TOO_LONG:
-        return ok(f"{prompt} is refused as too long; {accepted}")
+        return ok(f"{prompt} is refused as too long; {accepted}", _told_length(error))
     if answer.refusal is not None:
         advice = "no client can tell that its prompt is too long: report the words to the gateway's makers"
         return todo(f"{prompt} is refused, in words that the gateway does not know; {accepted}", advice, answer.words)
     return todo(f"{prompt} fails: {error.message}", "look at the backend's memory and limits", answer.words)
+
+
+def _told_length(error: GatewayError) -> Changes:
+    """Returns the context that the backend's own words about a prompt that is too long tell."""
+    too_long = error.too_long if isinstance(error, BackendError) else None
+    limit = too_long.limit if isinstance(too_long, Overflow) else None
+    return EMPTY if limit is None else {"context_length": limit}
 
 
 def _lost(answer: Answer, words: int) -> Finding:

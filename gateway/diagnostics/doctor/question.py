@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gateway.adapter import BackendRequest
+from gateway.adapter import BackendModel, BackendRequest
 from gateway.core.answer import read_answer
 from gateway.core.conversation import EMPTY, JsonObject, ToolCall
 from gateway.core.errors import BackendError, GatewayError
@@ -108,9 +108,14 @@ def words_of(error: GatewayError | None) -> str:
 class ModelNames(msgspec.Struct, frozen=True):
     """The models that a backend lists, or the error. `listed`: its wire has a list of models."""
 
-    names: tuple[str, ...] = ()
+    models: tuple[BackendModel, ...] = ()
     listed: bool = True
     error: GatewayError | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple([model.name for model in self.models])
 
 
 class Address(msgspec.Struct, frozen=True):

@@ -91,7 +91,10 @@ async def _models(backend: ProbedBackend) -> Finding:
     if backend.model and backend.model not in found.names:
         advice = f"correct models.*.name{nearest(backend.model, found.names)}"
         return todo(f"the model {backend.model!r} is not in the list of {len(found.names)}", advice)
-    return ok(f"in the list of {len(found.names)}")
+    length = next((one.context_length for one in found.models if one.name == backend.model), None)
+    if length is None:
+        return ok(f"in the list of {len(found.names)}")
+    return ok(f"in the list of {len(found.names)}, with a context of {length:,} tokens", {"context_length": length})
 
 
 PROBES: Final = (

@@ -107,7 +107,7 @@ async def _logprobs(backend: ProbedBackend) -> Finding:
 async def _image(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(IMAGE)
     if answer.refusal is not None:
-        return skipped(f"the model takes no images: {answer.words[:160]}")
+        return skipped(f"the model takes no images: {answer.words[:160]}", {"facts.images": False})
     return failure(answer) or ok("accepted")
 
 

@@ -1,14 +1,17 @@
 """Turns the fields of a profile that probes found necessary into keys of settings.json."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from gateway.diagnostics.doctor.finding import Changes, Suggestion
+from gateway.core.model_facts import ModelFacts
+from gateway.diagnostics.doctor.finding import Changes, Checked, Suggestion
 from gateway.providers.profile import Alphabet, Profile
 from gateway.providers.request_rules import RequestRules
+from gateway.settings import ModelSettings
 
+_FACTS: Final = ModelFacts.__struct_fields__
 _DEFAULT: Final[Mapping[str, Any]] = msgspec.to_builtins(Alphabet())
 
 
@@ -43,6 +46,21 @@ def suggested(
     name = place[1] if place[1] not in profiles else f"{place[1]}-doctor"
     fields = {"base": base, **{field: _written(getattr(wanted, field)) for field in changes}}
     return Suggestion(("profiles", name), fields), Suggestion(profile, name)
+
+
+def told_facts(name: str, entry: ModelSettings, findings: Iterable[Checked]) -> tuple[Suggestion, ...]:
+    """Returns the keys to set in the entry of a model for what was found of it: those that the entry lacks, and a
+    context length that is above the one found."""
+    found = {path: value for one in findings for path, value in one.finding.facts.items()}
+    present = {
+        "context_length": entry.context_length,
+        **{f"facts.{fact}": getattr(entry.facts, fact) for fact in _FACTS},
+    }
+    return tuple(
+        Suggestion(("models", name, *path.split(".")), value)
+        for path, value in found.items()
+        if present[path] is None or (path == "context_length" and present[path] > value)
+    )
 
 
 def _written(value: object) -> object:

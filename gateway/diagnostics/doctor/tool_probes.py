@@ -42,7 +42,9 @@ _CHANGED: Final = "the names of tools are changed on the way: clients cannot run
 async def _call(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(ONE)
     if answer.refusal is not None:
-        return todo("tools are refused", _NO_CALL, answer.words, rule=answer.rule or "tools")
+        return todo(
+            "tools are refused", _NO_CALL, answer.words, rule=answer.rule or "tools", facts={"facts.tools": False}
+        )
     return failure(answer) or _wrong_call(answer.calls, "get_weather") or ok("one call, of the right tool")
 
 
@@ -72,7 +74,8 @@ async def _parallel(backend: ProbedBackend) -> Finding:
         return failed
     if sorted(call.name for call in answer.calls) == ["get_time", "get_weather"]:
         return ok("two calls in one answer")
-    return todo(f"{len(answer.calls)} of two calls in one answer", "clients need one more round for each call")
+    detail, advice = f"{len(answer.calls)} of two calls in one answer", "clients need one more round for each call"
+    return todo(detail, advice, facts={"facts.parallel_calls": False})
 
 
 async def _ids(backend: ProbedBackend) -> Finding:

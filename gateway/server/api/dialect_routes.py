@@ -4,7 +4,7 @@ in the document. A client whose path has no route gets advice.
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, cast
 
@@ -36,6 +36,7 @@ from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.api.model_catalogue import describe_model
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.request_context import RequestContext
@@ -128,8 +129,10 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
     async def list_models(request: Request) -> Response:
         allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
         found = await gateway_state.model_lists.names(gateway_state.backends)
-        models = [_model(gateway_state, name) for name in filter(allowed, found.names)]
-        body = _served(request).dialect.encode_models(ListedModels(models, found.missing))
+        served = _served(request)
+        models = await _models(gateway_state, served, list(filter(allowed, found.names)))
+        listed = ListedModels(models, found.missing, gateway_state.settings.server.claude_ids)
+        body = served.dialect.encode_models(listed)
         return Response(body, media_type=JSON)
 
     async def get_model(request: Request) -> Response:
@@ -144,7 +147,8 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
         gateway_state.backends.route(name)
         if served.route.fixed is not None:
             return _fixed(served.route.fixed)
-        return Response(served.dialect.encode_model(_model(gateway_state, name)), media_type=JSON)
+        (model,) = await _models(gateway_state, served, [name])
+        return Response(served.dialect.encode_model(model), media_type=JSON)
 
     async def count_tokens(request: Request) -> Response:
         body = await read_client_body(request, gateway_state.max_body)
@@ -202,14 +206,15 @@ def _served(request: Request) -> Served:
     return served
 
 
-def _model(gateway_state: GatewayState, name: str) -> ModelInfo:
-    created = gateway_state.created
-    try:
-        route, backend = gateway_state.backends.route(name)
-    except GatewayError:
-        return ModelInfo(name, created)
-    capabilities = backend.adapter.capabilities
-    return ModelInfo(name, created, capabilities.tools, capabilities.images, route.context_length)
+async def _models(gateway_state: GatewayState, served: Served, names: Sequence[str]) -> list[ModelInfo]:
+    backends, created = gateway_state.backends, gateway_state.created
+    asked = names if served.route is not None and served.route.facts else ()
+    listed = await gateway_state.model_lists.entries(backends, asked)
+    routes = [(name, backends.find(name)) for name in names]
+    return [
+        ModelInfo(name, created) if route is None else describe_model(name, created, *route, listed.get(name))
+        for name, route in routes
+    ]
 
 
 def _fixed(answer: FixedAnswer) -> Response:

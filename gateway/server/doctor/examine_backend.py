@@ -8,7 +8,7 @@ from gateway.core.secrets import without_secrets
 from gateway.diagnostics.doctor.examination import examine
 from gateway.diagnostics.doctor.finding import Checked, Section, broken
 from gateway.diagnostics.doctor.probe import Probe
-from gateway.diagnostics.doctor.suggestion import suggested
+from gateway.diagnostics.doctor.suggestion import suggested, told_facts
 from gateway.recording.recording import Interaction
 from gateway.server.doctor.live_backend import LiveBackend
 from gateway.server.upstream.backends import Backend
@@ -42,6 +42,8 @@ async def examine_backend(
     if not live.model:
         live.model = next(iter((await live.list_models()).names), "")
     findings = await examine(live, probes, begin)
+    own = settings.models.get(name)
+    facts = () if own is None or own.backend != backend.name else told_facts(name, own, findings)
     place = ("models", name) if _has_own_profile(settings, backend, name) else ("backends", backend.name)
     section = Section(
         backend.name,
@@ -49,7 +51,7 @@ async def examine_backend(
         findings,
         _features(probes, findings, "ok"),
         _features(probes, findings, "todo", "broken"),
-        suggested(place, route.policy.profile, live.remedies, settings.profiles),
+        (*suggested(place, route.policy.profile, live.remedies, settings.profiles), *facts),
     )
     return Examined(section, tuple(live.interactions), backend.secrets)
 

@@ -27,7 +27,7 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
 from gateway.server.upstream.credentials import BASIC, Credential, SigningKey, StaticCredential
 from gateway.server.upstream.http.origin import Origin
-from gateway.server.upstream.model_list import fetch_names
+from gateway.server.upstream.model_list import fetch_models
 from gateway.server.upstream.transport import Transport
 from gateway.settings import BackendSettings, ModelSettings
 
@@ -86,7 +86,7 @@ class LiveBackend:
 
     async def _fetch(self, backend: Backend) -> ModelNames:
         try:
-            return ModelNames(await fetch_names(backend, await backend.credential.headers()))
+            return ModelNames(await fetch_models(backend, await backend.credential.headers()))
         except InvalidRequest:
             return ModelNames(listed=False)
         except GatewayError as error:

@@ -171,8 +171,8 @@ class Backends:
 
     def route(self, model: str) -> tuple[ModelSettings, Backend]:
         """Returns the entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
-        entry = self._entries.find(model)
-        if entry is None:
+        found = self.find(model)
+        if found is None:
             nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
             advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
             raise InvalidRequest(
@@ -181,7 +181,12 @@ class Backends:
                 code="model_not_found",
                 param="model",
             )
-        return entry, self._backends[entry.backend]
+        return found
+
+    def find(self, model: str) -> tuple[ModelSettings, Backend] | None:
+        """Returns the entry and backend of a model name, or None."""
+        entry = self._entries.find(model)
+        return None if entry is None else (entry, self._backends[entry.backend])
 
     @property
     def entries(self) -> Mapping[str, ModelSettings]:

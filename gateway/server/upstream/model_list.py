@@ -1,10 +1,14 @@
-"""Combines the model names of the settings with those of the backend behind `"*"` for `GET /v1/models`.
+"""Combines the model names of the settings with those of the backend behind `"*"` for `GET /v1/models`, and finds what
+the lists of backends say of models.
 
-The backend is requested through httpx, apart from the data plane, by one request at a time, for at most `LIMIT_S`
-seconds and `MOST_BYTES`; its response is cached for a minute, a failure for a few seconds.
+A backend is requested through httpx, apart from the data plane, by one request at a time, for at most `LIMIT_S`
+seconds and `MOST_BYTES`; its response is cached for a minute, a failure for a few seconds. One that is asked only for
+what it says of the models of the settings has `FACTS_LIMIT_S`, since clients wait for as little as three seconds, and
+its failure is cached as long as its response.
 """
 
 import asyncio
+import logging
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +18,7 @@ from weakref import WeakKeyDictionary
 import httpx
 import msgspec
 
-from gateway.adapter import ListingAdapter
+from gateway.adapter import BackendModel, ListingAdapter
 from gateway.core.backend_status import public_text
 from gateway.core.errors import (
     BackendError,
@@ -37,6 +41,7 @@ from gateway.server.upstream.transport import gateway_version
 KEPT_S: Final = 60
 FAILURE_KEPT_S: Final = 5
 LIMIT_S: Final = 10
+FACTS_LIMIT_S: Final = 2
 MOST_BYTES: Final = 4 * 2**20
 MOST_NAMES: Final = 10_000
 LONGEST_NAME: Final = 200
@@ -55,7 +60,7 @@ class _Listed:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.due = 0.0
-        self.result: tuple[str, ...] | GatewayError = ()
+        self.result: Mapping[str, BackendModel] | GatewayError = {}
 
 
 class ModelLists:
@@ -81,25 +86,54 @@ class ModelLists:
             raise type(result)(result.message, status=result.status, code=result.code)
         return Names(backends.models, result.message)
 
-    async def _result(self, backend: Backend) -> tuple[str, ...] | GatewayError:
+    async def entries(self, backends: Backends, names: Iterable[str]) -> Mapping[str, BackendModel]:
+        """Returns the entries of these models in the lists of their backends, which are asked at once. A backend that
+        has no list, or does not answer, says nothing of its models."""
+        routes = {name: backends.find(name) for name in names}
+        at = {name: (found[1], found[0].name or name) for name, found in routes.items() if found is not None}
+        listing = list(dict.fromkeys(backend for backend, _ in at.values() if _lists(backend)))
+        wide = None if backends.any is None else backends.any[1]
+        results = await asyncio.gather(*[self._result(one, facts_only=one is not wide) for one in listing])
+        listed = dict(zip(listing, results, strict=True))
+        found: dict[str, BackendModel] = {}
+        for name, (backend, own) in at.items():
+            models = listed.get(backend)
+            if isinstance(models, Mapping) and own in models:
+                found[name] = models[own]
+        return found
+
+    async def _result(self, backend: Backend, facts_only: bool = False) -> Mapping[str, BackendModel] | GatewayError:
         listed = self._listed.setdefault(backend, _Listed())
         async with listed.lock:
             if self._clock() >= listed.due:
+                limit = FACTS_LIMIT_S if facts_only else LIMIT_S
                 try:
-                    listed.result, life = await fetch_names(backend, await backend.credential.headers()), KEPT_S
+                    models = await fetch_models(backend, await backend.credential.headers(), limit)
+                    listed.result, life = {model.name: model for model in models}, KEPT_S
                 except GatewayError as error:
                     words = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
-                    LOGGER.warning(
-                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, words
+                    LOGGER.log(
+                        logging.INFO if facts_only else logging.WARNING,
+                        "the models of the backend %s are not listed: %s said=%r",
+                        backend.name,
+                        error.message,
+                        words,
                     )
-                    listed.result, life = error, FAILURE_KEPT_S
+                    listed.result, life = error, KEPT_S if facts_only else FAILURE_KEPT_S
                 listed.due = self._clock() + life
             return listed.result
 
 
-async def fetch_names(backend: Backend, credential: Mapping[str, str]) -> tuple[str, ...]:
-    """Requests the list of models with these headers of a credential. Raises InvalidRequest where the wire has no list
-    of models, BackendError where the request for it fails."""
+def _lists(backend: Backend) -> bool:
+    adapter = backend.adapter
+    return isinstance(adapter, ListingAdapter) and adapter.models_path is not None
+
+
+async def fetch_models(
+    backend: Backend, credential: Mapping[str, str], limit: float = LIMIT_S
+) -> tuple[BackendModel, ...]:
+    """Requests the list of models with these headers of a credential, for so many seconds. Raises InvalidRequest where
+    the wire has no list of models, BackendError where the request for it fails."""
     adapter = backend.adapter
     if not isinstance(adapter, ListingAdapter) or adapter.models_path is None:
         raise InvalidRequest(
@@ -108,16 +142,28 @@ async def fetch_names(backend: Backend, credential: Mapping[str, str]) -> tuple[
             code="models_not_listed",
         )
     try:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(limit):
             body = await _read(backend, adapter, adapter.models_path, credential)
     except TimeoutError:
-        raise BackendTimeout(f"The backend did not send its list of models within {LIMIT_S} s.") from None
+        raise BackendTimeout(f"The backend did not send its list of models within {limit} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # Its text may contain the address, and so may its cause.
         reason = type(error).__name__
         raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
-    names = adapter.decode_models(body)
-    return tuple(name for name in names[:MOST_NAMES] if name and len(name) <= LONGEST_NAME and name.isprintable())
+    models = [BackendModel(one) if isinstance(one, str) else one for one in adapter.decode_models(body)[:MOST_NAMES]]
+    return tuple([_with_shown_title(model) for model in models if _is_name(model.name)])
+
+
+def _with_shown_title(model: BackendModel) -> BackendModel:
+    """Returns the model without a name for people that a terminal should not show."""
+    title = model.facts.display_name
+    if title is None or _is_name(title):
+        return model
+    return msgspec.structs.replace(model, facts=msgspec.structs.replace(model.facts, display_name=None))
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable()
 
 
 async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential: Mapping[str, str]) -> bytes:

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from gateway.adapter import BackendModel
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 
@@ -75,4 +76,4 @@ def test_any_body_will_do(body: bytes) -> None:
 def test_the_models_are_those_of_the_list() -> None:
     adapter = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
     listed = {"data": [{"type": "model", "id": "a"}, {"type": "model", "id": "b"}], "has_more": False}
-    assert adapter.decode_models(json.dumps(listed).encode()) == ("a", "b")
+    assert adapter.decode_models(json.dumps(listed).encode()) == (BackendModel("a"), BackendModel("b"))

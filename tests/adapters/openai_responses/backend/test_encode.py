@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from gateway.adapter import BackendModel
 from gateway.core.conversation import (
     Conversation,
     Image,
@@ -293,7 +294,7 @@ def test_the_request_asks_for_the_form_that_the_client_wants() -> None:
 
 
 def test_models_are_listed() -> None:
-    assert ADAPTER.decode_models(b'{"data": [{"id": "a"}, {"id": "b"}]}') == ("a", "b")
+    assert ADAPTER.decode_models(b'{"data": [{"id": "a"}, {"id": "b"}]}') == (BackendModel("a"), BackendModel("b"))
 
 
 @pytest.mark.parametrize(
