@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http import connect
+from gateway.server.upstream.http.tls import tls_context
 from gateway.server.upstream.http1 import pool
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, chunk
 from tests.server.upstream.http1.peer import CERTIFICATE, WHOLE, says, serving
@@ -92,6 +93,6 @@ async def _untrusted(base_url: str) -> None:
 
 
 def test_the_system_is_trusted_and_no_other_protocol_is_offered() -> None:
-    context = connect.tls_context("http/1.1")
+    context = tls_context("http/1.1")
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert connect.tls_context("http/1.1") is context
+    assert tls_context("http/1.1") is context
