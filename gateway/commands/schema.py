@@ -1,6 +1,7 @@
 """Runs `dragoman schema`: shows a protobuf schema, compares two, or fetches that of a server."""
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ HELP: Final = "show, compare or fetch the protobuf schemas of backends"
 _SOURCE_HELP: Final = "a descriptor set, a .proto file, or the name of a backend in the settings"
 _PROTO: Final = ".proto"
 _URL: Final = "://"
+_SERVER: Final = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:.]+\](:\d+)?")
 
 
 def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
@@ -71,12 +73,11 @@ def _fetch(options: argparse.Namespace) -> int:
 
     from gateway.server.upstream.schema_cache import write_cache
     from gateway.server.upstream.schema_reflection import fetch_backend_schema, fetch_schema
-    from gateway.settings import load_settings
 
     if _URL in options.source:
         fetched = asyncio.run(fetch_schema(options.source, {}))
     else:
-        fetched = asyncio.run(fetch_backend_schema(_entry(options.source, load_settings(options.settings))))
+        fetched = asyncio.run(fetch_backend_schema(_backend(options.source, options.settings)))
     write_cache(options.output, fetched.descriptors)
     print(f"{options.output}: {len(fetched.descriptors.data)} bytes, sha256 {fetched.descriptors.sha256}")
     for name in fetched.undescribed:
@@ -109,6 +110,16 @@ def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
     if not isinstance(adapter, SchemaAdapter):
         raise SettingsError(f"backends.{name}: its adapter has no protobuf schema")
     return adapter.schema
+
+
+def _backend(name: str, path: Path) -> "BackendSettings":
+    """Returns the entry of a backend. Raises SettingsError, for the address of a server as well."""
+    from gateway.core.errors import SettingsError
+    from gateway.settings import load_settings
+
+    if _SERVER.fullmatch(name) and not (path.exists() and name in load_settings(path).backends):
+        raise SettingsError(f"{name!r} has no scheme; write http://{name}, or with TLS https://{name}")
+    return _entry(name, load_settings(path))
 
 
 def _entry(name: str, settings: "Settings") -> "BackendSettings":
