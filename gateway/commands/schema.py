@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from gateway.core.conversation import Json
     from gateway.core.descriptor_set import DescriptorSet
     from gateway.settings import BackendSettings, Settings
 
@@ -53,7 +54,7 @@ def _show(options: argparse.Namespace) -> int:
     from gateway.protobuf.outline import outline
     from gateway.protobuf.symbols import read_symbols
 
-    print(outline(read_symbols(_read(options.source, options)), options.symbol), end="")
+    print(outline(read_symbols(_schema(options.source, options)), options.symbol), end="")
     return 0
 
 
@@ -61,7 +62,7 @@ def _diff(options: argparse.Namespace) -> int:
     from gateway.protobuf.differences import differences
     from gateway.protobuf.symbols import read_symbols
 
-    before, after = (read_symbols(_read(source, options)) for source in (options.before, options.after))
+    before, after = (read_symbols(_schema(source, options)) for source in (options.before, options.after))
     found = differences(before, after)
     for difference in found:
         print(difference.text())
@@ -88,16 +89,21 @@ def _fetch(options: argparse.Namespace) -> int:
 _ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"show": _show, "diff": _diff, "fetch": _fetch}
 
 
-def _read(source: str, options: argparse.Namespace) -> "DescriptorSet":
+def _schema(source: str, options: argparse.Namespace) -> "DescriptorSet":
     """Returns the schema in a file, or that of a backend. A file is preferred to a backend of the same name."""
     from gateway.settings import load_settings
     from gateway.settings.descriptor_files import read_descriptor_set
 
-    if source.endswith(_PROTO):
-        return read_descriptor_set({"files": [source], "include": options.include}, "schema")
-    if Path(source).is_file() or not options.settings.exists():
-        return read_descriptor_set({"set": source}, "schema")
+    if source.endswith(_PROTO) or Path(source).is_file() or not options.settings.exists():
+        return read_descriptor_set(named_files(source, options.include), "schema")
     return _of_backend(source, load_settings(options.settings))
+
+
+def named_files(source: str, include: list[str]) -> dict[str, "Json"]:
+    """Returns the value of `schema` in an entry that names this file, a descriptor set or a .proto file."""
+    if not source.endswith(_PROTO):
+        return {"set": source}
+    return {"files": [source], **({"include": [*include]} if include else {})}
 
 
 def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":

@@ -1,0 +1,77 @@
+"""Compares rendered templates with recorded messages: the proof that every proposed place has."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from google.protobuf.message import EncodeError
+
+from adapters.proto.backend.field_values import is_map
+from adapters.proto.backend.request_template import RequestTemplate
+from adapters.proto.backend.schema import Field, MessageType
+from adapters.proto.backend.template_names import Scope
+from gateway.core.conversation import Json
+from gateway.core.errors import InvalidRequest, OptionError
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The values of the names at one place in one exchange, and the recorded message there; None: there is none. (Any:
+    its class exists only at run time.)"""
+
+    values: Mapping[str, Any]
+    message: Any
+
+
+ABSENT: Final = object()
+
+
+def value_of(message: Any, field: Field) -> Any:
+    """Returns the value of a field, or ABSENT: without presence, the default is absent."""
+    if message is None:
+        return ABSENT
+    value = getattr(message, field.name)
+    if field.is_repeated:
+        return (dict(value) if is_map(field) else list(value)) or ABSENT
+    if field.has_presence:
+        return value if message.HasField(field.name) else ABSENT
+    return ABSENT if value == field.default_value else value
+
+
+def rendered(template: Json, field: Field, scope: Scope, samples: Sequence[Sample]) -> list[Any] | None:
+    """Returns the value of the field with this template for each sample; None: the template cannot stand there, or a
+    value of a sample does not fit the field."""
+    try:
+        compiled = RequestTemplate({field.name: template}, field.containing_type, scope)
+        return [value_of(compiled.render(sample.values, []), field) for sample in samples]
+    except (OptionError, InvalidRequest, EncodeError, KeyError):
+        return None
+
+
+def holds(template: Json, field: Field, scope: Scope, samples: Sequence[Sample]) -> bool:
+    """Returns whether the template makes the recorded value of the field in every sample."""
+    made = rendered(template, field, scope, samples)
+    if made is None:
+        return False
+    return all(
+        one is recorded or (one is not ABSENT and recorded is not ABSENT and one == recorded)
+        for one, recorded in zip(made, [value_of(sample.message, field) for sample in samples], strict=True)
+    )
+
+
+def is_there(template: Json, field: Field, scope: Scope, samples: Sequence[Sample], present: Sequence[bool]) -> bool:
+    """Returns whether the template gives the field a value in those samples that are `present`, and in no other one."""
+    made = rendered(template, field, scope, samples)
+    return made is not None and [one is not ABSENT for one in made] == [*present]
+
+
+def conditions(scope: Scope, samples: Sequence[Sample], present: Sequence[bool]) -> list[str]:
+    """Returns the names that have a value in those samples that are `present`, and in no other one."""
+    fields = {name for sample in samples for name in sample.values if name.startswith("$request.")}
+    return [
+        name
+        for name in (*scope.kinds, *sorted(fields))
+        if [sample.values.get(name) is not None for sample in samples] == [*present]
+    ]
+
+
+__all__ = ["ABSENT", "MessageType", "Sample", "conditions", "holds", "is_there", "rendered", "value_of"]
