@@ -10,6 +10,13 @@ import pytest
 
 from gateway.cli import main
 from gateway.core.conversation import Json
+from gateway.core.policy import Policy
+from gateway.recording.files import save_recording
+from gateway.recording.lines import AnswerLine, BytesLine, CloseLine, HeadLine, RequestLine, RouteLine, data_of
+from gateway.recording.offline_run import run_offline
+from gateway.recording.recording import Interaction, Recording
+from gateway.recording.remake import remade
+from gateway.recording.route import policy_fields
 from tests.adapters.proto.backend.test_tutorial import BLOCK, COMMAND, pattern, run
 from tests.adapters.proto.learn.recorded import options_of, recorded, requests
 from tests.paths import ROOT
@@ -90,6 +97,59 @@ def test_an_answer_that_is_known_is_compared(folder: Path, capsys: pytest.Captur
     printed = capsys.readouterr().out
     assert '  plain: differs\n    answer.text: recorded "Something else.", made ' in printed
     assert "    read.text: " in printed
+
+
+def recording(service: str, word: str) -> Recording:
+    """The exchanges with a preset's backend as the gateway would have recorded them."""
+    asked = requests(word, forced=True)
+    found: list[Interaction] = []
+    for x, exchange in enumerate(recorded(service, word), 1):
+        body = data_of(json.dumps(asked[exchange.name]).encode())
+        inputs = Interaction(
+            RequestLine(x, f"req_{exchange.name}", "openai_chat", "POST", "/v1/chat/completions", body=body),
+            RouteLine(x, "m", "b", "proto", options={"preset": service}, policy=policy_fields(Policy())),
+            answer=AnswerLine(x, "unique", 1_700_000_000, (1_700_000_001,) * 9),
+            steps=(
+                HeadLine(x, "backend", 1, 200, {"content-type": "application/grpc"}),
+                BytesLine(x, "backend", 2, data_of(exchange.answer)),
+                CloseLine(x, 3, {"grpc-status": "0"}),
+            ),
+        )
+        found.append(remade(inputs, run_offline(inputs)))
+    return Recording().with_interactions(found)
+
+
+def test_a_recording_is_learned_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_recording(folder / "session.dragoman.jsonl", recording("demo", "Kyoto"))
+    assert learn("session.dragoman.jsonl", "--schema", "schema.pb", "-o", "entry.json") == 0
+    printed = capsys.readouterr().out
+    assert "learned from 5 exchanges: req_plain, req_stream, req_tool, req_parallel, req_error\n" in printed
+    assert "not known" not in printed and "differs" not in printed
+    save_recording(folder / "newer.dragoman.jsonl", recording("demo", "Reykjavik"))
+    assert learn("newer.dragoman.jsonl", "--diff", "entry.json") == 0
+    assert capsys.readouterr().out == "nothing: the entry replays 5 exchanges\n"
+
+
+def test_what_newer_exchanges_change_is_told_with_what_was_learned(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_recording(folder / "session.dragoman.jsonl", recording("demo", "Kyoto"))
+    learn("session.dragoman.jsonl", "--schema", "schema.pb", "-o", "entry.json")
+    capsys.readouterr()
+    text = (folder / "entry.json").read_text()
+    older = text.replace('"max_tokens": "$max_tokens", ', "").replace(
+        '"FINISH_LENGTH": "length"', '"FINISH_LENGTH": "stop"'
+    )
+    assert older.count("$max_tokens") == 0 and older != text
+    (folder / "older.json").write_text(older)
+    assert learn("session.dragoman.jsonl", "--diff", "older.json") == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "request.limits.max_tokens: recorded 69, the entry makes nothing (req_plain)",
+        'answer.finish: recorded "length", the entry makes "stop" (req_stream)',
+        'request.limits: recorded {"max_tokens":905}, the entry makes nothing (req_error)',
+        'learned request.limits.max_tokens: "$max_tokens" in place of nothing',
+        'learned read[0].finish.reasons.FINISH_LENGTH: "length" in place of "stop"',
+    ]
 
 
 def test_nothing_changes_for_an_entry_that_replays_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
