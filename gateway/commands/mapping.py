@@ -32,7 +32,7 @@ def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
     trial.add_argument("--model", help="the model, instead of the model in the request")
     trial.add_argument("--dialect", help=dialect_help)
     learn = actions.add_parser("learn", help="propose the entry of a protobuf backend from recorded exchanges")
-    learn.add_argument("recorded", metavar="RECORDED", type=Path, nargs="+", help=_RECORDED_HELP)
+    learn.add_argument("recorded", metavar="RECORDED", type=Path, nargs="*", help=_RECORDED_HELP)
     learn.add_argument("--schema", metavar="SCHEMA", help="a descriptor set or a .proto file of the service")
     learn.add_argument(
         "--include", action="append", default=[], metavar="FOLDER", help="a folder for the imports of .proto files"
@@ -50,6 +50,11 @@ def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
     learn.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="the file for the entry (default it is printed)"
     )
+    learn.add_argument("--probe", metavar="URL", help="ask this gRPC server, after a question that names the cost")
+    learn.add_argument("--model", help="the model of a probe, by the service's name")
+    learn.add_argument("--api-key-env", metavar="NAME", help="the variable with the key that a probe sends")
+    learn.add_argument("--yes", action="store_true", help="send a probe without a question")
+    learn.add_argument("--save", metavar="FOLDER", type=Path, help="the folder for the exchanges of a probe")
     learn.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
 
 

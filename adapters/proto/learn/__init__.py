@@ -6,20 +6,26 @@ found in the same way, from the answers that clients got.
 """
 
 from adapters.proto.learn.bodies import GRPC, fitting_methods, methods_of, with_failures, write_request, write_response
+from adapters.proto.learn.by_name import GuessedRequest, guess_request, guessed_body, request_headers
 from adapters.proto.learn.exchange import KnownAnswer, KnownError, RecordedExchange
 from adapters.proto.learn.learned import Doubt
-from adapters.proto.learn.proposal import Proposal, propose
+from adapters.proto.learn.proposal import Proposal, propose, propose_rules
 
 __all__ = [
     "GRPC",
     "Doubt",
+    "GuessedRequest",
     "KnownAnswer",
     "KnownError",
     "Proposal",
     "RecordedExchange",
     "fitting_methods",
+    "guess_request",
+    "guessed_body",
     "methods_of",
     "propose",
+    "propose_rules",
+    "request_headers",
     "with_failures",
     "write_request",
     "write_response",

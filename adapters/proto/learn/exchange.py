@@ -35,7 +35,7 @@ class RecordedExchange(msgspec.Struct, frozen=True):
 
     `body` is that of the request to the backend, `answer` that of its response, as HTTP carries them. `trailers` are
     those of HTTP/2. `known` is what the client got; None: it is not known. `planted` is a text
-    that the answer must have; empty: none is known.
+    that the answer must have, and `asked_end` the end that the request asks for; empty or None: none is known.
     """
 
     name: str
@@ -46,3 +46,4 @@ class RecordedExchange(msgspec.Struct, frozen=True):
     trailers: Mapping[str, str] = {}
     known: KnownAnswer | None = None
     planted: str = ""
+    asked_end: Reason | None = None

@@ -1,6 +1,7 @@
 """Finds what tells the end of a response: a field, or the member of a oneof, that changes in its last message."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from posixpath import commonprefix
 from typing import Any, Final, get_args
 
 import msgspec
@@ -13,26 +14,27 @@ from gateway.core.events import Reason
 
 _REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 _NAMES: Final = ("finish", "reason", "stop", "end", "done", "status", "state", "complete", "final", "why")
-# Parts of the names of values, by which a value that no exchange shows is given a meaning: the first that fits counts.
+# How the words begin in the name of a value that no exchange shows, and its meaning: the first that fits counts.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "failures": (
-        "error",
-        "fail",
-        "cancel",
-        "abort",
-        "invalid",
-        "malformed",
-        "quota",
-        "timeout",
-        "unavailable",
-        "unexpected",
-        "too_many",
-        "exceed",
+        *("error", "fail", "cancel", "abort", "invalid", "malformed", "quota", "timeout", "unavailable", "unexpected"),
+        *("too_many", "exceed", "broken", "crash", "reject", "internal"),
     ),
-    "none": ("unspecified", "unknown", "partial", "continu", "running", "progress", "pending", "not_finished", "none"),
+    "none": (
+        "unspecified",
+        "unknown",
+        "partial",
+        "continu",
+        "running",
+        "progress",
+        "in_progress",
+        "not_",
+        "none",
+        "open",
+    ),
     "tool_calls": ("tool", "function", "call"),
-    "content_filter": ("safety", "filter", "block", "prohibit", "recitation", "spii"),
-    "length": ("length", "max", "limit", "trunc", "too_long"),
+    "content_filter": ("safety", "filter", "content_filter", "block", "prohibit", "recitation", "spii"),
+    "length": ("length", "max", "limit", "token_limit", "time_limit", "trunc", "too_long", "full"),
     "stop": ("stop", "done", "end", "eos", "complete", "finish", "final", "success"),
 }
 
@@ -79,15 +81,17 @@ def presumed_reason(response: RecordedResponse) -> Reason | None:
     for spot in spots_of([response], "enum", "text"):
         last = response.of(spot)[-1]
         field = response.spots.fields.get(spot)
-        meaning = _assumed(_word(last.value, field))
+        meaning = _assumed(_word(last.value, field), _names_of(field))
         named = any(name in spot.text.lower() for name in _NAMES)
         enough = named or (field is not None and field.enum_type is not None)
         if enough and last.message == len(response.messages) - 1 and meaning in _REASONS:
             return next(reason for reason in _REASONS if reason == meaning)
     for path, oneof in _oneofs([response]):
+        names = [str(field.name) for field in oneof.fields]
         last_member = next(reversed([*_members(response, path, oneof.name)]), None)
-        if last_member is not None and _assumed(last_member[1]) in _REASONS:
-            return next(reason for reason in _REASONS if reason == _assumed(last_member[1]))
+        meaning = "" if last_member is None else _assumed(last_member[1], names)
+        if meaning in _REASONS:
+            return next(reason for reason in _REASONS if reason == meaning)
     return None
 
 
@@ -99,15 +103,15 @@ def _candidates(responses: Sequence[RecordedResponse], read: Sequence[Spot]) -> 
         leaf = "text" if field is None else leaf_of(field)
         known = () if field is None or leaf != "enum" else _ends(field)
         words = [[(value.message, _word(value.value, field)) for value in one.of(spot)] for one in responses]
-        place = _place(responses, words, spot.text)
+        place = _place(responses, words, spot.text, _names_of(field))
         if place is not None and (leaf != "flag" or {*place.words.values()} <= {"stop", "tool_calls"}):
             yield msgspec.structs.replace(place, each=spot.each, path=spot.written, known=known)
     for path, oneof in _oneofs(responses):
         words = [list(_members(one, path, oneof.name)) for one in responses]
         text = f"{path}.{oneof.name}" if path else str(oneof.name)
-        place = _place(responses, words, text)
+        known = tuple(str(field.name) for field in oneof.fields)
+        place = _place(responses, words, text, known)
         if place is not None:
-            known = tuple(str(field.name) for field in oneof.fields)
             yield msgspec.structs.replace(place, key="oneof", path=text, known=known)
 
 
@@ -124,7 +128,10 @@ def _word(value: Any, field: Any) -> str:
 
 
 def _place(
-    responses: Sequence[RecordedResponse], words: Sequence[Sequence[tuple[int, str]]], text: str
+    responses: Sequence[RecordedResponse],
+    words: Sequence[Sequence[tuple[int, str]]],
+    text: str,
+    known: Sequence[str],
 ) -> FinishPlace | None:
     """Returns the meaning of words that tell the end; None: they do not. A word means one reason, and comes before no
     end."""
@@ -146,7 +153,7 @@ def _place(
     meanings: dict[str, Reason] = {}
     for word, meant in reasons.items():
         # Many backends end a call as they end a text.
-        plain = meant - {"tool_calls"} or ({"stop"} if _assumed(word) == "stop" else meant)
+        plain = meant - {"tool_calls"} or ({"stop"} if _assumed(word, known) == "stop" else meant)
         if len(plain) != 1:
             return None
         meanings[word] = plain.pop()
@@ -199,7 +206,7 @@ def finish_rule(place: FinishPlace) -> tuple[dict[str, Any], tuple[Doubt, ...]]:
     for word in place.known:
         if word in reasons or word in none or word in failures:
             continue
-        meaning = _assumed(word)
+        meaning = _assumed(word, place.known)
         assumed.append(f"{word}: {meaning}")
         if meaning in _REASONS:
             reasons[word] = meaning
@@ -214,8 +221,14 @@ def finish_rule(place: FinishPlace) -> tuple[dict[str, Any], tuple[Doubt, ...]]:
     return rule, (doubt,) if assumed else ()
 
 
-def _assumed(word: str) -> str:
-    """Returns the meaning of a value by its name; a name that says nothing is a failure, which no client takes for a
-    whole answer."""
-    lower = word.lower()
-    return next((meaning for meaning, parts in _WORDS.items() if any(part in lower for part in parts)), "failures")
+def _assumed(word: str, known: Sequence[str] = ()) -> str:
+    """Returns the meaning of a value by its name, without what the names of all values begin with. A name that says
+    nothing is a failure, which no client takes for a whole answer."""
+    shared = commonprefix([one.lower() for one in known]) if len(known) > 1 else ""
+    own = f"_{word.lower()[shared.rfind('_') + 1 :]}"
+    return next((meaning for meaning, parts in _WORDS.items() if any(f"_{part}" in own for part in parts)), "failures")
+
+
+def _names_of(field: Any) -> tuple[str, ...]:
+    """Returns the names of all values of an enum; of another field there are none."""
+    return () if field is None or field.enum_type is None else tuple(str(one.name) for one in field.enum_type.values)

@@ -69,7 +69,7 @@ def _answer(
     usage = {name: max((value.value for value in response.of(spot)), default=None) for name, spot in counts.items()}
     prompt, completion, total = (usage.get(name) for name in _COUNTS)
     report = UsageReport(prompt, completion, total) if prompt or completion or total else None
-    reason = presumed_reason(response)
+    reason = presumed_reason(response) or response.asked_end
     return KnownAnswer(said, thought, called, "tool_calls" if called else reason or "stop", report)
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from adapters.proto.backend.carriers import find_carrier
-from adapters.proto.backend.schema import Schema
+from adapters.proto.backend.schema import Method, Schema
 from adapters.proto.learn.bodies import read_request, read_response
 from adapters.proto.learn.exchange import RecordedExchange
-from adapters.proto.learn.learned import Doubt
+from adapters.proto.learn.learned import Doubt, Learned
 from adapters.proto.learn.presumed import presume
 from adapters.proto.learn.read_search import find_rules
-from adapters.proto.learn.request_search import find_request_template
+from adapters.proto.learn.request_search import LearnedRequest, find_request_template
 from adapters.text.backend.request_template import names_in
 from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
@@ -38,11 +38,28 @@ def propose(schema: DescriptorSet, method: str, carrier: str, exchanges: Sequenc
             "no field of the recorded requests holds the conversation: not as turns, not as the text that the gateway"
             " writes, and not as OpenAI's JSON"
         )
+    return _with_rules(found, carrier, exchanges, asked)
+
+
+def propose_rules(
+    schema: DescriptorSet,
+    method: str,
+    carrier: str,
+    exchanges: Sequence[RecordedExchange],
+    template: Mapping[str, Json],
+) -> Proposal:
+    """Returns a mapping with this template of the request, and the rules that the exchanges show. Raises OptionError
+    and SettingsError as `propose` does."""
+    found = Schema(schema).method(method)
+    return _with_rules(found, carrier, exchanges, LearnedRequest(Learned(dict(template))))
+
+
+def _with_rules(found: Method, carrier: str, exchanges: Sequence[RecordedExchange], asked: LearnedRequest) -> Proposal:
     names = {*names_in(asked.learned.template)}
     responses, presumed = presume([read_response(found, carrier, exchange) for exchange in exchanges])
     reports = find_carrier(carrier, found).reports_status
     rules = find_rules(responses, calls_in_text=bool(names & {"$prompt", "$transcript"}), reports_status=reports)
-    entry: dict[str, Any] = {"carrier": carrier, "method": method, "request": asked.learned.template}
+    entry: dict[str, Any] = {"carrier": carrier, "method": found.path[1:], "request": asked.learned.template}
     if asked.max_tokens is not None:
         entry["max_tokens"] = asked.max_tokens
     if rules.ends != "finish":

@@ -98,6 +98,9 @@ class _Search:
             self._doubts.append(Doubt("chosen", "ends", reason))
             return False
         self._doubts += doubts
+        if any(one.presumed for one in self._answers):
+            words = tuple(f"{word}: {reason}" for word, reason in place.words.items())
+            self._doubts.append(Doubt("assumed", "read.finish", f"{place.text}; ends by their names", words))
         rule, assumed = finish_rule(place)
         self._doubts += assumed
         self._tree.add(place.each, {"finish": rule})

@@ -11,7 +11,7 @@ from adapters.proto.backend.openai_json import request_json
 from adapters.proto.backend.schema import Method
 from adapters.proto.backend.template_names import FIELD, OPENAI, STRUCTURED, TEXT, Scope
 from adapters.proto.learn.exchange import RecordedExchange
-from adapters.proto.learn.learned import Doubt, Learned
+from adapters.proto.learn.learned import Learned
 from adapters.proto.learn.samples import Sample
 from adapters.proto.learn.spots import numbers
 from adapters.proto.learn.template_search import find_message
@@ -49,7 +49,7 @@ def find_request_template(
     """Returns the template of the request's messages; None: no field of them holds the conversation in a form that a
     template can write."""
     found: list[LearnedRequest] = []
-    for form in _forms(method, exchanges):
+    for form in request_forms(method, exchanges):
         limit = _default_limit(form.values, messages)
         values = [{**one, _LIMIT: one.get(_LIMIT) or limit} for one in form.values]
         samples = [Sample(one, message) for one, message in zip(values, messages, strict=True)]
@@ -60,7 +60,8 @@ def find_request_template(
     return min(found, key=lambda one: (one.learned.open, -one.learned.evidence), default=None)
 
 
-def _forms(method: Method, exchanges: Sequence[RecordedExchange]) -> Iterator[RequestForm]:
+def request_forms(method: Method, exchanges: Sequence[RecordedExchange]) -> Iterator[RequestForm]:
+    """Yields the forms that a conversation may have in the requests of a method."""
     streams = method.streams_responses
     documents = [request_json(one.conversation, one.policy, streams=streams)[0] for one in exchanges]
     openai: list[dict[str, Any]] = [
@@ -123,6 +124,3 @@ def _default_limit(values: Sequence[dict[str, Any]], messages: Sequence[Any]) ->
             number = own.pop()
             return number if isinstance(number, int) else None
     return None
-
-
-__all__ = ["Doubt", "LearnedRequest", "find_request_template"]

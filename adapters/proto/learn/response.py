@@ -12,6 +12,7 @@ from adapters.proto.learn.exchange import KnownAnswer, KnownError, RecordedExcha
 from adapters.proto.learn.spots import Spot, Spots, Value, find_spots
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendProtocolError, OptionError
+from gateway.core.events import Reason
 
 _BYTES: Final = "BYTES"
 # What tensors are made of.
@@ -19,8 +20,8 @@ _RAW: Final = re.compile(r"(^|\.)(outputs\[\]|raw_output_contents)")
 
 
 class RecordedResponse(msgspec.Struct, frozen=True):
-    """The messages of one response. `failed`: the carrier reports a failure. `presumed`: no answer is known, and
-    `planted` is a text that the answer must have. (Any: the class of the messages exists
+    """The messages of one response. `failed`: the carrier reports a failure. `presumed`: no answer is known; then
+    `planted` and `asked_end` are those of the exchange. (Any: the class of the messages exists
     only at run time.)"""
 
     name: str
@@ -31,6 +32,7 @@ class RecordedResponse(msgspec.Struct, frozen=True):
     failed: bool
     presumed: bool = False
     planted: str = ""
+    asked_end: Reason | None = None
 
     @property
     def complete(self) -> bool:
@@ -63,6 +65,7 @@ def view(exchange: RecordedExchange, messages: Sequence[Any], failed: bool) -> R
         failed,
         presumed,
         exchange.planted,
+        exchange.asked_end,
     )
 
 

@@ -51,7 +51,7 @@ function _shtab_dragoman_using
 end
 
 set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --profile --provider --record --redact --report --request --schema --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -175,6 +175,11 @@ complete -c dragoman -n '_shtab_dragoman_using map learn' -l carrier -x -d 'how 
 complete -c dragoman -n '_shtab_dragoman_using map learn' -l hold-back -x -d 'only replay the last N exchanges, unseen (default 0)'
 complete -c dragoman -n '_shtab_dragoman_using map learn' -l diff -xka "(__fish_complete_path (commandline -ct))" -d 'print what the exchanges change about this entry'
 complete -c dragoman -n '_shtab_dragoman_using map learn' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file for the entry (default it is printed)'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l probe -x -d 'ask this gRPC server, after a question that names the cost'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l model -x -d 'the model of a probe, by the service'"'"'s name'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l api-key-env -x -d 'the variable with the key that a probe sends'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l yes -d 'send a probe without a question'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l save -xka "(__fish_complete_path (commandline -ct))" -d 'the folder for the exchanges of a probe'
 complete -c dragoman -n '_shtab_dragoman_using map learn' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
 complete -c dragoman -n '_shtab_dragoman_using map learn; and test $_shtab_dragoman_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording, a folder with the files of an exchange, or a folder of such folders'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a models -d 'Read what others publish about models.'

@@ -269,8 +269,13 @@ _shtab_dragoman_map_learn_options=(
   "--hold-back[only replay the last N exchanges, unseen (default 0)]:N:"
   "--diff[print what the exchanges change about this entry]:ENTRY:_files"
   {-o,--output}"[the file for the entry (default it is printed)]:FILE:_files"
+  "--probe[ask this gRPC server, after a question that names the cost]:URL:"
+  "--model[the model of a probe, by the service\'s name]:model:"
+  "--api-key-env[the variable with the key that a probe sends]:NAME:"
+  "--yes[send a probe without a question]"
+  "--save[the folder for the exchanges of a probe]:FOLDER:_files"
   "--settings[the settings file, for what is not built in]:settings:_files"
-  "(*):a recording, a folder with the files of an exchange, or a folder of such folders:_files"
+  "(*)::a recording, a folder with the files of an exchange, or a folder of such folders:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -14,12 +14,14 @@ from adapters.proto.learn import (
     fitting_methods,
     methods_of,
     propose,
+    propose_rules,
     with_failures,
     write_request,
     write_response,
 )
 from gateway.adapter import Adapter, SchemaAdapter
 from gateway.commands.learn.exchanges import ExchangeFiles, read_exchanges
+from gateway.commands.learn.probe import probe, save_exchanges
 from gateway.commands.learn.report import changes_text, doubts_text, entry_text, replays_text
 from gateway.commands.mapping import load
 from gateway.commands.schema import named_files
@@ -29,6 +31,7 @@ from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.diagnostics.mapping_replay import Replay, replay
 from gateway.registry import load_adapter
+from gateway.server.upstream.schema_cache import write_cache
 from gateway.settings import BackendSettings, load_settings, nearest
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.presets import preset_defaults
@@ -59,6 +62,10 @@ class Learned(msgspec.Struct, frozen=True):
 def run(options: argparse.Namespace) -> int:
     """Runs the command. Returns 1 where a replay differs or a recorded value is open; with `--diff`, where recordings
     change something. Raises InvalidRequest and SettingsError."""
+    if options.probe is not None:
+        return _probe(options)
+    if not options.recorded:
+        raise InvalidRequest("there is nothing to learn from: name recorded exchanges, or a server with --probe")
     settings = None if options.settings is None else load_settings(options.settings)
     files = read_exchanges(options.recorded, settings)
     source, before = _source(options)
@@ -69,6 +76,28 @@ def run(options: argparse.Namespace) -> int:
     if before is not None:
         return _diff(before, learned, exchanges)
     return report(learned, exchanges, options.hold_back, options.output)
+
+
+def _probe(options: argparse.Namespace) -> int:
+    """Learns from a server that is asked, and keeps its schema beside the entry."""
+    if options.recorded or options.diff is not None or options.schema is not None:
+        raise InvalidRequest("--probe asks a server for its schema and for answers; it takes no other source")
+    if options.model is None:
+        raise InvalidRequest("--model is missing: the service's name of a model, for the requests of the probe")
+    probed = probe(options.probe, options.model, options.method, options.api_key_env, options.yes)
+    if probed is None:
+        print("nothing was sent")
+        return 1
+    if options.save is not None:
+        save_exchanges(options.save, options.model, probed.exchanges)
+    cache = Path("learned.pb") if options.output is None else options.output.with_suffix(".pb")
+    write_cache(cache, probed.descriptors)
+    named: Json = {"reflection": True, "cache": str(cache)}
+    guess = probed.guess
+    proposal = propose_rules(probed.descriptors, guess.method, GRPC, probed.exchanges, guess.template)
+    entry: dict[str, Json] = {"adapter": _PROTO, "base_url": options.probe, "schema": named, **proposal.entry}
+    learned = Learned(entry, (*guess.doubts, *proposal.doubts))
+    return report(learned, probed.exchanges, 0, options.output)
 
 
 def _source(options: argparse.Namespace) -> tuple[Source, "Before | None"]:
