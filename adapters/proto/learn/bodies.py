@@ -119,7 +119,9 @@ def _reads(method: Method, carrier: str, exchange: RecordedExchange) -> bool:
     except (BackendProtocolError, BackendTruncated, DecodeError, ValueError, RecursionError):
         return False
     except BackendError:
-        ended = True
+        return not any(unknown_values(message) for message in messages)
+    if (exchange.answer and not messages) or (len(messages) > 1 and not method.streams_responses):
+        return False
     # A carrier with its own end tells it, over HTTP/2 the trailers do.
     told = ended or found.http2 or not found.reports_status or not exchange.answer
     return told and not any(unknown_values(message) for message in messages)

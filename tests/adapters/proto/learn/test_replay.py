@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
-from adapters.proto.learn import Proposal, RecordedExchange, propose
+from adapters.proto.learn import Proposal, RecordedExchange, fitting_methods, propose
 from gateway.diagnostics.mapping_replay import replay
 from gateway.settings import check_options
 from tests.adapters.proto.learn.recorded import SERVICES, options_of, recorded
@@ -50,3 +50,11 @@ def test_without_known_answers_every_rule_is_told_as_assumed(service: str) -> No
         doubt.kind == "assumed" and doubt.place == "read.text" and "no answer is known" in doubt.reason
         for doubt in proposal.doubts
     )
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_method_and_the_carrier_are_found_by_the_bodies(service: str) -> None:
+    options = options_of(service)
+    exchanges = recorded(service, "Kyoto")
+    assert fitting_methods(options.schema, None, exchanges) == [(options.method, options.carrier)]
+    assert fitting_methods(options.schema, "frames_u32", exchanges) == []
