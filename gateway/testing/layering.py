@@ -229,7 +229,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     # What learns a mapping tries it with the adapter's own template and rules.
     ImportRule(
         "adapters.proto.learn",
-        (*_ours("core adapter"), "adapters.proto.backend", "adapters.text.backend"),
+        (*_ours("core"), "adapters.proto.backend", "adapters.text.backend"),
         others=("msgspec", "google.protobuf"),
     ),
     # The agent reads transcripts like the text model.

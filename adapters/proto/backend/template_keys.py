@@ -6,7 +6,7 @@ Those that begin with the mark are no fields of a message.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.proto.backend.field_values import is_map, type_name
+from adapters.proto.backend.field_values import STRUCT, VALUE, is_map, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import FieldPath
 from adapters.proto.backend.schema import Field, MessageType
@@ -51,7 +51,10 @@ def misplaced_each(field: Field, place: str) -> OptionError:
 
 def nearest_of(field: Field) -> str:
     """Returns what stands at a field that holds one value, in words."""
-    return 'one value, such as "$model"' if field.message_type is None else _object_of(field.message_type)
+    if field.message_type is None:
+        return 'one value, such as "$model"'
+    is_json = field.message_type.full_name in (STRUCT, VALUE)
+    return 'an object, or a name such as "$parameters"' if is_json else _object_of(field.message_type)
 
 
 def check_single_value(template: Mapping[str, Json], place: str) -> None:

@@ -1,23 +1,21 @@
 """Finds the rules of a mapping from recorded responses and the answers that clients got of them."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from adapters.proto.backend.field_getters import leaf_of
-from adapters.proto.backend.token_counts import COUNTS
 from adapters.proto.learn.call_search import call_rule, find_calls
 from adapters.proto.learn.finish_search import find_finish, finish_rule
 from adapters.proto.learn.learned import Doubt
 from adapters.proto.learn.response import RecordedResponse, spots_of, text_of
 from adapters.proto.learn.rule_tree import RuleTree
 from adapters.proto.learn.spots import Spot, Way
-from adapters.proto.learn.text_search import LearnedText, TextPlace, find_text
+from adapters.proto.learn.text_search import TextPlace, find_text
+from adapters.proto.learn.usage_search import find_usage
 from gateway.core.conversation import Json
-
-_MODES: Final = ("last", "max", "sum")
 
 
 class LearnedRules(msgspec.Struct, frozen=True):
@@ -111,45 +109,11 @@ class _Search:
         return True
 
     def _usage(self) -> None:
-        told = [one for one in self._answers if one.known.usage is not None]
-        wanted = {name: [_count(one, name) for one in told] for name in COUNTS}
-        wanted = {name: counts for name, counts in wanted.items() if any(counts)}
-        if not wanted:
-            return
-        spots = spots_of(told, "integer")
-        found: dict[str, list[tuple[Spot, str]]] = {
-            name: [pair for spot in spots for pair in _counting(spot, told, counts)] for name, counts in wanted.items()
-        }
-        if found.get("completion"):
-            found.pop("answer", None)
-        rules: dict[tuple[Way, str], dict[str, Any]] = {}
-        alike: set[str] = set()
-        for name, pairs in found.items():
-            if not pairs:
-                self._missing_count(name, found)
-                continue
-            spot, mode = next((pair for pair in pairs if (pair[0].each, pair[1]) in rules), pairs[0])
-            rules.setdefault((spot.each, mode), {})[name] = _plain(spot.written)
-            self._read.append(spot)
-            others = tuple(dict.fromkeys(other.text for other, _ in pairs if other != spot))
-            if others:
-                self._doubts.append(Doubt("chosen", f"read.usage.{name}", f"{spot.text}; as well fit", others))
-            alike |= {other for same, other in pairs if same == spot and other != mode}
-        if "sum" in alike:
-            reason = "no response has two messages with counts, so that the last, the largest and the sum look alike"
-            self._doubts.append(Doubt("chosen", "read.usage.mode", reason, tuple(sorted(alike))))
-        for (each, mode), counts in rules.items():
-            self._tree.add(each, {"usage": counts if mode == "last" else {**counts, "mode": mode}})
-
-    def _missing_count(self, name: str, found: dict[str, list[tuple[Spot, str]]]) -> None:
-        # The total is made of the others; with an answer apart there is no completion.
-        if name == "total" and (found.get("prompt") and (found.get("completion") or found.get("answer"))):
-            return
-        if name in ("completion", "answer") and (found.get("answer") or found.get("completion")):
-            return
-        if name == "answer":
-            return
-        self._doubts.append(Doubt("open", f"read.usage.{name}", "no field has the counts of every answer"))
+        found = find_usage(self._answers)
+        for each, rule in found.rules:
+            self._tree.add(each, rule)
+        self._read += found.spots
+        self._doubts += found.doubts
 
     def _start(self) -> None:
         """Adds the backend's id of the response and its name of the model, which do not change within a response."""
@@ -232,55 +196,8 @@ class _Search:
 
 def _text_rule(name: str, place: TextPlace) -> dict[str, Any]:
     rule: dict[str, Any] = {"when": place.when} if place.when else {}
-    rule[name] = _plain(place.spot.written)
+    rule[name] = msgspec.to_builtins(place.spot.written)
     return rule if place.mode == "delta" else {**rule, "mode": place.mode}
-
-
-def _plain(path: Any) -> Json:
-    written: Json = msgspec.to_builtins(path)
-    return written
-
-
-def _counting(spot: Spot, responses: Sequence[RecordedResponse], counts: Sequence[int]) -> Iterator[tuple[Spot, str]]:
-    """Yields the modes in which the values of a spot are the counts of the answers."""
-    for mode in _MODES:
-        if all(
-            _combined([value.value for value in one.of(spot)], mode) == count
-            for one, count in zip(responses, counts, strict=True)
-        ):
-            yield spot, mode
-
-
-def _combined(values: Sequence[int], mode: str) -> int:
-    if not values:
-        return 0
-    return values[-1] if mode == "last" else max(values) if mode == "max" else sum(values)
-
-
-def _count(response: RecordedResponse, name: str) -> int:
-    usage = response.known.usage
-    if usage is None:
-        return 0
-    prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
-    reasoning = _detail(usage.extra.get("completion_tokens_details"), "reasoning_tokens")
-    match name:
-        case "prompt":
-            return prompt
-        case "completion":
-            return completion
-        case "total":
-            return usage.total_tokens or 0
-        case "reasoning":
-            return reasoning
-        case "cached":
-            return _detail(usage.extra.get("prompt_tokens_details"), "cached_tokens")
-        case _:
-            return completion - reasoning
-
-
-def _detail(details: Json, name: str) -> int:
-    value = details.get(name) if isinstance(details, dict) else None
-    return value if isinstance(value, int) else 0
 
 
 def _models(responses: Sequence[RecordedResponse]) -> list[str | None]:
@@ -332,6 +249,3 @@ def _unread(responses: Sequence[RecordedResponse], read: Sequence[Spot]) -> tupl
         shown = {text_of(value.value)[:40] for one in responses for value in one.of(spot)}
         found.append(Doubt("unread", spot.text, f"such as {min(shown, key=len)!r}"))
     return tuple(found)
-
-
-__all__ = ["LearnedRules", "LearnedText", "find_rules"]

@@ -8,7 +8,7 @@ from google.protobuf.message import EncodeError
 
 from adapters.proto.backend.field_values import is_map
 from adapters.proto.backend.request_template import RequestTemplate
-from adapters.proto.backend.schema import Field, MessageType
+from adapters.proto.backend.schema import Field
 from adapters.proto.backend.template_names import Scope
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, OptionError
@@ -72,6 +72,3 @@ def conditions(scope: Scope, samples: Sequence[Sample], present: Sequence[bool])
         for name in (*scope.kinds, *sorted(fields))
         if [sample.values.get(name) is not None for sample in samples] == [*present]
     ]
-
-
-__all__ = ["ABSENT", "MessageType", "Sample", "conditions", "holds", "is_there", "rendered", "value_of"]

@@ -1,6 +1,6 @@
 """Finds the template of a message from the values of the names and the recorded messages of several exchanges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -96,9 +96,9 @@ def _conditional(
     # A condition is mostly one of the names that the message holds.
     names = [name for name in names if name in {*names_in(template)}] or names
     for name in names:
-        others = tuple(other for other in names if other != name)
+        rest = tuple(other for other in names if other != name)
         reason = f"sent where {name} has a value; as well fit"
-        yield {WITH: name, **template}, (Doubt("chosen", place, reason, others),) if others else ()
+        yield {WITH: name, **template}, (Doubt("chosen", place, reason, rest),) if rest else ()
 
 
 def _no_name(field: Field, samples: Sequence[Sample], place: str) -> Learned:
@@ -298,6 +298,3 @@ def _alone(sample: Sample, field: Field, item: Any) -> Sample:
     if item is not None:
         getattr(message, field.name).append(item)
     return Sample(sample.values, message)
-
-
-__all__ = ["Mapping", "find_field", "find_message"]

@@ -109,7 +109,8 @@ def _constant(
     if len({repr(value) for value in written}) != 1 or (form := _written(written[0], field)) is None:
         return None
     if holds(form, field, scope, samples):
-        return Learned(form)
+        once = Doubt("chosen", place, f"the constant {json.dumps(form)}, which is shown once")
+        return Learned(form, (once,) if len(samples) == 1 else ())
     if field.is_repeated:
         return None
     names = conditions(scope, samples, [value is not ABSENT for value in values])

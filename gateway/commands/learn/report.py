@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapters.proto.learn import Doubt
+from gateway.commands.learn.replay import Difference, Replay
 from gateway.core.conversation import Json
-from gateway.diagnostics.mapping_replay import Difference, Replay
 
 _WIDTH: Final = 100
 _POSITION: Final = re.compile(r"\[\d+\]")

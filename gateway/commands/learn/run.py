@@ -22,6 +22,7 @@ from adapters.proto.learn import (
 from gateway.adapter import Adapter, SchemaAdapter
 from gateway.commands.learn.exchanges import ExchangeFiles, read_exchanges
 from gateway.commands.learn.probe import probe, save_exchanges
+from gateway.commands.learn.replay import Replay, replay
 from gateway.commands.learn.report import changes_text, doubts_text, entry_text, replays_text
 from gateway.commands.mapping import load
 from gateway.commands.schema import named_files
@@ -29,7 +30,6 @@ from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.entry_check import entry_faults
-from gateway.diagnostics.mapping_replay import Replay, replay
 from gateway.registry import load_adapter
 from gateway.server.upstream.schema_cache import write_cache
 from gateway.settings import BackendSettings, load_settings, nearest

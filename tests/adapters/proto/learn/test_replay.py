@@ -7,7 +7,7 @@ import pytest
 
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from adapters.proto.learn import Proposal, RecordedExchange, fitting_methods, propose
-from gateway.diagnostics.mapping_replay import replay
+from gateway.commands.learn.replay import replay
 from gateway.settings import check_options
 from tests.adapters.proto.learn.recorded import SERVICES, options_of, recorded
 

@@ -2,58 +2,22 @@
 recorded response becomes."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Final, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import Final, TypeVar
 
 import msgspec
 
+from adapters.proto.learn import KnownAnswer, RecordedExchange
 from gateway.adapter import Adapter
 from gateway.core.answer import read_answer
-from gateway.core.conversation import Conversation, Json, ToolCall
+from gateway.core.conversation import Json, ToolCall
 from gateway.core.errors import GatewayError
-from gateway.core.events import Reason, UsageReport
+from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.core.policy import Policy
 from gateway.diagnostics.trial import Trial, try_response
 from gateway.exchange import Exchange
 
 _SHOWN: Final = 80
-
-
-class RecordedAnswer(Protocol):
-    """What a client got: the text, the reasoning, the calls, the finish reason, the token counts, or an error."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def reasoning(self) -> str: ...
-    @property
-    def calls(self) -> tuple[ToolCall, ...]: ...
-    @property
-    def finish(self) -> Reason | None: ...
-    @property
-    def usage(self) -> UsageReport | None: ...
-    @property
-    def error(self) -> object | None: ...
-
-
-class Recorded(Protocol):
-    """A recorded exchange: the client's request, the two bodies, and what the client got, where it is known."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def conversation(self) -> Conversation: ...
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def answer(self) -> bytes: ...
-    @property
-    def trailers(self) -> Mapping[str, str]: ...
-    @property
-    def known(self) -> RecordedAnswer | None: ...
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -85,23 +49,19 @@ class Replay(msgspec.Struct, frozen=True):
         return not self.request and not self.answer
 
 
-def replay(adapter: Adapter, recorded: Recorded) -> Replay:
+def replay(adapter: Adapter, recorded: RecordedExchange) -> Replay:
     """Returns the differences of one exchange."""
     try:
         exchange = Exchange(adapter, recorded.conversation, recorded.policy)
     except GatewayError as error:
         return Replay(recorded.name, (Difference("request", "a request", f"a refusal: {error.message}"),), (), False)
-    sent = tuple(_fields(_described(adapter, recorded.body), _described(adapter, exchange.request.body), "request"))
+    sent = tuple(_fields(adapter.describe(recorded.body), adapter.describe(exchange.request.body), "request"))
     trial = try_response(exchange, recorded.answer, recorded.trailers or {"grpc-status": "0"})
     known = recorded.known
     read = tuple(_read(trial)) if known is None else tuple(_answer(known, trial))
     events = [event for arrival in trial.arrivals for event in arrival.events]
     outdated = (event.detail for event in events if isinstance(event, Notice) and event.rule == "SCHEMA_OUTDATED")
     return Replay(recorded.name, sent, read, known is not None, tuple(outdated))
-
-
-def _described(adapter: Adapter, body: bytes) -> Json:
-    return adapter.describe(body)
 
 
 def _fields(recorded: Json, made: Json, place: str) -> Iterator[Difference]:
@@ -127,7 +87,7 @@ def _same_json(recorded: Json, made: Json) -> bool:
         return False
 
 
-def _answer(known: RecordedAnswer, trial: Trial) -> Iterator[Difference]:
+def _answer(known: KnownAnswer, trial: Trial) -> Iterator[Difference]:
     if (known.error is not None) is not (trial.error is not None):
         made = "an answer" if trial.error is None else f"the error {trial.error.message}"
         yield Difference("answer", "an answer" if known.error is None else "an error", made)
