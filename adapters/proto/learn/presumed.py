@@ -17,7 +17,19 @@ from adapters.proto.learn.value_search import json_value
 from gateway.core.conversation import Json, ToolCall
 from gateway.core.events import UsageReport
 
-_TEXTS: Final = ("text", "content", "delta", "answer", "output", "token", "response", "message", "chunk", "so_far")
+_TEXTS: Final = (
+    "text",
+    "content",
+    "delta",
+    "answer",
+    "output",
+    "token",
+    "response",
+    "message",
+    "chunk",
+    "so_far",
+    "said",
+)
 _THOUGHTS: Final = ("reasoning", "thought", "thinking")
 _ARGUMENTS: Final = ("arg", "input", "param", "field")
 _COUNTS: Final = {

@@ -152,7 +152,7 @@ class _Search:
         failed = [one for one in self._all if one.known.error is not None and not one.failed and one.messages]
         sound = {spot for one in self._answers for spot in one.spots.values}
         for one in failed:
-            own = [spot for spot in one.spots.values if spot not in sound and not spot.each and not spot.tensor]
+            own = [spot for spot in one.spots.values if spot not in sound and not spot.tensor]
             if any(spot in self._read for spot in own):
                 continue
             texts = [spot for spot in own if leaf_of(one.spots.fields[spot]) == "text"]
@@ -162,14 +162,14 @@ class _Search:
                 if not any(spot in self._read for spot in one.spots.values):
                     self._doubts.append(Doubt("open", "read.error", f"nothing tells the failure of {one.name}"))
                 continue
-            held = _held(told, own)
+            held = _held(told, [spot for spot in own if spot.each == told.each])
             rule: dict[str, Json] = {"when": {held: "set"}}
             reason = f"every response with it is an error, as {one.name} is"
             self._doubts.append(Doubt("assumed", f"read.error: {held}", reason))
             rule |= {} if message is None else {"message": message.path}
             status = 0 if one.known.error is None else one.known.error.status
             rule |= {"status": status} if 400 <= status <= 599 else {}
-            self._tree.add((), {"error": rule})
+            self._tree.add(told.each, {"error": rule})
             self._read += own
 
     def _choice(self, content: Sequence[Way]) -> None:

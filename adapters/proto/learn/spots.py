@@ -57,8 +57,8 @@ class Spots(msgspec.Struct):
 
 
 def find_spots(messages: Sequence[Any]) -> Spots:
-    """Returns everything that the messages hold. A Struct, a Value and a wrapper are one value each, and so is a
-    message, beside what it holds. (Any: the class of a message exists only at run time.)"""
+    """Returns everything that the messages hold. A Struct, a Value and what a wrapper holds are one value each, and so
+    is a message, beside what it holds. (Any: the class of a message exists only at run time.)"""
     spots = Spots({}, {})
     for number, message in enumerate(messages):
         for order, (spot, field, value, item) in enumerate(_walk(message, (), "", message)):
@@ -75,7 +75,7 @@ def _walk(message: Any, each: Way, above: str, item: Any) -> Iterator[tuple[Spot
         if is_map(field):
             yield from _of_map(field, value, each, path, item)
         elif not field.is_repeated:
-            yield Spot(each, path), field, value, item
+            yield Spot(each, path), field, _plain(field, value), item
             if _has_fields(field):
                 yield from _walk(value, each, f"{path}.", item)
         elif field.message_type is not None:
@@ -93,9 +93,15 @@ def _of_map(
     for key, value in entries.items():
         if isinstance(key, str) and '"' not in key:
             spot = Spot(each, f'{path}["{key}"]')
-            yield spot, inner, value, item
+            yield spot, inner, _plain(inner, value), item
             if _has_fields(inner):
                 yield from _walk(value, each, f"{spot.path}.", item)
+
+
+def _plain(field: Field, value: Any) -> Any:
+    """Returns a value as rules read it: that of a wrapper is what it holds."""
+    wrapped = field.message_type is not None and field.message_type.full_name in WRAPPERS
+    return value.value if wrapped else value
 
 
 def _has_fields(field: Field) -> bool:

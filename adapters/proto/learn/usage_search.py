@@ -1,6 +1,7 @@
 """Finds where the counts of tokens stand, and how those of several messages combine."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,8 @@ from adapters.proto.learn.spots import Spot, Way
 from gateway.core.conversation import Json
 
 _MODES: Final = ("last", "max", "sum")
+# Counts that a service may tell in two parts. The total is made of the others.
+_SUMMED: Final = ("prompt", "completion", "cached")
 
 
 class LearnedUsage(msgspec.Struct, frozen=True):
@@ -32,8 +35,13 @@ def find_usage(answers: Sequence[RecordedResponse]) -> LearnedUsage:
         for name, counts in wanted.items()
         if any(counts)
     }
+    sums: dict[str, tuple[Spot, Spot, str]] = {}
+    for name in _SUMMED:
+        made = name in found and not found[name] and not (name == "completion" and found.get("answer"))
+        if made and (total := next(_summing(spots, told, wanted[name]), None)) is not None:
+            sums[name] = total
     doubts: list[Doubt] = []
-    apart = found.pop("answer", None) if found.get("completion") else None
+    apart = found.pop("answer", None) if found.get("completion") or "completion" in sums else None
     if apart and "reasoning" not in found and any(one.known.reasoning for one in told):
         reason = "no answer has a count of its reasoning, so that a count without it looks alike"
         doubts.append(Doubt("chosen", "read.usage.completion", reason, ("answer",)))
@@ -41,8 +49,15 @@ def find_usage(answers: Sequence[RecordedResponse]) -> LearnedUsage:
     read: list[Spot] = []
     alike: set[str] = set()
     for name, pairs in found.items():
+        if name in sums:
+            one, other, mode = sums[name]
+            rules.setdefault((one.each, mode), {})[name] = [one.path, other.path]
+            read += [one, other]
+            reason = f"the sum of {one.text} and {other.text}, which are it in every answer"
+            doubts.append(Doubt("chosen", f"read.usage.{name}", reason))
+            continue
         if not pairs:
-            doubts += _missing(name, found)
+            doubts += _missing(name, {**found, **{made: [pair] for made, pair in sums.items()}})
             continue
         spot, mode = next((pair for pair in pairs if (pair[0].each, pair[1]) in rules), pairs[0])
         rules.setdefault((spot.each, mode), {})[name] = msgspec.to_builtins(spot.written)
@@ -60,7 +75,7 @@ def find_usage(answers: Sequence[RecordedResponse]) -> LearnedUsage:
     return LearnedUsage(tuple(written), tuple(read), tuple(doubts))
 
 
-def _missing(name: str, found: Mapping[str, Sequence[tuple[Spot, str]]]) -> Iterator[Doubt]:
+def _missing(name: str, found: Mapping[str, Sequence[object]]) -> Iterator[Doubt]:
     """Yields the doubt about a count that no field has, unless the others make it."""
     completion = found.get("completion") or found.get("answer")
     made = {"total": bool(found.get("prompt") and completion), "completion": bool(completion), "answer": True}
@@ -74,6 +89,25 @@ def _counting(spot: Spot, responses: Sequence[RecordedResponse], counts: Sequenc
     for mode in _MODES:
         if [_combined(values, mode) for values in said] == [*counts]:
             yield spot, mode
+
+
+def _summing(
+    spots: Sequence[Spot], responses: Sequence[RecordedResponse], counts: Sequence[int]
+) -> Iterator[tuple[Spot, Spot, str]]:
+    """Yields two spots of one item whose values add up to the counts of the answers."""
+    for one, other in combinations([spot for spot in spots if not spot.tensor], 2):
+        for mode in _MODES:
+            said = [
+                [_combined([value.value for value in response.of(spot)], mode) for spot in (one, other)]
+                for response in responses
+            ]
+            if one.each == other.each and [sum(pair) for pair in said] == [*counts] and all(_both(said)):
+                yield one, other, mode
+
+
+def _both(said: Sequence[Sequence[int]]) -> Iterator[bool]:
+    """Yields for each of two spots whether it has a count in any response."""
+    yield from (any(pair[position] for pair in said) for position in range(2))
 
 
 def _combined(values: Sequence[int], mode: str) -> int:

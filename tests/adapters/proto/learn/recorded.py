@@ -22,7 +22,7 @@ from gateway.dialects.document import Document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from gateway.settings import check_options
-from tests.adapters.proto.backend.mappings import DELTAS, PARTS, TALK, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, PARTS, SET, TALK, Entry
 from tests.adapters.proto.backend.services import WRITERS, grpc
 
 Message = dict[str, Any]
@@ -415,6 +415,30 @@ def deltas(said: Said) -> list[Message]:
     return [*sent, {"outputs": [{"reason": said.finish}], "new_tokens": said.completion - len(pieces)}]
 
 
+def events(said: Said) -> list[Message]:
+    if said.error:
+        return [{"events": [{"failure": {"word": said.error, "number": 9}}]}]
+    finish = {"stop": "stop", "length": "length", "tool_calls": "stop"}
+    counts = {"fresh": said.prompt - 5, "kept": 5, "written": said.completion}
+    sent: list[Message] = [{"events": [{"said": piece}]} for piece in _in_text(said)]
+    return [*sent, {"why": _words(said, finish), "counts": counts}]
+
+
+EVENTS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc",
+    "method": "acme.events.v1.Events/Answer",
+    "request": {"text": "$prompt"},
+    "read": [
+        {
+            "each": "events",
+            "rules": [{"error": {"when": {"failure": "set"}, "message": "failure.word"}}, {"text": "said"}],
+        },
+        {"finish": {"at": "why"}, "usage": {"prompt": ["counts.fresh", "counts.kept"], "completion": "counts.written"}},
+    ],
+}
+
+
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -424,6 +448,7 @@ INVENTED: Final[dict[str, tuple[Entry, Callable[[Said], list[Message]]]]] = {
     "talk": (TALK, talk),
     "parts": (PARTS, parts),
     "deltas": (DELTAS, deltas),
+    "events": (EVENTS, events),
 }
 SERVICES: Final = (*BACKENDS, *INVENTED)
 
