@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.proto.backend.json_shapes import compile_json
+from adapters.proto.backend.rendering import has_value
 from adapters.proto.backend.template_keys import AS, EACH, MARK, WITH
 from adapters.proto.backend.template_names import FIELD, Scope
 from adapters.proto.backend.used_names import UsedNames
@@ -122,7 +123,7 @@ def _conditions(scope: Scope, samples: Sequence[JsonSample]) -> list[str]:
     return [
         name
         for name in scope.kinds
-        if scope.kinds[name] not in _NO_JSON and [sample.values.get(name) is not None for sample in samples] == present
+        if scope.kinds[name] not in _NO_JSON and [has_value(sample.values.get(name)) for sample in samples] == present
     ]
 
 

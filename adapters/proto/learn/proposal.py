@@ -16,7 +16,6 @@ from adapters.proto.learn.request_search import LearnedRequest, find_request_tem
 from adapters.text.backend.request_template import names_in
 from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
-from gateway.core.errors import SettingsError
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -33,11 +32,6 @@ def propose(schema: DescriptorSet, method: str, carrier: str, exchanges: Sequenc
     found = Schema(schema).method(method)
     requests = [read_request(found, carrier, exchange) for exchange in exchanges]
     asked = find_request_template(found, exchanges, requests)
-    if asked is None:
-        raise SettingsError(
-            "no field of the recorded requests holds the conversation: not as turns, not as the text that the gateway"
-            " writes, and not as OpenAI's JSON"
-        )
     return _with_rules(found, carrier, exchanges, asked)
 
 

@@ -18,9 +18,14 @@ from adapters.proto.learn.template_search import find_message
 from adapters.text.backend import TextAdapter, TextOptions
 from adapters.text.backend.request_template import names_in
 from gateway.core.conversation import Image
-from gateway.core.errors import InvalidRequest
+from gateway.core.errors import InvalidRequest, SettingsError
 
 _LIMIT: Final = "$max_tokens"
+_SHOWN: Final = 3
+_NOWHERE: Final = (
+    "no field of the recorded requests holds the conversation: not as turns, not as the text that the gateway writes,"
+    " and not as OpenAI's JSON"
+)
 _WIRE: Final = {"path": "", "request": {"text": "$prompt"}, "framing": "text", "ends": "close"}
 
 
@@ -45,10 +50,11 @@ class LearnedRequest(msgspec.Struct, frozen=True):
 
 def find_request_template(
     method: Method, exchanges: Sequence[RecordedExchange], messages: Sequence[Any]
-) -> LearnedRequest | None:
-    """Returns the template of the request's messages; None: no field of them holds the conversation in a form that a
-    template can write."""
+) -> LearnedRequest:
+    """Returns the template of the request's messages. Raises SettingsError where no field of them holds the
+    conversation in a form that a template can write, with what comes nearest."""
     found: list[LearnedRequest] = []
+    nearest = Learned()
     for form in request_forms(method, exchanges):
         limit = _default_limit(form.values, messages)
         values = [{**one, _LIMIT: one.get(_LIMIT) or limit} for one in form.values]
@@ -57,7 +63,11 @@ def find_request_template(
         names = {*names_in(learned.template)}
         if form.needed & names:
             found.append(LearnedRequest(learned, limit, turn_stops=form.turn_stops and "$stop" in names))
-    return min(found, key=lambda one: (one.learned.open, -one.learned.evidence), default=None)
+        nearest = max(nearest, learned, key=lambda one: one.evidence)
+    if not found:
+        rest = [f"{doubt.place}: {doubt.reason}" for doubt in nearest.doubts if doubt.kind == "open"]
+        raise SettingsError("; ".join([_NOWHERE, *rest[:_SHOWN]]))
+    return min(found, key=lambda one: (one.learned.open, -one.learned.evidence))
 
 
 def request_forms(method: Method, exchanges: Sequence[RecordedExchange]) -> Iterator[RequestForm]:

@@ -7,6 +7,7 @@ import msgspec
 from google.protobuf.message import EncodeError
 
 from adapters.proto.backend.field_values import is_map
+from adapters.proto.backend.rendering import has_value
 from adapters.proto.backend.request_template import RequestTemplate
 from adapters.proto.backend.schema import Field
 from adapters.proto.backend.template_names import Scope
@@ -69,6 +70,6 @@ def conditions(scope: Scope, samples: Sequence[Sample], present: Sequence[bool])
     fields = {name for sample in samples for name in sample.values if name.startswith("$request.")}
     return [
         name
-        for name in (*scope.kinds, *sorted(fields))
-        if [sample.values.get(name) is not None for sample in samples] == [*present]
+        for name in (*scope.kinds, *scope.items, *sorted(fields))
+        if [has_value(sample.values.get(name)) for sample in samples] == [*present]
     ]

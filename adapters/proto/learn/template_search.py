@@ -8,9 +8,9 @@ import msgspec
 
 from adapters.proto.backend.field_values import STRUCT, VALUE, WRAPPERS, is_map
 from adapters.proto.backend.schema import Field, MessageType
-from adapters.proto.backend.template_keys import AS, BY, CASE, EACH, TOGETHER, WITH
+from adapters.proto.backend.template_keys import AS, BY, CALL, CASE, EACH, TOGETHER, WITH
 from adapters.proto.backend.template_names import Scope, Variants
-from adapters.proto.learn.alignment import Alignment, align
+from adapters.proto.learn.alignment import APART, ONE_CALL, Alignment, align
 from adapters.proto.learn.json_search import JsonSample, find_json, others
 from adapters.proto.learn.learned import NOTHING, Doubt, Learned, best, merged_order, unexplained
 from adapters.proto.learn.samples import ABSENT, Sample, conditions, holds, is_there, value_of
@@ -188,7 +188,7 @@ def _repeated(field: Field, scope: Scope, samples: Sequence[Sample], place: str)
     ways = [*_each_ways(field, scope, samples, place), *_list_ways(field, scope, samples, place)]
     reason = "no list has as many items"
     if "$turns" in scope.items and field.message_type is not None:
-        reason += "; where one turn is several messages, write a list of them for its variant"
+        reason += "; where one turn is several messages in another order, write a list of them for its variant"
     return best(ways) or unexplained(place, reason)
 
 
@@ -212,14 +212,21 @@ def _each(name: str, variants: Variants, alignment: Alignment, field: Field, out
     if variants.by:
         template[BY] = variants.by
     if alignment.together:
-        template[TOGETHER] = True
+        template[TOGETHER] = alignment.together
     doubts: list[Doubt] = []
     evidence = 0
-    for variant, below in alignment.samples.items():
+    for (variant, apart), below in alignment.samples.items():
         scope = variants.scopes[variant]
         key = variant or AS
-        learned = find_message(field.message_type, scope, below, f"{place}.{key}")
-        template[key] = learned.template
+        calls = scope.items["$calls"].all().kinds if apart == ONE_CALL else {}
+        inner = scope.within(calls, scope.items) if calls else scope
+        learned = find_message(field.message_type, inner, below, f"{place}.{key}")
+        if not apart:
+            template[key] = learned.template
+        elif calls:
+            template[key] = _of_calls(learned.template, {*calls} - {*scope.kinds})
+        else:
+            _add_apart(template, key, apart, learned.template)
         doubts += learned.doubts
         own = {*scope.names()} - {*outer.names()}
         evidence += learned.evidence if own & {*names_in(learned.template)} else 0
@@ -228,6 +235,20 @@ def _each(name: str, variants: Variants, alignment: Alignment, field: Field, out
             if variant not in template:
                 doubts.append(Doubt("open", f"{place}.{variant}", f"no exchange has an item {variant!r} of {name}"))
     return Learned(template, tuple(doubts), evidence)
+
+
+def _add_apart(template: dict[str, Json], key: str, name: str, learned: Json) -> None:
+    """Adds the message that a turn sends for its text or its calls alone, in their order."""
+    listed = template.setdefault(key, [])
+    assert isinstance(listed, list) and isinstance(learned, dict), "a turn is one message, or a list of them"
+    listed.append({WITH: name, **learned})
+    listed.sort(key=lambda one: APART.index(one[WITH]) if isinstance(one, dict) else 0)
+
+
+def _of_calls(learned: Json, names: set[str]) -> Json:
+    """Returns the message of one call, with its fields that hold names of a call."""
+    assert isinstance(learned, dict), "a message is an object"
+    return {key: {CALL: one} if names & {*names_in(one)} else one for key, one in learned.items()}
 
 
 def _list_ways(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Iterator[Learned]:

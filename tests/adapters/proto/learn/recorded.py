@@ -22,7 +22,7 @@ from gateway.dialects.document import Document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from gateway.settings import check_options
-from tests.adapters.proto.backend.mappings import DELTAS, PARTS, SET, TALK, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, LISTS, PARTS, SET, SINGLE, TALK, Entry
 from tests.adapters.proto.backend.services import WRITERS, grpc
 
 Message = dict[str, Any]
@@ -377,7 +377,7 @@ BACKENDS: Final[dict[str, Callable[[Said], list[Message]]]] = {
     "xai": xai,
 }
 # These report every failure as a status of gRPC.
-BY_STATUS: Final = ("xai", "localai", "mlserver")
+BY_STATUS: Final = ("xai", "localai", "mlserver", "lists", "single")
 
 
 def talk(said: Said) -> list[Message]:
@@ -424,6 +424,33 @@ def events(said: Said) -> list[Message]:
     return [*sent, {"why": _words(said, finish), "counts": counts}]
 
 
+def lists(said: Said) -> list[Message]:
+    """The text so far, with a status in every message; calls without ids."""
+    if said.error:
+        return []
+    partial: list[Message] = [
+        {"alternatives": [{"message": {"text": "".join(said.text[: number + 1])}, "status": "PARTIAL"}]}
+        for number in range(len(said.text))
+    ]
+    status = {"stop": "FINAL", "length": "TRUNCATED", "tool_calls": "TOOL_CALLS"}[said.finish]
+    calls = [{"name": name, "arguments": given} for _, name, given in said.calls]
+    last: Message = {"call_list": {"calls": calls}} if calls else {"text": "".join(said.text)}
+    usage = {"input": said.prompt, "output": said.completion, "total": said.prompt + said.completion}
+    return [*partial, {"alternatives": [{"message": last, "status": status}], "usage": usage, "version": said.model}]
+
+
+def single(said: Said) -> list[Message]:
+    """One call a message, as text in JSON."""
+    if said.error:
+        return []
+    held: list[Message] = [{"content": piece} for piece in said.text]
+    held += [{"function_call": {"name": name, "arguments": _json(given)}} for _, name, given in said.calls]
+    finish = {"stop": "stop", "length": "length", "tool_calls": "function_call"}
+    usage = {"prompt_tokens": said.prompt, "completion_tokens": said.completion}
+    sent: list[Message] = [{"alternatives": [{"message": one}]} for one in held]
+    return [*sent, {"alternatives": [{"finish_reason": _words(said, finish)}], "usage": usage}]
+
+
 EVENTS: Final[Entry] = {
     "schema": {"set": SET},
     "carrier": "grpc",
@@ -449,6 +476,8 @@ INVENTED: Final[dict[str, tuple[Entry, Callable[[Said], list[Message]]]]] = {
     "parts": (PARTS, parts),
     "deltas": (DELTAS, deltas),
     "events": (EVENTS, events),
+    "lists": (LISTS, lists),
+    "single": (SINGLE, single),
 }
 SERVICES: Final = (*BACKENDS, *INVENTED)
 
