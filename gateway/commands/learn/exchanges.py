@@ -18,7 +18,7 @@ from gateway.dialects.document import read_saved
 from gateway.recording.files import load_recording
 from gateway.recording.offline_run import OfflineRun, run_offline
 from gateway.recording.recording import Interaction
-from gateway.registry import load_adapter
+from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings, Settings
 
 REQUEST: Final = "request.json"
@@ -26,8 +26,6 @@ EXPECTED: Final = "expected.json"
 TRAILERS: Final = "trailers.txt"
 _BODIES: Final = (".bin", ".hex", ".json")
 _MAX_EVENT: Final = 64 << 20
-# The dialect of the answers in files, whatever that of the request is.
-_CHAT: Final = "openai_chat"
 
 
 class ExchangeFiles(msgspec.Struct, frozen=True):
@@ -94,10 +92,11 @@ def _trailers(path: Path) -> Mapping[str, str]:
 
 
 def _known(path: Path, conversation: Conversation) -> KnownAnswer | None:
-    """Returns the answer in a file: a chat completion, its stream, or an error. Raises InvalidRequest."""
+    """Returns the answer in a file: a chat completion, its stream, or an error, whatever the dialect of the request.
+    Raises InvalidRequest."""
     if not path.exists():
         return None
-    decoder = load_adapter(_CHAT, BackendSettings(_CHAT, ""), _MAX_EVENT).decoder(conversation)
+    decoder = load_adapter(DEFAULT_DIALECT, BackendSettings(DEFAULT_DIALECT, ""), _MAX_EVENT).decoder(conversation)
     try:
         data = path.read_bytes()
         events = [*decoder.feed(data), *decoder.close()]
