@@ -7,11 +7,11 @@ import msgspec
 
 from adapters.proto.backend.json_shapes import compile_json
 from adapters.proto.backend.rendering import has_value
-from adapters.proto.backend.template_keys import AS, EACH, MARK, WITH
-from adapters.proto.backend.template_names import FIELD, Scope
+from adapters.proto.backend.template_keys import AS, EACH, WITH
+from adapters.proto.backend.template_names import Scope
 from adapters.proto.backend.used_names import UsedNames
 from adapters.proto.learn.learned import NOTHING, Doubt, Learned, best, merged_order, unexplained
-from adapters.proto.learn.samples import ABSENT
+from adapters.proto.learn.samples import ABSENT, client_fields
 from gateway.core.conversation import Json
 from gateway.core.errors import OptionError
 
@@ -61,9 +61,9 @@ def _named(scope: Scope, samples: Sequence[JsonSample], place: str) -> Learned |
     """Returns the name whose value was recorded, if one varies or says enough."""
     # An object of the client's own has the client's form, which another client may not have.
     whole = any(isinstance(sample.value, dict | list) for sample in samples)
-    fields = {name for sample in samples for name in sample.values if name.startswith(FIELD) and not whole}
+    fields = [] if whole else client_fields(samples)
     names = [name for name in scope.kinds if scope.kinds[name] not in _NO_JSON]
-    found = [name for name in (*names, *sorted(scope.texts), *sorted(fields)) if shows(name, scope, samples)]
+    found = [name for name in (*names, *sorted(scope.texts), *fields) if shows(name, scope, samples)]
     if not found:
         return None
     if len({repr(sample.value) for sample in samples}) == 1 and not is_specific(samples[0].value):
@@ -88,10 +88,8 @@ def is_specific(value: Any) -> bool:
 
 
 def others(place: str, name: str, found: Iterable[str]) -> tuple[Doubt, ...]:
-    """Returns the doubt about the names that have the same value as the chosen one in every exchange. A field of the
-    client of which the chosen name is the value is no other one."""
-    names = tuple(other for other in found if other.removeprefix(FIELD) != name.removeprefix(MARK))
-    names = tuple(other for other in names if not (name == "$max_tokens" and other == f"{FIELD}max_completion_tokens"))
+    """Returns the doubt about the names that have the same value as the chosen one in every exchange."""
+    names = tuple(found)
     return (Doubt("chosen", place, f"{name}; as well fit", names),) if names else ()
 
 

@@ -1,7 +1,7 @@
 """Compares rendered templates with recorded messages: the proof that every proposed place has."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 from google.protobuf.message import EncodeError
@@ -10,7 +10,7 @@ from adapters.proto.backend.field_values import is_map
 from adapters.proto.backend.rendering import has_value
 from adapters.proto.backend.request_template import RequestTemplate
 from adapters.proto.backend.schema import Field
-from adapters.proto.backend.template_names import Scope
+from adapters.proto.backend.template_names import FIELD, Scope
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, OptionError
 
@@ -24,6 +24,13 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 ABSENT: Final = object()
+_NAMED: Final = frozenset(
+    f"{FIELD}{name}"
+    for name in (
+        *("model", "messages", "tools", "tool_choice", "response_format", "stream", "stream_options", "stop"),
+        *("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed"),
+    )
+)
 
 
 def value_of(message: Any, field: Field) -> Any:
@@ -65,11 +72,24 @@ def is_there(template: Json, field: Field, scope: Scope, samples: Sequence[Sampl
     return made is not None and [one is not ABSENT for one in made] == [*present]
 
 
+class HasValues(Protocol):
+    """A sample of any kind: the values of the names."""
+
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+
+
+def client_fields(samples: Iterable[HasValues]) -> list[str]:
+    """Returns the names for the client's own fields, without those that have a name or a choice of their own: their
+    form is that of one API of clients."""
+    names = {name for sample in samples for name in sample.values if name.startswith(FIELD)}
+    return sorted(names - _NAMED)
+
+
 def conditions(scope: Scope, samples: Sequence[Sample], present: Sequence[bool]) -> list[str]:
     """Returns the names that have a value in those samples that are `present`, and in no other one."""
-    fields = {name for sample in samples for name in sample.values if name.startswith("$request.")}
     return [
         name
-        for name in (*scope.kinds, *scope.items, *sorted(fields))
+        for name in (*scope.kinds, *scope.items, *client_fields(samples))
         if [has_value(sample.values.get(name)) for sample in samples] == [*present]
     ]

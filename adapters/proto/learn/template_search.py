@@ -60,7 +60,7 @@ def _single(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -
         return found
     kind = field.message_type
     if kind is None or kind.full_name in WRAPPERS:
-        return _no_name(field, samples, place)
+        return _no_name(field, scope, samples, place)
     if kind.full_name in (STRUCT, VALUE):
         return _struct(field, scope, samples, place)
     present = [value_of(sample.message, field) is not ABSENT for sample in samples]
@@ -101,12 +101,16 @@ def _conditional(
         yield {WITH: name, **template}, (Doubt("chosen", place, reason, rest),) if rest else ()
 
 
-def _no_name(field: Field, samples: Sequence[Sample], place: str) -> Learned:
-    values = {repr(value) for sample in samples if (value := value_of(sample.message, field)) is not ABSENT}
+def _no_name(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned:
+    found = [value for sample in samples if (value := value_of(sample.message, field)) is not ABSENT]
+    values = {" ".join(f"{value!r}".split()) for value in found}
     shown = min(values, key=len)
     if len(values) == 1:
         return unexplained(place, f"when {shown} is sent is not shown")
-    return unexplained(place, f"no name has its values, such as {shown[:60]}")
+    differs = len(values) == len(samples) and "$request_id" in scope.kinds and isinstance(found[0], str)
+    alternatives = ("$request_id",) if differs else ()
+    reason = f"no name has its values, such as {shown[:60]}{'; it differs in each, as an id does' if differs else ''}"
+    return Learned(doubts=(Doubt("open", place, reason, alternatives),))
 
 
 def _struct(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned:
@@ -304,7 +308,7 @@ def _item(field: Field, scope: Scope, below: Sequence[Sample], row: Sequence[Any
     if found is not None:
         return msgspec.structs.replace(found, template=_first(found.template))
     if field.message_type is None:
-        return _no_name(field, below, place)
+        return _no_name(field, scope, below, place)
     inner = [Sample(sample.values, item) for sample, item in zip(below, row, strict=True) if item is not None]
     return _when(find_message(field.message_type, scope, inner, place), field, scope, below, present, place)
 

@@ -16,7 +16,7 @@ from adapters.proto.backend.template_keys import AS, JSON, MARK, WITH
 from adapters.proto.backend.template_names import FIELD, Scope
 from adapters.proto.learn.json_search import JsonSample, find_json, is_specific, others, shows
 from adapters.proto.learn.learned import Doubt, Learned
-from adapters.proto.learn.samples import ABSENT, Sample, conditions, holds, rendered, value_of
+from adapters.proto.learn.samples import ABSENT, Sample, client_fields, conditions, holds, rendered, value_of
 from gateway.core.conversation import Json
 
 
@@ -73,9 +73,8 @@ def _forms(name: str, field: Field) -> Iterator[Json]:
 
 
 def _named(field: Field, scope: Scope, samples: Sequence[Sample], values: Sequence[Any], place: str) -> Learned | None:
-    fields = sorted({name for sample in samples for name in sample.values if name.startswith(FIELD)})
     found: list[tuple[str, Json]] = []
-    for name in (*scope.kinds, *sorted(scope.texts), *fields):
+    for name in (*scope.kinds, *sorted(scope.texts), *client_fields(samples)):
         if all(sample.values.get(name) in (None, []) for sample in samples):
             continue
         found += [(name, form) for form in _forms(name, field) if holds(form, field, scope, samples)][:1]

@@ -51,6 +51,7 @@ def test_a_value_that_nothing_explains_is_open_with_its_place() -> None:
     ]
     found = doubt(learned("talk", exchanges), "request.engine")
     assert found.kind == "open" and "no name has its values" in found.reason
+    assert found.alternatives == ("$request_id",)
 
 
 def test_a_value_that_is_sent_only_sometimes_names_the_condition_and_the_others() -> None:
@@ -91,6 +92,13 @@ def test_a_choice_that_no_exchange_shows_is_open() -> None:
     proposal = learned("parts", without("parallel", service="parts"))
     found = doubt(proposal, "request.choice.mode")
     assert found.kind == "open" and found.reason == "no exchange shows $choice as auto, named"
+
+
+def test_one_word_of_a_choice_is_not_taken_for_a_field_of_the_client() -> None:
+    """Only a request with `tool_choice` has the field, and it is `none`."""
+    proposal = learned("parts", without("parallel", "tool", service="parts"))
+    found = doubt(proposal, "request.choice")
+    assert found.kind == "open" and found.reason == "no exchange shows $choice as required, named"
 
 
 def test_a_kind_of_turn_that_no_exchange_has_is_open() -> None:
