@@ -120,12 +120,19 @@ def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
 
 def _backend(name: str, path: Path) -> "BackendSettings":
     """Returns the entry of a backend. Raises SettingsError, for the address of a server as well."""
-    from gateway.core.errors import SettingsError
     from gateway.settings import load_settings
 
-    if _SERVER.fullmatch(name) and not (path.exists() and name in load_settings(path).backends):
-        raise SettingsError(f"{name!r} has no scheme; write http://{name}, or with TLS https://{name}")
+    if not (path.exists() and name in load_settings(path).backends):
+        check_scheme(name)
     return _entry(name, load_settings(path))
+
+
+def check_scheme(server: str) -> None:
+    """Raises SettingsError for the address of a server without a scheme."""
+    from gateway.core.errors import SettingsError
+
+    if _SERVER.fullmatch(server):
+        raise SettingsError(f"{server!r} has no scheme; write http://{server}, or with TLS https://{server}")
 
 
 def _entry(name: str, settings: "Settings") -> "BackendSettings":

@@ -192,6 +192,16 @@ def test_nothing_changes_for_an_entry_that_replays_all(folder: Path, capsys: pyt
             "recorded/plain/expected.json: it is no answer of chat completions",
         ),
         (
+            lambda folder: (folder / "recorded" / "plain" / "expected.json").write_text("{"),
+            ["recorded", "--schema", "schema.pb"],
+            "recorded/plain/expected.json: it is no answer of chat completions",
+        ),
+        (
+            lambda folder: (folder / "recorded" / "plain" / "request.json").write_text('{"messages": 1}'),
+            ["recorded", "--schema", "schema.pb"],
+            "recorded/plain/request.json: ",
+        ),
+        (
             lambda folder: (folder / "empty").mkdir(),
             ["empty", "--schema", "schema.pb"],
             "empty: there is no request.json in it, and none in a folder of it",

@@ -150,6 +150,8 @@ def refused(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str
         (["--probe", "http://127.0.0.1:9", "--model", "m"], "nothing was sent: this is no terminal, and without --yes"),
         (["--probe", "http://127.0.0.1:9", "--model", "m", "recorded"], "--probe asks a server for its schema and"),
         (["--probe", "http://127.0.0.1:9", "--model", "m", "--yes", "--api-key-env", "NONE_X"], "--api-key-env: there"),
+        (["--probe", "127.0.0.1:9", "--model", "m", "--yes"], "'127.0.0.1:9' has no scheme; write http://127.0.0.1:9"),
+        (["--probe", "http://127.0.0.1:9", "--model", "m", "--yes"], "reflection: "),
         ([], "there is nothing to learn from: name recorded exchanges, or a server with --probe"),
     ],
 )

@@ -72,7 +72,7 @@ def view(exchange: RecordedExchange, messages: Sequence[Any], failed: bool) -> R
 def _tensors(message: Any) -> Iterator[tuple[Spot, Any]]:
     kind = message.DESCRIPTOR
     for holder in (message, *(value for field, value in message.ListFields() if _is_message(field))):
-        for output in getattr(holder, "outputs", ()):
+        for output in _outputs(holder):
             leaf: Leaf = "bytes" if getattr(output, "datatype", "") == _BYTES else "integer"
             try:
                 value = find_tensor(output.name, kind, "", {leaf: leaf}).get(message)
@@ -80,6 +80,12 @@ def _tensors(message: Any) -> Iterator[tuple[Spot, Any]]:
                 continue
             if value:
                 yield Spot((), output.name, tensor=True), value.decode("utf-8", "replace") if leaf == "bytes" else value
+
+
+def _outputs(holder: Any) -> Iterable[Any]:
+    field = holder.DESCRIPTOR.fields_by_name.get("outputs")
+    messages = field is not None and field.is_repeated and field.message_type is not None
+    return getattr(holder, "outputs") if messages else ()  # noqa: B009 (its class exists only at run time)
 
 
 def _is_message(field: Any) -> bool:

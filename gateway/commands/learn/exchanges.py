@@ -56,17 +56,24 @@ def _of_folder(path: Path) -> Iterator[ExchangeFiles]:
 
 
 def _of_files(path: Path) -> ExchangeFiles:
-    saved = (path / REQUEST).read_bytes()
-    dialect = saved_dialect(saved)
-    document = read_saved(saved, dialect.paths.param("messages"))
-    document.fields.setdefault("model", "")
-    conversation = dialect.decode(document, RequestHead("")).conversation
+    conversation = _conversation(path / REQUEST)
     body, sent_json = _body(path, "body")
     answer, answer_json = _body(path, "answer")
     trailers = _trailers(path / TRAILERS)
     known = _known(path / EXPECTED, conversation)
     exchange = RecordedExchange(path.name, conversation, Policy(), body, answer, trailers, known)
     return ExchangeFiles(exchange, sent_json=sent_json, answer_json=answer_json)
+
+
+def _conversation(path: Path) -> Conversation:
+    saved = path.read_bytes()
+    try:
+        dialect = saved_dialect(saved)
+        document = read_saved(saved, dialect.paths.param("messages"))
+        document.fields.setdefault("model", "")
+        return dialect.decode(document, RequestHead("")).conversation
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error.message}") from error
 
 
 def _body(path: Path, name: str) -> tuple[bytes, bool]:
@@ -101,13 +108,24 @@ def _known(path: Path, conversation: Conversation) -> KnownAnswer | None:
         data = path.read_bytes()
         events = [*decoder.feed(data), *decoder.close()]
     except BackendError as error:
-        failure = msgspec.json.decode(data) if data.lstrip()[:1] == b"{" else {}
-        if isinstance(failure, dict) and "error" in failure:
-            status = failure.get("status")
-            return KnownAnswer(error=KnownError(error.message, status if isinstance(status, int) else 0))
+        if (known := _known_error(data)) is not None:
+            return KnownAnswer(error=known)
         raise InvalidRequest(f"{path}: it is no answer of chat completions: {error.message}") from error
     start = next((event for event in events if isinstance(event, ResponseStart)), ResponseStart())
     return msgspec.structs.replace(_told(events), id=start.id, model=start.model)
+
+
+def _known_error(data: bytes) -> KnownError | None:
+    """Returns the error of OpenAI's form in a file, and the status beside it, if there is one; None: it is no error."""
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None
+    error = found.get("error") if isinstance(found, dict) else None
+    if not isinstance(error, dict):
+        return None
+    status = found.get("status")
+    return KnownError(str(error.get("message") or ""), status if isinstance(status, int) else 0)
 
 
 def _told(events: Sequence[Event]) -> KnownAnswer:

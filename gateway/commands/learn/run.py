@@ -25,7 +25,7 @@ from gateway.commands.learn.probe import probe, save_exchanges
 from gateway.commands.learn.replay import Replay, replay
 from gateway.commands.learn.report import changes_text, doubts_text, entry_text, replays_text
 from gateway.commands.mapping import load
-from gateway.commands.schema import named_files
+from gateway.commands.schema import check_scheme, named_files
 from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import InvalidRequest, SettingsError
@@ -84,6 +84,7 @@ def _probe(options: argparse.Namespace) -> int:
         raise InvalidRequest("--probe asks a server for its schema and for answers; it takes no other source")
     if options.model is None:
         raise InvalidRequest("--model is missing: the service's name of a model, for the requests of the probe")
+    check_scheme(options.probe)
     probed = probe(options.probe, options.model, options.method, options.api_key_env, options.yes)
     if probed is None:
         print("nothing was sent")
