@@ -363,9 +363,49 @@ def warp(said: Said) -> list[Message]:
     return [head, *sent, {"finished": {**finish, "token_usage": usage}}]
 
 
+def yandex(said: Said) -> list[Message]:
+    if said.error:
+        return []
+    sent: list[Message] = [
+        {
+            "alternatives": [
+                {"message": {"text": "".join(said.text[: number + 1])}, "status": "ALTERNATIVE_STATUS_PARTIAL"}
+            ]
+        }
+        for number in range(len(said.text))
+    ]
+    status = {"stop": "FINAL", "length": "TRUNCATED_FINAL", "tool_calls": "TOOL_CALLS"}
+    calls: list[Message] = [{"function_call": {"name": name, "arguments": given}} for _, name, given in said.calls]
+    last: Message = {"tool_call_list": {"tool_calls": calls}} if calls else {"text": "".join(said.text)}
+    usage = {
+        "input_text_tokens": said.prompt,
+        "completion_tokens": said.completion,
+        "total_tokens": said.prompt + said.completion,
+    }
+    end: Message = {"message": last, "status": f"ALTERNATIVE_STATUS_{_words(said, status)}"}
+    return [*sent, {"alternatives": [end], "usage": usage}]
+
+
+def gigachat(said: Said) -> list[Message]:
+    if said.error:
+        return []
+    held: list[Message] = [{"content": piece} for piece in said.text]
+    held += [{"function_call": {"name": name, "arguments": _json(given)}} for _, name, given in said.calls]
+    finish = {"stop": "stop", "length": "length", "tool_calls": "function_call"}
+    usage = {
+        "prompt_tokens": said.prompt,
+        "completion_tokens": said.completion,
+        "total_tokens": said.prompt + said.completion,
+    }
+    sent: list[Message] = [{"alternatives": [{"message": one}]} for one in held]
+    last: Message = {"finish_reason": _words(said, finish)}
+    return [*sent, {"alternatives": [last], "usage": usage, "model_info": {"name": said.model}}]
+
+
 BACKENDS: Final[dict[str, Callable[[Said], list[Message]]]] = {
     "demo": demo,
     "gemini_grpc": google,
+    "gigachat": gigachat,
     "localai": localai,
     "mlserver": mlserver,
     "sglang": sglang,
@@ -375,9 +415,10 @@ BACKENDS: Final[dict[str, Callable[[Said], list[Message]]]] = {
     "vertex_grpc": google,
     "warp": warp,
     "xai": xai,
+    "yandex": yandex,
 }
 # These report every failure as a status of gRPC.
-BY_STATUS: Final = ("xai", "localai", "mlserver", "lists", "single")
+BY_STATUS: Final = ("xai", "localai", "mlserver", "lists", "single", "yandex", "gigachat")
 
 
 def talk(said: Said) -> list[Message]:
@@ -494,6 +535,8 @@ def recorded(service: str, word: str) -> list[RecordedExchange]:
     adapter = ProtoAdapter(options, 1 << 20)
     method = Schema(options.schema).method(options.method)
     forced = "tool_choice" in adapter.capabilities.supported_params or service == "sglang"
+    # This one cannot be made to call any tool.
+    forced &= service != "gigachat"
     said = answers(word)
     return [
         _exchange(service, adapter, method, options.carrier, kind, request, said[kind])
