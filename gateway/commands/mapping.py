@@ -1,4 +1,4 @@
-"""Runs `dragoman map`: checks the entries of backends, or tries one without its backend."""
+"""Runs `dragoman map`: checks the entries of backends, or tries or learns one without its backend."""
 
 import argparse
 import sys
@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.commands.parser import whole_number
+
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
-HELP: Final = "check the entry of a backend, or try it without the backend"
+HELP: Final = "check, try or learn the entry of a backend, without the backend"
 _HEX: Final = ".hex"
 _SUCCESS: Final = "grpc-status:0"
+_RECORDED_HELP: Final = "a recording, a folder with the files of an exchange, or a folder of such folders"
 
 
 def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
@@ -28,6 +31,31 @@ def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
     )
     trial.add_argument("--model", help="the model, instead of the model in the request")
     trial.add_argument("--dialect", help=dialect_help)
+    learn = actions.add_parser("learn", help="propose the entry of a protobuf backend from recorded exchanges")
+    learn.add_argument("recorded", metavar="RECORDED", type=Path, nargs="*", help=_RECORDED_HELP)
+    learn.add_argument("--schema", metavar="SCHEMA", help="a descriptor set or a .proto file of the service")
+    learn.add_argument(
+        "--include", action="append", default=[], metavar="FOLDER", help="a folder for the imports of .proto files"
+    )
+    learn.add_argument("--method", help="package.Service/Method (default the one that the bodies fit)")
+    learn.add_argument("--carrier", help="how HTTP holds the messages (default the one that the bodies fit)")
+    learn.add_argument(
+        "--hold-back",
+        metavar="N",
+        type=whole_number(0, 10_000),
+        default=0,
+        help="only replay the last N exchanges, unseen (default 0)",
+    )
+    learn.add_argument("--diff", metavar="ENTRY", type=Path, help="print what the exchanges change about this entry")
+    learn.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="the file for the entry (default it is printed)"
+    )
+    learn.add_argument("--probe", metavar="URL", help="ask this gRPC server, after a question that names the cost")
+    learn.add_argument("--model", help="the model of a probe, by the service's name")
+    learn.add_argument("--api-key-env", metavar="NAME", help="the variable with the key that a probe sends")
+    learn.add_argument("--yes", action="store_true", help="send a probe without a question")
+    learn.add_argument("--save", metavar="FOLDER", type=Path, help="the folder for the exchanges of a probe")
+    learn.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,7 +121,17 @@ def _try(options: argparse.Namespace) -> int:
     return 1 if trial.error is not None else 0
 
 
-_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"check": _check, "try": _try}
+def _learn(options: argparse.Namespace) -> int:
+    from gateway.commands.learn.run import run
+
+    return run(options)
+
+
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "check": _check,
+    "try": _try,
+    "learn": _learn,
+}
 
 
 def load(path: Path) -> "Settings":

@@ -1,11 +1,13 @@
 """Runs `dragoman schema`: shows a protobuf schema, compares two, or fetches that of a server."""
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from gateway.core.conversation import Json
     from gateway.core.descriptor_set import DescriptorSet
     from gateway.settings import BackendSettings, Settings
 
@@ -13,6 +15,7 @@ HELP: Final = "show, compare or fetch the protobuf schemas of backends"
 _SOURCE_HELP: Final = "a descriptor set, a .proto file, or the name of a backend in the settings"
 _PROTO: Final = ".proto"
 _URL: Final = "://"
+_SERVER: Final = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:.]+\](:\d+)?")
 
 
 def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
@@ -51,7 +54,7 @@ def _show(options: argparse.Namespace) -> int:
     from gateway.protobuf.outline import outline
     from gateway.protobuf.symbols import read_symbols
 
-    print(outline(read_symbols(_read(options.source, options)), options.symbol), end="")
+    print(outline(read_symbols(_schema(options.source, options)), options.symbol), end="")
     return 0
 
 
@@ -59,7 +62,7 @@ def _diff(options: argparse.Namespace) -> int:
     from gateway.protobuf.differences import differences
     from gateway.protobuf.symbols import read_symbols
 
-    before, after = (read_symbols(_read(source, options)) for source in (options.before, options.after))
+    before, after = (read_symbols(_schema(source, options)) for source in (options.before, options.after))
     found = differences(before, after)
     for difference in found:
         print(difference.text())
@@ -71,12 +74,11 @@ def _fetch(options: argparse.Namespace) -> int:
 
     from gateway.server.upstream.schema_cache import write_cache
     from gateway.server.upstream.schema_reflection import fetch_backend_schema, fetch_schema
-    from gateway.settings import load_settings
 
     if _URL in options.source:
         fetched = asyncio.run(fetch_schema(options.source, {}))
     else:
-        fetched = asyncio.run(fetch_backend_schema(_entry(options.source, load_settings(options.settings))))
+        fetched = asyncio.run(fetch_backend_schema(_backend(options.source, options.settings)))
     write_cache(options.output, fetched.descriptors)
     print(f"{options.output}: {len(fetched.descriptors.data)} bytes, sha256 {fetched.descriptors.sha256}")
     for name in fetched.undescribed:
@@ -87,16 +89,21 @@ def _fetch(options: argparse.Namespace) -> int:
 _ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"show": _show, "diff": _diff, "fetch": _fetch}
 
 
-def _read(source: str, options: argparse.Namespace) -> "DescriptorSet":
+def _schema(source: str, options: argparse.Namespace) -> "DescriptorSet":
     """Returns the schema in a file, or that of a backend. A file is preferred to a backend of the same name."""
     from gateway.settings import load_settings
     from gateway.settings.descriptor_files import read_descriptor_set
 
-    if source.endswith(_PROTO):
-        return read_descriptor_set({"files": [source], "include": options.include}, "schema")
-    if Path(source).is_file() or not options.settings.exists():
-        return read_descriptor_set({"set": source}, "schema")
+    if source.endswith(_PROTO) or Path(source).is_file() or not options.settings.exists():
+        return read_descriptor_set(named_files(source, options.include), "schema")
     return _of_backend(source, load_settings(options.settings))
+
+
+def named_files(source: str, include: list[str]) -> dict[str, "Json"]:
+    """Returns the value of `schema` in an entry that names this file, a descriptor set or a .proto file."""
+    if not source.endswith(_PROTO):
+        return {"set": source}
+    return {"files": [source], **({"include": [*include]} if include else {})}
 
 
 def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
@@ -109,6 +116,23 @@ def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
     if not isinstance(adapter, SchemaAdapter):
         raise SettingsError(f"backends.{name}: its adapter has no protobuf schema")
     return adapter.schema
+
+
+def _backend(name: str, path: Path) -> "BackendSettings":
+    """Returns the entry of a backend. Raises SettingsError, for the address of a server as well."""
+    from gateway.settings import load_settings
+
+    if not (path.exists() and name in load_settings(path).backends):
+        check_scheme(name)
+    return _entry(name, load_settings(path))
+
+
+def check_scheme(server: str) -> None:
+    """Raises SettingsError for the address of a server without a scheme."""
+    from gateway.core.errors import SettingsError
+
+    if _SERVER.fullmatch(server):
+        raise SettingsError(f"{server!r} has no scheme; write http://{server}, or with TLS https://{server}")
 
 
 def _entry(name: str, settings: "Settings") -> "BackendSettings":

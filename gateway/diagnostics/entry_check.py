@@ -1,7 +1,8 @@
 """Finds every fault of a backend's entry, where its adapter reports the first one.
 
 A name that does not exist is corrected to the nearest one, another faulty value is left out, and the entry is checked
-again. A fault that only follows from what was left out is not reported.
+again. A fault that only follows from what was left out, or from the name that a template's was taken for, is not
+reported.
 """
 
 import copy
@@ -17,6 +18,8 @@ from gateway.settings import BackendSettings
 
 # Each correction costs one check of the whole entry.
 MOST: Final = 100
+# With it the name of a template begins, of which a place has one.
+_NAME: Final = "$"
 _NESTED: Final = re.compile(r"[.\[]")
 _POSITION: Final = re.compile(r"\[(\d+)\]")
 
@@ -25,18 +28,21 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
     """Returns the message of every fault, with its place and the nearest name; empty for an entry that can be used."""
     found: list[str] = []
     removed: list[str] = []
+    guessed: set[str] = set()
     options: dict[str, Json] = copy.deepcopy(dict(entry.options))
     while len(found) < MOST:
         try:
             load_adapter(name, msgspec.structs.replace(entry, options=options), max_event)
         except SettingsError as error:
             place = error.place.removeprefix(f"backends.{name}").removeprefix(".")
-            if not _follows(error, place, removed):
+            if place not in guessed and not _follows(error, place, removed):
                 found.append(error.message)
                 if error.correction is not None and place == "adapter":
                     entry = msgspec.structs.replace(entry, adapter=error.correction.nearest)
                     continue
                 if error.correction is not None and _correct(options, place, error.correction):
+                    if error.correction.written.startswith(_NAME):
+                        guessed.add(place)
                     continue
             elif not _NESTED.search(place):
                 break

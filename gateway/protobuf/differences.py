@@ -39,6 +39,7 @@ def differences(before: Symbols, after: Symbols) -> tuple[Difference, ...]:
         *_symbols(before.services, after.services, "/"),
         *_symbols(before.messages, after.messages, "."),
         *_symbols(before.enums, after.enums, "."),
+        *_extensions(before.extensions, after.extensions),
     )
 
 
@@ -50,6 +51,15 @@ def _symbols(before: _Group, after: _Group, mark: str) -> Iterator[Difference]:
         old, new = before[name], after[name]
         for member in dict.fromkeys([*old, *new]):
             yield from _members(f"{name}{mark}{member}", old.get(member), new.get(member))
+
+
+def _extensions(
+    before: Mapping[str, Mapping[str, Field]], after: Mapping[str, Mapping[str, Field]]
+) -> Iterator[Difference]:
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name, {}), after.get(name, {})
+        for member in dict.fromkeys([*old, *new]):
+            yield from _members(f"{name}.[{member}]", old.get(member), new.get(member))
 
 
 def _members(place: str, before: _Member | None, after: _Member | None) -> Iterator[Difference]:

@@ -16,6 +16,8 @@ def outline(symbols: Symbols, symbol: str | None = None) -> str:
     with the types that it uses. Raises SettingsError for a name that the schema lacks, with the nearest one."""
     if symbol is None:
         lines = [*_services(symbols), *_types(symbols, [*symbols.messages, *symbols.enums])]
+        foreign = [name for name in symbols.extensions if name not in symbols.messages]
+        lines += [line for name in foreign for line in _extend(name, symbols.extensions[name])]
     else:
         lines = _of_symbol(symbols, symbol)
     return "\n".join(lines[:-1]) + "\n" if lines else ""
@@ -25,10 +27,14 @@ def _of_symbol(symbols: Symbols, symbol: str) -> list[str]:
     service, _, method = symbol.partition("/")
     if symbol not in symbols.names():
         raise SettingsError(f"the schema has no symbol {symbol!r}{nearest(symbol, symbols.names())}")
+    for extended, extensions in symbols.extensions.items():
+        if symbol in extensions:
+            used = _used(symbols, [_type_of(extensions[symbol])])
+            return [*_extend(extended, {symbol: extensions[symbol]}), *_types(symbols, used)]
     if service not in symbols.services:
         return [*_types(symbols, _used(symbols, [symbol]))]
     chosen = {method: symbols.services[service][method]} if method else symbols.services[service]
-    part = Symbols({service: chosen}, symbols.messages, symbols.enums)
+    part = Symbols({service: chosen}, symbols.messages, symbols.enums, symbols.extensions)
     roots = [name for found in chosen.values() for name in found.messages]
     return [*_services(part), *_types(symbols, _used(symbols, roots))]
 
@@ -41,7 +47,8 @@ def _used(symbols: Symbols, roots: list[str]) -> list[str]:
         name = waiting.pop(0)
         if name not in found and (name in symbols.messages or name in symbols.enums):
             found[name] = None
-            waiting += [_type_of(field) for field in symbols.messages.get(name, {}).values()]
+            own, others = symbols.messages.get(name, {}), symbols.extensions.get(name, {})
+            waiting += [_type_of(field) for field in (*own.values(), *others.values())]
     return list(found)
 
 
@@ -63,10 +70,21 @@ def _types(symbols: Symbols, names: list[str]) -> Iterator[str]:
         if name in symbols.messages:
             yield f"message {name}"
             yield from _fields(symbols.messages[name])
+            if name in symbols.extensions:
+                yield ""
+                yield from _extend(name, symbols.extensions[name])
+                continue
         else:
             yield f"enum {name}"
             yield from (f"  {value} = {number}" for value, number in symbols.enums[name].items())
         yield ""
+
+
+def _extend(name: str, extensions: Mapping[str, Field]) -> Iterator[str]:
+    """Yields the extensions of a message, in brackets, as an option in a .proto file has them."""
+    yield f"extend {name}"
+    yield from (f"  {field.type} [{extension}] = {field.number}" for extension, field in extensions.items())
+    yield ""
 
 
 def _fields(fields: Mapping[str, Field]) -> Iterator[str]:

@@ -8,7 +8,9 @@ import msgspec
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
+    FeatureSet,
     FieldDescriptorProto,
+    FileDescriptorProto,
     FileDescriptorSet,
     MethodDescriptorProto,
     ServiceDescriptorProto,
@@ -24,8 +26,8 @@ _SCALARS: Final = {number: name.removeprefix("TYPE_").lower() for name, number i
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field of a message. `type` is as a .proto file writes it: `repeated string`, `map<string, int32>`, or a full
-    name. `oneof` is the name of its oneof, or empty."""
+    """One field of a message. `type` is as a .proto file writes it: `repeated string`, `required bool`,
+    `map<string, int32>`, or a full name, of a group behind the word. `oneof` is the name of its oneof, or empty."""
 
     number: int
     type: str
@@ -45,19 +47,23 @@ class Method(msgspec.Struct, frozen=True):
 
 
 class Symbols(msgspec.Struct, frozen=True):
-    """The symbols of a schema by full name, each with its members by name, in the order of the files."""
+    """The symbols of a schema by full name, each with its members by name, in the order of the files. `extensions` are
+    by the message that they extend, and by their own full names."""
 
     services: Mapping[str, Mapping[str, Method]]
     messages: Mapping[str, Mapping[str, Field]]
     enums: Mapping[str, Mapping[str, int]]
+    extensions: Mapping[str, Mapping[str, Field]] = {}
 
     def names(self) -> tuple[str, ...]:
         """Returns the names of all symbols, methods as `package.Service/Method`."""
         methods = [f"{service}/{name}" for service, members in self.services.items() for name in members]
-        return (*self.services, *methods, *self.messages, *self.enums)
+        extensions = [name for members in self.extensions.values() for name in members]
+        return (*self.services, *methods, *self.messages, *self.enums, *extensions)
 
 
 _STREAM: Final = "stream "
+_GROUP: Final = "group"
 
 
 def read_symbols(descriptors: DescriptorSet) -> Symbols:
@@ -77,7 +83,21 @@ def read_symbols(descriptors: DescriptorSet) -> Symbols:
         {name: _methods(service) for name, service in services},
         {name: _fields(message, entries) for name, message in messages if name not in entries},
         {name: {value.name: value.number for value in enum.value} for name, enum in enums},
+        _extensions(own, messages),
     )
+
+
+def _extensions(
+    files: Iterable[FileDescriptorProto], messages: Iterable[tuple[str, DescriptorProto]]
+) -> dict[str, dict[str, Field]]:
+    scopes = [(name, message.extension) for name, message in messages]
+    scopes += [(file.package, file.extension) for file in files]
+    found: dict[str, dict[str, Field]] = {}
+    for scope, extensions in scopes:
+        for field in extensions:
+            of_message = found.setdefault(field.extendee.lstrip("."), {})
+            of_message[_joined(scope, field.name)] = Field(field.number, _type(field, {}))
+    return found
 
 
 def _messages(scope: str, messages: Iterable[DescriptorProto]) -> Iterator[tuple[str, DescriptorProto]]:
@@ -117,8 +137,13 @@ def _type(field: FieldDescriptorProto, entries: Mapping[str, DescriptorProto]) -
     if name in entries:
         key, value = entries[name].field
         return f"map<{_type(key, {})}, {_type(value, {})}>"
+    features = field.options.features
+    if field.type == FieldDescriptorProto.TYPE_GROUP or features.message_encoding == FeatureSet.DELIMITED:
+        name = f"{_GROUP} {name}"
     if field.label == FieldDescriptorProto.LABEL_REPEATED:
         return f"repeated {name}"
+    if field.label == FieldDescriptorProto.LABEL_REQUIRED or features.field_presence == FeatureSet.LEGACY_REQUIRED:
+        return f"required {name}"
     return f"optional {name}" if field.proto3_optional else name
 
 

@@ -182,6 +182,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.asgi", gateway=None, others=None, io=None),
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
     ImportRule("gateway.commands", gateway=None, others=None, io=None),
+    # What learns a mapping is of one adapter.
+    ImportRule("gateway.commands.learn", ("gateway", "adapters.proto.learn"), others=None, io=None),
     ImportRule("gateway.__main__", ("gateway.cli",)),
     ImportRule("gateway.demo", _ours("core framing"), others=None, io=None),
     # What lists the demo backends of all wires.
@@ -222,6 +224,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
             "adapters.openai_chat.backend",
             "adapters.gemini.backend.failure",
         ),
+        others=("msgspec", "google.protobuf"),
+    ),
+    # What learns a mapping tries it with the adapter's own template and rules.
+    ImportRule(
+        "adapters.proto.learn",
+        (*_ours("core"), "adapters.proto.backend", "adapters.text.backend"),
         others=("msgspec", "google.protobuf"),
     ),
     # The agent reads transcripts like the text model.

@@ -64,3 +64,24 @@ def test_what_cannot_be_shown_is_an_error(
 ) -> None:
     assert run(*arguments, "--settings", settings) == 2
     assert capsys.readouterr().err.startswith(f"dragoman: {message}")
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:50051", "localhost:443", "api.example.org:443", "[::1]:50051"])
+def test_a_server_without_a_scheme_is_told_that_one_is_missing(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "settings.json")
+    assert run("fetch", server, "-o", str(tmp_path / "x.pb"), "--settings", missing) == 2
+    assert capsys.readouterr().err == (
+        f"dragoman: {server!r} has no scheme; write http://{server}, or with TLS https://{server}\n"
+    )
+
+
+def test_a_backend_whose_name_looks_like_a_server_is_a_backend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "settings.json"
+    entry = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1"}
+    path.write_text(json.dumps({"backends": {"gpu:1": entry}}))
+    assert run("fetch", "gpu:1", "-o", str(tmp_path / "x.pb"), "--settings", str(path)) == 2
+    assert "scheme" not in capsys.readouterr().err

@@ -96,3 +96,65 @@ def test_what_follows_from_a_fault_is_not_reported() -> None:
     wrong: Any = copy.deepcopy(TALK)
     wrong["read"][1]["text"] = "ending"
     assert [fault.partition(":")[0] for fault in faults(wrong)] == ["read[1].text"]
+
+
+def template(mapping: Entry, **fields: Any) -> Entry:
+    """The mapping with other fields in its template."""
+    made: Entry = copy.deepcopy(mapping)
+    made["request"].update(fields)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("mapping", "fault"),
+    [
+        (
+            template(DELTAS, model="$calls"),
+            "request.model: $calls cannot stand here: it belongs inside the items of $turns; here stand $model,",
+        ),
+        (
+            template(DELTAS, model="$text"),
+            "request.model: $text cannot stand here: it belongs inside the items of $turns and $parts; here stand",
+        ),
+        (
+            template(DELTAS, model="$prompt"),
+            "request.model: $prompt cannot stand here: it belongs in a template without $turns, of one text; here",
+        ),
+        (
+            template(TALK, engine="$choice"),
+            "request.engine: $choice cannot stand here: it belongs in a template with $turns; here stand",
+        ),
+        (
+            template(DELTAS, model={"$each": "$turns", "as": "$text"}),
+            "request.model: $each cannot stand here: it gives several items, and the field is of one string; write",
+        ),
+        (
+            template(PARTS, choice={"$each": "$turns", "as": {}}),
+            "request.choice: $each cannot stand here: it gives several items, and the field is of one",
+        ),
+        (
+            template(PARTS, choice={"$json": "$schema"}),
+            "request.choice: $json cannot stand here: JSON is text, and the field is of acme.parts.v1.Choice; write",
+        ),
+        (
+            template(PARTS, labels={"from": {"$each": "$tools", "as": "x"}}),
+            "request.labels.from: $each cannot stand here: it gives several items, and the field is of one string",
+        ),
+        (
+            template(DELTAS, stop={"$json": ["x"]}),
+            "request.stop: $json cannot stand here: the field is repeated; write a list, with $json in its items,",
+        ),
+        (
+            {**DELTAS, "request": {"$case": "$choice", "none": {"messages": "$turns"}}},
+            "request: $case cannot stand here: the whole request is one message; write an object of its fields,",
+        ),
+    ],
+)
+def test_a_name_or_a_key_that_is_misused_is_one_fault_with_its_reason(mapping: Entry, fault: str) -> None:
+    assert [found[: len(fault)] for found in faults(mapping)] == [fault]
+
+
+def test_what_follows_from_a_guessed_name_is_no_fault_of_its_own() -> None:
+    """`$modle` is taken for `$model`, which a repeated field does not take; the client's author meant neither."""
+    found = faults(template(DELTAS, stop="$modle"))
+    assert found == ["request.stop: there is no name '$modle' here; did you mean '$model'?"]

@@ -45,6 +45,46 @@ ECHO: Final = Parse(
     FileDescriptorProto(),
 )
 
+# A file of proto2, with what proto3 lacks.
+OLD: Final = Parse(
+    """
+    name: "old.proto" package: "acme" syntax: "proto2"
+    message_type {
+      name: "Old"
+      field { name: "id" number: 1 type: TYPE_STRING label: LABEL_REQUIRED }
+      field { name: "result" number: 2 type: TYPE_GROUP type_name: ".acme.Old.Result" label: LABEL_REPEATED }
+      nested_type {
+        name: "Result"
+        field { name: "url" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+        extension { name: "rank" number: 101 type: TYPE_INT32 label: LABEL_OPTIONAL extendee: ".acme.Old" }
+      }
+      extension_range { start: 100 end: 200 }
+    }
+    message_type { name: "Note" field { name: "text" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL } }
+    extension { name: "note" number: 100 type: TYPE_MESSAGE type_name: ".acme.Note" label: LABEL_OPTIONAL
+                extendee: ".acme.Old" }
+    """,
+    FileDescriptorProto(),
+)
+# The same fields as an edition writes them.
+EDITION: Final = Parse(
+    """
+    name: "edition.proto" package: "acme" syntax: "editions" edition: EDITION_2023
+    message_type {
+      name: "Old"
+      field { name: "id" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL
+              options { features { field_presence: LEGACY_REQUIRED } } }
+      field { name: "result" number: 2 type: TYPE_MESSAGE type_name: ".acme.Old.Result" label: LABEL_REPEATED
+              options { features { message_encoding: DELIMITED } } }
+      nested_type {
+        name: "Result"
+        field { name: "url" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+      }
+    }
+    """,
+    FileDescriptorProto(),
+)
+
 
 def descriptors(*files: FileDescriptorProto) -> DescriptorSet:
     return DescriptorSet(FileDescriptorSet(file=files).SerializeToString())

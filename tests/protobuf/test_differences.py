@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from gateway.protobuf.differences import differences
 from gateway.protobuf.symbols import read_symbols
-from tests.protobuf.schemas import ECHO, SHARED, descriptors
+from tests.protobuf.schemas import ECHO, OLD, SHARED, descriptors
 
 # Any: the stubs of descriptors know no such nesting of calls.
 Change = Callable[[Any], object]
@@ -80,3 +80,15 @@ def test_a_change_is_one_difference_in_either_direction(change: Change, line: st
 
 def test_a_schema_does_not_differ_from_itself() -> None:
     assert lines(ECHO, ECHO) == []
+
+
+def test_a_field_that_becomes_required_and_an_extension_that_is_renumbered_are_differences() -> None:
+    newer = FileDescriptorProto()
+    newer.CopyFrom(OLD)
+    newer.extension[0].number = 150
+    newer.message_type[0].field[0].label = FieldDescriptorProto.LABEL_OPTIONAL
+    first, second = read_symbols(descriptors(OLD)), read_symbols(descriptors(newer))
+    assert [difference.text() for difference in differences(first, second)] == [
+        "acme.Old.id: retyped: required string -> string",
+        "acme.Old.[acme.note]: renumbered: 100 -> 150",
+    ]

@@ -4,7 +4,7 @@ from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
 from gateway.protobuf.outline import outline
 from gateway.protobuf.symbols import read_symbols
-from tests.protobuf.schemas import ECHO, SHARED, descriptors
+from tests.protobuf.schemas import ECHO, EDITION, OLD, SHARED, descriptors
 
 SYMBOLS = read_symbols(descriptors(ECHO, SHARED))
 ECHO_TEXT = """\
@@ -66,3 +66,38 @@ def test_the_types_of_google_are_left_out() -> None:
     struct = FileDescriptorProto()
     struct_pb2.DESCRIPTOR.CopyToProto(struct)
     assert outline(read_symbols(descriptors(struct, SHARED))) == COUNTS_TEXT
+
+
+OLD_TEXT = """\
+message acme.Old
+  required string id = 1
+  repeated group acme.Old.Result result = 2
+"""
+EXTEND_TEXT = """\
+extend acme.Old
+  int32 [acme.Old.Result.rank] = 101
+  acme.Note [acme.note] = 100
+"""
+RESULT_TEXT = """\
+message acme.Old.Result
+  string url = 1
+"""
+NOTE_TEXT = """\
+message acme.Note
+  string text = 1
+"""
+
+
+@pytest.mark.parametrize("symbol", [None, "acme.Old"])
+def test_an_outline_has_required_fields_groups_and_extensions(symbol: str | None) -> None:
+    shown = outline(read_symbols(descriptors(OLD)), symbol)
+    assert shown == "\n".join([OLD_TEXT, EXTEND_TEXT, RESULT_TEXT, NOTE_TEXT])
+
+
+def test_an_extension_is_a_symbol() -> None:
+    shown = outline(read_symbols(descriptors(OLD)), "acme.note")
+    assert shown == "\n".join(["extend acme.Old\n  acme.Note [acme.note] = 100\n", NOTE_TEXT])
+
+
+def test_an_edition_writes_required_fields_and_groups_as_features() -> None:
+    assert outline(read_symbols(descriptors(EDITION))) == "\n".join([OLD_TEXT, RESULT_TEXT])

@@ -60,7 +60,7 @@ def find_request(options: ProtoOptions, method: Method, rules: Rules, max_event:
     `$openai` OpenAI's JSON. Raises OptionError, also for rules that do not fit."""
     template = dict(options.request)
     used = set(names_in(template))
-    if used & _TEXT_NAMES:
+    if used & _TEXT_NAMES and "$turns" not in used:
         if not used & {"$prompt", "$system"}:
             raise mapping_error("request", "the template has $transcript, but no $system for the text before it")
         return _TextRequest(options, method.request, rules, max_event)

@@ -30,9 +30,13 @@ from adapters.proto.backend.template_keys import (
     TOGETHER,
     check_keys,
     check_oneofs,
+    check_single_value,
     find_field,
     is_value_with,
     joined_fields,
+    misplaced,
+    misplaced_each,
+    nearest_of,
 )
 from adapters.proto.backend.template_names import Scope
 from adapters.proto.backend.used_names import CALLS, EFFORT, UsedNames, Written
@@ -140,6 +144,7 @@ class TemplateCompiler:
         if isinstance(template, str) and template.startswith(MARK):
             self.used.use(template, scope, place)
         if isinstance(template, dict):
+            check_single_value(template, place)
             check_keys(template, (EACH,), place)
         raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
 
@@ -200,7 +205,7 @@ class TemplateCompiler:
             case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
                 return self._mixed(mixed[1], mixed[2], field, scope, place)
             case dict() if EACH in template:
-                raise mapping_error(place, f"{EACH} gives several values; the field is of one {type_name(field)}")
+                raise misplaced_each(field, place)
             case dict() if CASE in template:
                 return self._case(template, scope, place, single)
             case dict() if CALL in template:
@@ -218,11 +223,14 @@ class TemplateCompiler:
                 return self.message(template, field.message_type, scope, place)
 
     def _leaf(self, name: str, field: Field, scope: Scope, place: str) -> Render:
-        self.used.use(name, scope, place)
+        fitting = [other for other, kind in scope.kinds.items() if value_converter(kind, field, other) is not None]
+        self.used.use(name, scope, place, fitting)
         kind = scope.kind(name)
         convert = None if kind is None else value_converter(kind, field, name)
         if convert is None:
-            raise mapping_error(place, f"{name} is {scope.described(name)}; the field is of {type_name(field)}")
+            nearest = f"; here stand {', '.join(fitting)}" if fitting else ""
+            reason = f"{name} is {scope.described(name)}; the field is of {type_name(field)}"
+            raise mapping_error(place, f"{reason}{nearest}")
         return named(name, convert)
 
     def _mixed(self, text: str, name: str, field: Field, scope: Scope, place: str) -> Render:
@@ -268,7 +276,9 @@ class TemplateCompiler:
         check_keys(template, (JSON,), place)
         convert = converter("text", field, JSON)
         if convert is None:
-            raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
+            raise misplaced(
+                JSON, place, f"JSON is text, and the field is of {type_name(field)}; write {nearest_of(field)}"
+            )
         filled = compile_json(template[JSON], scope, f"{place}.{JSON}", self.used, keeps_empty=True)
 
         def render(values: Values, notices: list[Notice]) -> Value:

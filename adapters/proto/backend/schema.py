@@ -49,6 +49,10 @@ class Schema:
                 raise mapping_error("schema", f"the file {file.name!r} cannot be loaded: {error}") from error
             self._services |= {service.full_name: service for service in found.services_by_name.values()}
 
+    def methods(self) -> tuple[str, ...]:
+        """Returns all methods as `package.Service/Method`."""
+        return tuple(f"{name}/{method}" for name, found in self._services.items() for method in found.methods_by_name)
+
     def method(self, written: str) -> Method:
         """Returns the method that `package.Service/Method` names. Raises OptionError with the nearest name."""
         service, _, name = written.partition("/")

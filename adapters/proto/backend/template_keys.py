@@ -6,11 +6,12 @@ Those that begin with the mark are no fields of a message.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.proto.backend.field_values import is_map, type_name
+from adapters.proto.backend.field_values import STRUCT, VALUE, is_map, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import FieldPath
 from adapters.proto.backend.schema import Field, MessageType
 from gateway.core.conversation import Json
+from gateway.core.errors import OptionError
 
 MARK: Final = "$"
 WITH: Final = "$with"
@@ -30,11 +31,42 @@ KEYS: Final = (*CONDITIONS, EACH, CASE, CALL, JSON)
 def find_field(key: str, kind: MessageType, place: str) -> Field:
     """Returns the field of this name. Raises OptionError with the nearest name."""
     if key in KEYS:
-        raise mapping_error(f"{place}.{key}", "it cannot stand here")
+        raise misplaced(key, place, f"the whole request is one message; write {_object_of(kind)}")
     if key not in kind.fields_by_name:
         known = KEYS if key.startswith(MARK) else kind.fields_by_name
         raise unknown_name(f"{place}.{key}", f"{kind.full_name} has no field {key!r}", key, known)
     return kind.fields_by_name[key]
+
+
+def misplaced(key: str, place: str, reason: str) -> OptionError:
+    """Returns the error for a key that cannot stand at a place: the reason, and what can."""
+    return mapping_error(place, f"{key} cannot stand here: {reason}")
+
+
+def misplaced_each(field: Field, place: str) -> OptionError:
+    """Returns the error for `$each` at a field, or an item, that holds one value."""
+    reason = f"it gives several items, and the field is of one {type_name(field)}; write {nearest_of(field)}"
+    return misplaced(EACH, place, reason)
+
+
+def nearest_of(field: Field) -> str:
+    """Returns what stands at a field that holds one value, in words."""
+    if field.message_type is None:
+        return 'one value, such as "$model"'
+    is_json = field.message_type.full_name in (STRUCT, VALUE)
+    return 'an object, or a name such as "$parameters"' if is_json else _object_of(field.message_type)
+
+
+def check_single_value(template: Mapping[str, Json], place: str) -> None:
+    """Raises OptionError for a key that makes one value, at a repeated field."""
+    for key in (WITH, WITHOUT, JSON):
+        if key in template:
+            nearest = f"write a list, with {key} in its items, or {EACH}"
+            raise misplaced(key, place, f"the field is repeated; {nearest}")
+
+
+def _object_of(kind: MessageType) -> str:
+    return f"an object of its fields, {', '.join(repr(field.name) for field in kind.fields)}"
 
 
 def is_value_with(template: Mapping[str, Json]) -> bool:

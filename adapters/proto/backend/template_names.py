@@ -1,14 +1,16 @@
 """Defines the names that a request template may use, their kinds, and where each of them has a value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from adapters.proto.backend.field_values import Kind
+from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.text.backend.wire import FIELD
+from gateway.core.errors import OptionError
 
-__all__ = ["EVERY", "FIELD", "OPENAI", "STRUCTURED", "TEXT", "Scope", "Variants"]
+__all__ = ["EVERY", "FIELD", "OPENAI", "STRUCTURED", "TEXT", "Scope", "Variants", "absent_name"]
 
 _DESCRIBED: Final[Mapping[Kind, str]] = {
     "text": "text",
@@ -158,3 +160,36 @@ OPENAI: Final = Scope({"$openai": "object", "$model": "text", "$request_id": "te
 
 # Every name at the top of any template.
 EVERY: Final = Scope({**TEXT.kinds, **STRUCTURED.kinds, **OPENAI.kinds}, _STOP, STRUCTURED.items, STRUCTURED.cases)
+
+
+def absent_name(name: str, scope: Scope, place: str, fitting: Sequence[str] = ()) -> OptionError:
+    """Returns the error for a name without a value in this scope: where it belongs, or the nearest name. `fitting` are
+    the names that can stand at the place."""
+    home = _home(name, scope)
+    if home is None:
+        return unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
+    nearest = ", ".join(fitting or scope.kinds)
+    return mapping_error(place, f"{name} cannot stand here: it belongs {home}; here stand {nearest}")
+
+
+def _home(name: str, scope: Scope) -> str | None:
+    """Returns where a name belongs that exists elsewhere."""
+    if name in STRUCTURED.names() and not scope.cases:
+        return "in a template with $turns"
+    if name in STRUCTURED.names():
+        return "at the top of the request"
+    if name in TEXT.names():
+        return "in a template without $turns, of one text" if scope.cases else "in a template of one text"
+    if name in OPENAI.names():
+        return "in a template without $turns or $prompt, of JSON"
+    lists = sorted(set(_lists_with(name, STRUCTURED)), reverse=True)
+    return f"inside the items of {' and '.join(lists)}" if lists else None
+
+
+def _lists_with(name: str, scope: Scope) -> Iterator[str]:
+    """Yields the lists whose items have the name."""
+    for written, variants in scope.items.items():
+        for item in variants.scopes.values():
+            if name in item.names():
+                yield written
+            yield from _lists_with(name, item)

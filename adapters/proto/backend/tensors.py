@@ -42,7 +42,9 @@ def find_tensor(name: str, kind: MessageType, place: str, leaves: Leaves) -> Pla
         return _place("text", holder, name, lambda output, raw: _text(output, raw, name).decode("utf-8", "replace"), "")
     if "integer" in leaves:
         return _place("integer", holder, name, lambda output, raw: _integer(output, raw, name), 0)
-    raise mapping_error(place, f"a tensor cannot stand here; it must be {' or '.join(leaves.values())}")
+    needed = " or ".join(leaves.values())
+    reason = f"it holds text or a whole number, and {needed} is needed; write the path of a field"
+    raise mapping_error(place, f"a tensor cannot stand here: {reason}")
 
 
 def _holder(kind: MessageType, place: str) -> Getter:

@@ -1,6 +1,6 @@
 """Checks the names of one request template and collects those that it uses, for messages and for JSON alike."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.rendering import Condition
 from adapters.proto.backend.template_keys import AS, BY, CALL, CASE, EACH, MARK, WITH, WITHOUT, check_keys
-from adapters.proto.backend.template_names import FIELD, Scope
+from adapters.proto.backend.template_names import Scope, absent_name
 from gateway.core.conversation import Json
 
 EFFORT: Final = "$effort"
@@ -46,10 +46,11 @@ class UsedNames:
         self.efforts: list[Mapping[str, Json]] = []
         self._scopes: dict[str, list[Scope]] = {}
 
-    def use(self, name: str, scope: Scope, place: str) -> None:
-        """Records a name. Raises OptionError for one that does not exist here."""
+    def use(self, name: str, scope: Scope, place: str, fitting: Sequence[str] = ()) -> None:
+        """Records a name. Raises OptionError for one that does not exist here; `fitting` are those that can stand at
+        the place."""
         if not scope.knows(name):
-            raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
+            raise absent_name(name, scope, place, fitting)
         self.names.add(name)
         self._scopes.setdefault(name, []).append(scope)
 

@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --only --out --output --port --profile --provider --record --redact --report --request --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
+set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -153,7 +153,7 @@ complete -c dragoman -n '_shtab_dragoman_using schema; and test $_shtab_dragoman
 complete -c dragoman -n '_shtab_dragoman_using schema fetch' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using schema fetch' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file for the descriptor set'
 complete -c dragoman -n '_shtab_dragoman_using schema fetch' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
-complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a map -d 'Check the entry of a backend, or try it without the backend.'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a map -d 'Check, try or learn the entry of a backend, without the backend.'
 complete -c dragoman -n '_shtab_dragoman_using map' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using map; and test $_shtab_dragoman_npos -eq 0' -a check -d 'Report every fault of the entries, with its place and the nearest name.'
 complete -c dragoman -n '_shtab_dragoman_using map check' -s h -l help -d 'show this help message and exit'
@@ -166,6 +166,22 @@ complete -c dragoman -n '_shtab_dragoman_using map try' -l trailer -x -d 'a trai
 complete -c dragoman -n '_shtab_dragoman_using map try' -l model -x -d 'the model, instead of the model in the request'
 complete -c dragoman -n '_shtab_dragoman_using map try' -l dialect -x -d 'the dialect of the request, if its shape does not tell'
 complete -c dragoman -n '_shtab_dragoman_using map try; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a settings file, or the entry of one backend'
+complete -c dragoman -n '_shtab_dragoman_using map; and test $_shtab_dragoman_npos -eq 0' -a learn -d 'Propose the entry of a protobuf backend from recorded exchanges.'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l schema -x -d 'a descriptor set or a .proto file of the service'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l include -x -d 'a folder for the imports of .proto files'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l method -x -d 'package.Service/Method (default the one that the bodies fit)'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l carrier -x -d 'how HTTP holds the messages (default the one that the bodies fit)'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l hold-back -x -d 'only replay the last N exchanges, unseen (default 0)'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l diff -xka "(__fish_complete_path (commandline -ct))" -d 'print what the exchanges change about this entry'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file for the entry (default it is printed)'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l probe -x -d 'ask this gRPC server, after a question that names the cost'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l model -x -d 'the model of a probe, by the service'"'"'s name'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l api-key-env -x -d 'the variable with the key that a probe sends'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l yes -d 'send a probe without a question'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l save -xka "(__fish_complete_path (commandline -ct))" -d 'the folder for the exchanges of a probe'
+complete -c dragoman -n '_shtab_dragoman_using map learn' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
+complete -c dragoman -n '_shtab_dragoman_using map learn; and test $_shtab_dragoman_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording, a folder with the files of an exchange, or a folder of such folders'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a models -d 'Read what others publish about models.'
 complete -c dragoman -n '_shtab_dragoman_using models' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using models; and test $_shtab_dragoman_npos -eq 0' -a import -d 'Read prices, windows and facts from a file of genai-prices, models.dev or LiteLLM.'

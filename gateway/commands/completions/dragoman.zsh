@@ -22,7 +22,7 @@ _shtab_dragoman_commands() {
     inspect:'Show a recording on the inspector'"'"'s page, without a gateway.'
     lint:'Check requests against the rules of the message protocol.'
     local:'Serve a small model on this machine; needs two optional packages.'
-    map:'Check the entry of a backend, or try it without the backend.'
+    map:'Check, try or learn the entry of a backend, without the backend.'
     minimise:'Make a recording smaller while it still shows one thing.'
     models:'Read what others publish about models.'
     record:'Save requests of a running gateway in a file, redacted.'
@@ -46,6 +46,7 @@ _shtab_dragoman_config_commands() {
 _shtab_dragoman_map_commands() {
   local _commands=(
     check:'Report every fault of the entries, with its place and the nearest name.'
+    learn:'Propose the entry of a protobuf backend from recorded exchanges.'
     try:'Show a request as it is sent, and the events that a response becomes.'
   )
   _describe 'dragoman map commands' _commands
@@ -258,6 +259,27 @@ _shtab_dragoman_map_check_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_map_check_defaults_added=0
+
+_shtab_dragoman_map_learn_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--schema[a descriptor set or a .proto file of the service]:SCHEMA:"
+  "*--include[a folder for the imports of .proto files]:FOLDER:"
+  "--method[package.Service\/Method (default the one that the bodies fit)]:method:"
+  "--carrier[how HTTP holds the messages (default the one that the bodies fit)]:carrier:"
+  "--hold-back[only replay the last N exchanges, unseen (default 0)]:N:"
+  "--diff[print what the exchanges change about this entry]:ENTRY:_files"
+  {-o,--output}"[the file for the entry (default it is printed)]:FILE:_files"
+  "--probe[ask this gRPC server, after a question that names the cost]:URL:"
+  "--model[the model of a probe, by the service\'s name]:model:"
+  "--api-key-env[the variable with the key that a probe sends]:NAME:"
+  "--yes[send a probe without a question]"
+  "--save[the folder for the exchanges of a probe]:FOLDER:_files"
+  "--settings[the settings file, for what is not built in]:settings:_files"
+  "(*)::a recording, a folder with the files of an exchange, or a folder of such folders:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_map_learn_defaults_added=0
 
 _shtab_dragoman_map_try_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -512,6 +534,7 @@ _shtab_dragoman_map() {
       curcontext="${curcontext%:*:*}:_shtab_dragoman_map-$line[1]:"
       case $line[1] in
         check) _arguments -C -s $_shtab_dragoman_map_check_options ;;
+        learn) _arguments -C -s $_shtab_dragoman_map_learn_options ;;
         try) _arguments -C -s $_shtab_dragoman_map_try_options ;;
       esac
   esac

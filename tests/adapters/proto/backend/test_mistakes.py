@@ -160,7 +160,10 @@ REFUSED: list[tuple[Entry, str]] = [
     (changed(TALK, method="acme.talk.v1.Talk/Speek"), "method: acme.talk.v1.Talk has no method 'Speek'; did you mean"),
     (changed(TALK, carrier="grpcweb"), "carrier: there is no carrier 'grpcweb'; did you mean 'grpc_web'?"),
     (read(FORMS, {"text": {"tensor": "x"}}), "read[0].text.tensor: acme.forms.v1.Out has no tensors: no 'outputs'"),
-    (read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}), "read[0].hidden.tensor: a tensor cannot stand here"),
+    (
+        read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}),
+        "read[0].hidden.tensor: a tensor cannot stand here: it",
+    ),
     (read(FORMS, {"hidden": "special"}), "read[0].hidden: only a rule with `text` can hide it"),
     (read(FORMS, {"opaque": {"at": "detail", "on": "call"}}), "read[0].opaque.on: the rule has no `call`"),
     (

@@ -298,7 +298,7 @@ MISTAKES: list[tuple[Entry, str]] = [
         turns_of(
             LISTS, "assistant", [SAYING, {"call_list": {"calls": [{"arguments": {"$each": "$calls", "as": {}}}]}}]
         ),
-        "request.messages.assistant[1].call_list.calls[0].arguments: $each gives several values; the field is of one",
+        "request.messages.assistant[1].call_list.calls[0].arguments: $each cannot stand here: it gives several items,",
     ),
     (
         turns_of(SINGLE, "assistant", {"content": {"$without": "$calls"}}),

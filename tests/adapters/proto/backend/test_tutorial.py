@@ -23,7 +23,7 @@ from tests.paths import ROOT
 
 # By the page: the headings at which it begins, and before which it ends.
 _SECTIONS: Final = {
-    "proto-backends": ("## A tutorial", "## Presets"),
+    "proto-backends": ("## A tutorial", "## Learning a mapping"),
     "proto-tutorial": ("## Save the schema", "## A service with one call a message"),
 }
 # A file that is to be saved, by the name before its block; or the commands of a console.

@@ -1,0 +1,1 @@
+"""Proposes the mapping of a protobuf backend from recorded exchanges, and proves it by replay."""
