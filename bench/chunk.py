@@ -26,6 +26,7 @@ from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
+from gateway.core.conversation import Json
 from gateway.core.policy import Policy
 from gateway.dialect import AnswerHead, Dialect, RequestHead
 from gateway.dialects.document import read_document
@@ -42,18 +43,31 @@ _NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT)
 _MESSAGES: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT)
 _GEMINI: Final = GeminiAdapter(GeminiOptions(), _LIMIT)
 _RESPONSES: Final = OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT)
-_WARP_PRESET: Final = check_options({"preset": "warp"}, ProtoOptions, "options")
+# The end of a gRPC response stands behind its body.
+_GRPC_OK: Final = {"grpc-status": "0"}
+_SO_FAR: Final[dict[str, Json]] = {
+    "request": {"model": "$model", "turns": [{"role": "ROLE_USER", "parts": [{"text": "$prompt"}]}]},
+    "read": [{"text": "text", "mode": "total", "finish": {"when": {"finish": "FINISH_STOP"}, "reason": "stop"}}],
+}
+
+
+def _mapped(preset: str, **options: Json) -> ProtoAdapter:
+    return ProtoAdapter(check_options({"preset": preset, **options}, ProtoOptions, "options"), _LIMIT)
+
+
 _REQUEST: Final = payload.request("m", stream=True)
 _WITH_TOOL: Final = payload.request("m", stream=True, tools=("write_file",))
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A backend, its response, and the client that reads it: its dialect and its request."""
+    """A backend, its response with the trailers behind it, and the client that reads it: its dialect and its
+    request."""
 
     adapter: Adapter
     write: Callable[[int], Sequence[bytes]]
     request: bytes = _REQUEST
     dialect: Dialect = OpenAIChatDialect()
+    trailers: Mapping[str, str] = {}
 
 
 _MESSAGES_CLIENT: Final = (payload.messages_request("m", stream=True), AnthropicMessagesDialect())
@@ -69,7 +83,14 @@ PATHS: Final[Mapping[str, Path]] = {
     "gemini": Path(_GEMINI, payload.gemini_chunks),
     "gemini, Gemini client": Path(_GEMINI, payload.gemini_chunks, payload.gemini_request(), GeminiDialect()),
     "protobuf": Path(WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames),
-    "protobuf by a mapping": Path(ProtoAdapter(_WARP_PRESET, _LIMIT), payload.frames),
+    "protobuf by a mapping": Path(_mapped("warp"), payload.frames),
+    "gRPC": Path(_mapped("demo"), payload.generation, trailers=_GRPC_OK),
+    "gRPC, counts in every message": Path(_mapped("demo"), payload.counted_generation, trailers=_GRPC_OK),
+    "gRPC, the text so far": Path(_mapped("demo", **_SO_FAR), payload.total_generation, trailers=_GRPC_OK),
+    "gRPC-Web": Path(_mapped("demo", carrier="grpc_web"), payload.web_generation),
+    "Connect": Path(_mapped("demo", carrier="connect"), payload.connect_generation),
+    "frames_varint": Path(_mapped("demo", carrier="frames_varint"), payload.varint_generation),
+    "frames_u32": Path(_mapped("demo", carrier="frames_u32"), payload.u32_generation),
     "text": Path(_TEXT, payload.words),
     "text beside tools": Path(_TEXT, payload.words, _WITH_TOOL),
     "arguments in text": Path(_TEXT, payload.written_call, _WITH_TOOL),
@@ -88,6 +109,8 @@ def microseconds(path: str, per_read: int) -> float:
     begun = time.process_time()
     for read in reads:
         encoder.feed(exchange.feed(read))
+    if measured.trailers:
+        encoder.feed(exchange.close(measured.trailers))
     spent = time.process_time() - begun
     if not exchange.finished:
         raise ValueError("the answer was not read to its end")

@@ -15,6 +15,7 @@ from adapters.openai_chat.backend import decoder
 from adapters.openai_chat.backend.decoder import ChatDecoder
 from adapters.openai_chat.backend.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.backend import delta_fast_path as responses_delta_fast_path
+from adapters.proto.backend import delta_fast_path as proto_delta_fast_path
 from adapters.text.backend.event_fast_path import EventFastPath
 from adapters.warp.backend.decode import delta_fast_path as warp_delta_fast_path
 from bench import payload
@@ -47,6 +48,10 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
     "adapters/openai_chat/backend/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
     "adapters/openai_responses/backend/delta_fast_path.py": (
         (responses_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
+    ),
+    "adapters/proto/backend/delta_fast_path.py": (
+        (proto_delta_fast_path.DeltaFastPath, "write", lambda _, frames, __: (0, next(frames, None))),
+        (proto_delta_fast_path.DeltaFastPath, "learn", _nothing),
     ),
     "adapters/text/backend/event_fast_path.py": ((EventFastPath, "read", lambda _, chunks: ([], next(chunks, None))),),
     "adapters/warp/backend/decode/delta_fast_path.py": (
@@ -84,6 +89,10 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     "adapters/openai_chat/backend/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/backend/completion_fast_path.py": {"a whole answer": answer_us},
     "adapters/openai_responses/backend/delta_fast_path.py": _chunks("responses"),
+    "adapters/proto/backend/delta_fast_path.py": {
+        **_chunks("protobuf by a mapping"),
+        **_chunks("gRPC, counts in every message", " over gRPC with its counts"),
+    },
     "adapters/text/backend/event_fast_path.py": _chunks("text"),
     "adapters/warp/backend/decode/delta_fast_path.py": _chunks("protobuf"),
     "gateway/framing/sse_fast_path.py": _chunks("native"),

@@ -2,11 +2,14 @@
 
 import base64
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
 
+from adapters.proto.demo import generation_pb2 as pb2
 from adapters.proto.demo.answer import Answer
+from adapters.proto.demo.response import frame
 from adapters.proto.demo.response import frames as grpc_frames
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.demo.actions import Ids, actions_event, add, append, create_task, init_event, output
@@ -192,6 +195,46 @@ def generation(count: int, mark: str = "") -> list[bytes]:
     """Builds the same response as the gRPC demo backend does, each message in its envelope."""
     answer = Answer("r1", "m", tuple(said(count, mark)), (), (), "FINISH_STOP", 19)
     return grpc_frames(answer)
+
+
+def counted_generation(count: int, mark: str = "") -> list[bytes]:
+    """Builds the same response with the token counts so far in every message, as many services report them."""
+    texts = said(count, mark)
+    pieces = [
+        pb2.GenerateResponse(id="r1", model="m", text=text, usage=_counts(at + 1)) for at, text in enumerate(texts)
+    ]
+    return [frame(message) for message in (*pieces, _generated(count))]
+
+
+def total_generation(count: int) -> list[bytes]:
+    """Builds the same response with the text so far in every message."""
+    totals = accumulate(said(count, ""))
+    return [frame(pb2.GenerateResponse(id="r1", model="m", text=total)) for total in totals] + [
+        frame(_generated(count))
+    ]
+
+
+def _generated(count: int) -> pb2.GenerateResponse:
+    return pb2.GenerateResponse(id="r1", model="m", finish="FINISH_STOP", usage=_counts(count))
+
+
+def _counts(tokens: int) -> pb2.Usage:
+    return pb2.Usage(prompt_tokens=19, completion_tokens=tokens)
+
+
+def connect_generation(count: int, mark: str = "") -> list[bytes]:
+    """Builds the same response over Connect, whose last envelope holds its end."""
+    return [*generation(count, mark), b"\x02\0\0\0\x02{}"]
+
+
+def varint_generation(count: int, mark: str = "") -> list[bytes]:
+    """Builds the same response behind lengths as varints; each message is shorter than 128 bytes."""
+    return [message[4:] for message in generation(count, mark)]
+
+
+def u32_generation(count: int, mark: str = "") -> list[bytes]:
+    """Builds the same response behind lengths in four bytes."""
+    return [message[1:] for message in generation(count, mark)]
 
 
 def web_generation(count: int, mark: str = "") -> list[bytes]:

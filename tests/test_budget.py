@@ -58,6 +58,7 @@ GEMINI = GeminiAdapter(GeminiOptions(), 1 << 20)
 RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
+MAPPED = ProtoAdapter(check_options({"preset": "warp"}, ProtoOptions, "options"), 1 << 20)
 PROTO = ProtoAdapter(check_options(PARTS, ProtoOptions, "options"), 1 << 20)
 SMALL = payload.request("m", stream=True)
 TOOLED = payload.request("m", stream=True, tools=("write_file",))
@@ -122,6 +123,13 @@ def proto_chunks(count: int) -> list[bytes]:
     piece = answer("parts", {"parts": [{"text": "a piece "}]})
     end = answer("parts", {"counts": {"input": 1, "output": 1}, "ended": {"fully": {}}})
     return [*[envelope(piece)] * count, envelope(end) + envelope(b"{}", 2)]
+
+
+def counted_chunks(count: int) -> list[bytes]:
+    """The same pieces, each with the token counts so far."""
+    counts = [{"input": 19, "output": tokens} for tokens in range(1, count + 1)]
+    pieces = [answer("parts", {"parts": [{"text": "a piece "}], "counts": one}) for one in counts]
+    return [*map(envelope, pieces), *proto_chunks(0)]
 
 
 def request_cost() -> int:
@@ -208,7 +216,11 @@ MEASURES: dict[str, Callable[[], float]] = {
     "responses chunk": lambda: chunk_cost(RESPONSES, payload.response_events),
     "responses chunk of eight": lambda: chunk_cost(RESPONSES, payload.response_events, 8),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
+    "protobuf chunk by a mapping": lambda: chunk_cost(MAPPED, payload.frames),
+    "protobuf chunk by a mapping of eight": lambda: chunk_cost(MAPPED, payload.frames, 8),
     "declared protobuf chunk": lambda: chunk_cost(PROTO, proto_chunks),
+    "declared protobuf chunk of eight": lambda: chunk_cost(PROTO, proto_chunks, 8),
+    "declared protobuf chunk with counts": lambda: chunk_cost(PROTO, counted_chunks),
     "text chunk": lambda: chunk_cost(TEXT, payload.words),
     "text chunk of eight": lambda: chunk_cost(TEXT, payload.words, 8),
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),

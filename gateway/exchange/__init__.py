@@ -13,6 +13,7 @@ from gateway.core.events import (
     PassthroughFields,
     ReasoningDelta,
     ReasoningEnd,
+    TextDelta,
     ToolCallEnd,
     ToolCallStart,
     UsageReport,
@@ -50,6 +51,7 @@ COMPRESSED: Final = Notice(
 )
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
+_TEXT: Final = {TextDelta}
 _NO_TRAILERS: Final[Mapping[str, str]] = {}
 # A response whose tokens may have to be estimated is estimated each time it has grown by this number of events.
 _UNCOUNTED: Final = 512
@@ -272,6 +274,8 @@ class Exchange:
             events = feed(events)
         if self._readable is not None:
             events = self._readable.feed(events)
+        if {*map(type, events)} == _TEXT:
+            return events
         stateful = False
         for position, event in enumerate(events):
             if type(event) is ReasoningEnd or type(event) is ToolCallStart or type(event) is ToolCallEnd:
@@ -281,8 +285,8 @@ class Exchange:
             if type(event) is ToolCallEnd:
                 self._called = True
             elif type(event) is UsageReport:
-                if event.prompt_tokens is not None or event.completion_tokens is not None or event.total_tokens:
-                    self.uncounted = False
+                counted = event.prompt_tokens is not None or event.completion_tokens is not None or event.total_tokens
+                self.uncounted = self.uncounted and not counted
             elif type(event) is Finish:
                 if event.reason == "tool_calls" and not self._called:
                     # To call it a stop would report a lost call as a success.

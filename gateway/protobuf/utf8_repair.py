@@ -13,6 +13,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gateway.protobuf.wire import varint
+
 # The stubs define two classes of descriptors, and each returns instances of either.
 Schema: TypeAlias = Any
 Field: TypeAlias = Any
@@ -71,7 +73,7 @@ def _texts(schema: Schema) -> Iterator[Field]:
 
 def _takes_any_bytes(field: Field) -> bool:
     try:
-        GetMessageClass(field.containing_type).FromString(_written(field.number << 3 | _LENGTH) + _INVALID)
+        GetMessageClass(field.containing_type).FromString(varint(field.number << 3 | _LENGTH) + _INVALID)
     except DecodeError:
         return False
     return True
@@ -141,7 +143,7 @@ class _Search:
         if len(self.edits) == mark + 1:
             self.edits.pop()
             return stop, 0
-        length = _written(size + grown)
+        length = varint(size + grown)
         self.edits[mark] = (at, body, length)
         return stop, grown + len(length) - (body - at)
 
@@ -169,12 +171,3 @@ class _Search:
             if byte < 128:
                 return number, at + place + 1
         raise Unsearchable
-
-
-def _written(number: int) -> bytes:
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    made.append(number)
-    return bytes(made)

@@ -9,7 +9,7 @@ import msgspec
 
 from adapters.proto.backend.json_places import DocumentReader
 from adapters.proto.backend.openai_json import OpenAIChunks
-from adapters.proto.backend.token_counts import Counts, CountsMode
+from adapters.proto.backend.token_counts import NO_COUNTS, Counts, CountsMode
 from adapters.text.backend.call_filter import CallFilter
 from adapters.text.backend.frames import utf8
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -53,8 +53,8 @@ class AnswerWriter:
 
     `call_filter` finds the calls and thoughts that the text may hold; None: the text is only text. `touched`: a rule
     has found something in the message that is being read. `empty`: no rule has found anything yet. `progress` counts
-    what was found. `stopped`: the response ended on purpose before the backend's end. `over`: what later messages say
-    is no part of the response.
+    what was found, and `pieces` the pieces of text and reasoning. `stopped`: the response ended on purpose before the
+    backend's end. `over`: what later messages say is no part of the response.
     """
 
     def __init__(self, call_filter: CallFilter | None, facts: AnswerFacts) -> None:
@@ -62,6 +62,7 @@ class AnswerWriter:
         self.touched = False
         self.empty = True
         self.progress = 0
+        self.pieces = 0
         self.stopped = False
         self.finished = False
         self.over = False
@@ -82,7 +83,7 @@ class AnswerWriter:
         self._states: list[str | bytes] = []
         self._joins = False
         self._stopped_by = ""
-        self._counts = Counts()
+        self._counts = NO_COUNTS
         self._reported: UsageReport | None = None
         self._reported_notices = Reported()
 
@@ -91,6 +92,11 @@ class AnswerWriter:
         """Whether a finish rule has found the end of the response."""
         return self._reason is not None
 
+    @property
+    def filters(self) -> bool:
+        """Whether a text may be more than text, such as a call, or end the response."""
+        return self._call_filter is not None
+
     def take(self) -> list[Event]:
         """Returns the collected events and forgets them."""
         events, self.events = self.events, []
@@ -98,16 +104,23 @@ class AnswerWriter:
 
     def text(self, text: str) -> None:
         """Adds a piece of the text. Raises BackendError for an invalid call in it."""
-        if not text or (self.over and self._late()):
+        if text and not (self.over and self._late()):
+            self.texts((text,))
+
+    def texts(self, texts: Sequence[str]) -> None:
+        """Adds pieces of the text that came together, none of them empty, before the end of the response. Raises
+        BackendError."""
+        if not texts:
             return
         self._touch()
+        self.pieces += len(texts)
         if self._states:
             self._release()
         self._spoken = True
         if self._call_filter is None:
-            self.events.append(TextDelta(text))
+            self.events += map(TextDelta, texts)
             return
-        self._call_filter.feed([text], self.events)
+        self._call_filter.feed(texts, self.events)
         if self._call_filter.stopped is not None:
             self.stopped = True
             self._emit("tool_calls", self._call_filter.stopped)
@@ -119,6 +132,7 @@ class AnswerWriter:
                 self._call_filter.thinks_apart()
             if not self._joins:
                 self._release()
+            self.pieces += 1
             self.events.append(ReasoningDelta(text))
 
     def new_part(self, key: object, total: str) -> str:
@@ -237,7 +251,7 @@ class AnswerWriter:
 
     def usage(self, counts: Counts, mode: CountsMode) -> None:
         """Combines token counts with those before them."""
-        if counts == Counts():
+        if counts == NO_COUNTS:
             return
         self._touch()
         self._counts = self._counts.combined(counts, mode)
@@ -278,7 +292,7 @@ class AnswerWriter:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:
             self._call_filter.close(reason, self.events)
-        if (usage := self._reported or (self._counts.report() if self._counts != Counts() else None)) is not None:
+        if (usage := self._reported or (self._counts.report() if self._counts != NO_COUNTS else None)) is not None:
             self.events.append(usage)
         if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError, Message
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
 from adapters.proto.backend.carriers import Carrier
+from adapters.proto.backend.delta_fast_path import DeltaFastPath
 from adapters.proto.backend.frames import Frame
 from adapters.proto.backend.read_rules import Rules
 from adapters.proto.backend.rpc_status import grpc_error
@@ -51,6 +52,9 @@ class ProtoDecoder:
         self._one_message = one_message
         self._unchecked = unchecked
         self._messages = 0
+        # A response of one message does not pay for what it would teach.
+        several = not one_message and not carrier.one and rules.fields.texts_alone
+        self._fast_path = DeltaFastPath(response, rules, writer) if several else None
         # Whether a message had only fields that the schema lacks, and whether one had another.
         self._strange = self._known = False
 
@@ -129,14 +133,24 @@ class ProtoDecoder:
         self._writer.add_once(TAIL_BROKEN)
 
     def _read(self, frames: Iterator[Frame]) -> None:
-        for frame in frames:
+        fast_path, writer = self._fast_path, self._writer
+        while not self.done:
+            if fast_path is None or writer.over:
+                frame = next(frames, None)
+            else:
+                # One of so many messages is read in full.
+                count, frame = fast_path.write(frames, _SEARCHED - 1 - self._messages % _SEARCHED)
+                self._messages += count
+                if writer.stopped:
+                    self.done = True
+                    return
+            if frame is None:
+                return
             if type(frame) is bytes:
                 self._message(frame)
             else:
                 self._end()
-            if self.done:
-                self._note_rest(frames)
-                return
+        self._note_rest(frames)
 
     def _note_rest(self, frames: Iterator[Frame]) -> None:
         """Reports what follows the end, except after a response that was cut off on purpose. It cannot fail one."""
@@ -165,10 +179,12 @@ class ProtoDecoder:
             raise BackendProtocolError("The backend sent several messages instead of one.")
         writer = self._writer
         message = self._parsed(payload)
-        writer.touched = False
+        writer.touched, pieces = False, writer.pieces
         self._rules.read(message, writer, self._arguments)
         if not writer.touched or self._messages % _SEARCHED == 0:
             self._search(message)
+        elif self._fast_path is not None and writer.pieces == pieces + 1:
+            self._fast_path.learn(payload)
         if writer.stopped:
             self.done = True
         elif writer.has_finish:

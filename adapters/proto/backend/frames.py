@@ -24,6 +24,7 @@ _ReadEnd: TypeAlias = Callable[[bytes], BackendError | None]
 
 _HEADER: Final = 5
 _unpack_header: Final = struct.Struct(">BI").unpack_from
+_unpack_length: Final = struct.Struct(">I").unpack_from
 _COMPRESSED: Final = 1
 _TRAILERS: Final = 0x80
 _END_STREAM: Final = 2
@@ -41,7 +42,10 @@ class Frames(Protocol):
 
 
 class _Prefixed:
-    """Keeps the bytes of an incomplete frame."""
+    """Keeps the bytes of an incomplete frame. Most reads hold whole ones: only half a frame is copied, and it grows in
+    place. `_wanted` is the size of the frame, or of its beginning, of which a part is held."""
+
+    _wanted = 0
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -52,52 +56,82 @@ class _Prefixed:
             raise BackendTruncated("The backend's response ended in the middle of a message.")
         return iter(())
 
-    def _bound(self, size: int, limit: int | None = None) -> None:
-        limit = self._limit if limit is None else limit
-        if size > limit:
-            raise BackendProtocolError(
-                f"The backend sent an event larger than {limit} bytes.", code="upstream_event_too_large"
-            )
+    def _with_held(self, data: bytes) -> bytes:
+        """Returns the bytes with those that are held, none as long as they are less than is wanted."""
+        self._held += data
+        if len(self._held) < self._wanted:
+            return b""
+        data = bytes(self._held)
+        self._held.clear()
+        return data
+
+    def _hold(self, data: bytes, wanted: int) -> None:
+        self._held += data
+        self._wanted = wanted
 
 
 class VarintFrames(_Prefixed):
     """Messages behind their length as a varint."""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        self._held += data
-        while (found := self._length()) is not None:
-            size, begin = found
-            self._bound(size)
-            if len(self._held) < begin + size:
+        if self._held:
+            data = self._with_held(data)
+        at = 0
+        while at < len(data):
+            size, begin = data[at], at + 1
+            if size > 127:
+                found = _length(data, at)
+                if found is None:
+                    self._hold(data[at:], 0)
+                    return
+                size, begin = found
+            if size > self._limit:
+                raise _too_large(self._limit)
+            end = begin + size
+            if len(data) < end:
+                self._hold(data[at:], end - at)
                 return
-            message = bytes(self._held[begin : begin + size])
-            del self._held[: begin + size]
-            yield message
+            yield data[begin:end]
+            at = end
 
-    def _length(self) -> tuple[int, int] | None:
-        number = 0
-        for place, byte in enumerate(self._held[:_LONGEST_VARINT]):
-            number |= (byte & 127) << 7 * place
-            if byte < 128:
-                return number, place + 1
-        if len(self._held) >= _LONGEST_VARINT:
-            raise BackendProtocolError("The backend sent a length that is no varint of 32 bits.")
-        return None
+
+def _length(data: bytes, at: int) -> tuple[int, int] | None:
+    """Returns the number of a varint and where it ends, or None for half a one."""
+    number = 0
+    written = data[at : at + _LONGEST_VARINT]
+    for place, byte in enumerate(written):
+        number |= (byte & 127) << 7 * place
+        if byte < 128:
+            return number, at + place + 1
+    if len(written) == _LONGEST_VARINT:
+        raise BackendProtocolError("The backend sent a length that is no varint of 32 bits.")
+    return None
 
 
 class U32Frames(_Prefixed):
     """Messages behind their length in four bytes, the most significant first."""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        self._held += data
-        while len(self._held) >= 4:
-            size = int.from_bytes(self._held[:4], "big")
-            self._bound(size)
-            if len(self._held) < 4 + size:
+        if self._held:
+            data = self._with_held(data)
+        at = 0
+        while (begin := at + 4) <= len(data):
+            (size,) = _unpack_length(data, at)
+            if size > self._limit:
+                raise _too_large(self._limit)
+            end = begin + size
+            if len(data) < end:
+                self._hold(data[at:], end - at)
                 return
-            message = bytes(self._held[4 : 4 + size])
-            del self._held[: 4 + size]
-            yield message
+            yield data[begin:end]
+            at = end
+        self._hold(data[at:], 4)
+
+
+def _too_large(limit: int) -> BackendProtocolError:
+    return BackendProtocolError(
+        f"The backend sent an event larger than {limit} bytes.", code="upstream_event_too_large"
+    )
 
 
 class _Envelopes(_Prefixed):
@@ -105,26 +139,21 @@ class _Envelopes(_Prefixed):
     reads what such an envelope reports, by its flags: an error, or None for success."""
 
     ends: ClassVar[Mapping[int, _ReadEnd]] = {}
-    # The size of the envelope, or of its head, of which a part is held.
-    _wanted = _HEADER
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        # Most reads hold whole envelopes: only half a one is copied, and it grows in place.
         if self._held:
-            self._held += data
-            if len(self._held) < self._wanted:
-                return
-            data = bytes(self._held)
-            self._held.clear()
-        at, self._wanted = 0, _HEADER
+            data = self._with_held(data)
+        at, wanted = 0, _HEADER
         while len(data) - at >= _HEADER:
             flags, size = _unpack_header(data, at)
             if flags:
                 self._check_flags(flags)
-            self._bound(size, _LARGEST_TRAILERS if flags else None)
+            limit = _LARGEST_TRAILERS if flags else self._limit
+            if size > limit:
+                raise _too_large(limit)
             end = at + _HEADER + size
             if len(data) < end:
-                self._wanted = end - at
+                wanted = end - at
                 break
             payload = data[at + _HEADER : end]
             at = end
@@ -134,7 +163,7 @@ class _Envelopes(_Prefixed):
                 yield END
             else:
                 yield payload
-        self._held += data[at:]
+        self._hold(data[at:], wanted)
 
     def _check_flags(self, flags: int) -> None:
         if flags & _COMPRESSED:
@@ -208,7 +237,8 @@ class SSEBase64Frames:
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         for event in self._sse.feed(data):
-            yield from self._message(event)
+            if (frame := self._frame(event)) is not None:
+                yield frame
         if self._sse.fault is not None:
             raise self._sse.fault
 
@@ -219,14 +249,14 @@ class SSEBase64Frames:
         if tail is not None and tail.strip():
             if len(tail.strip()) % 4 and tail.strip() != b"[DONE]":
                 raise BackendTruncated("The backend's response ended in the middle of an event.")
-            yield from self._message(tail)
+            if (frame := self._frame(tail)) is not None:
+                yield frame
 
-    def _message(self, event: bytes) -> Iterator[Frame]:
+    def _frame(self, event: bytes) -> Frame | None:
         text = event.strip(b' \t"')
         if text == b"[DONE]":
-            yield END
-        elif text:
-            yield decode_base64(text, self._limit)
+            return END
+        return decode_base64(text, self._limit) if text else None
 
 
 class WholeBody:

@@ -22,6 +22,7 @@ from adapters.proto.backend.judges import (
     judge_inside,
 )
 from adapters.proto.backend.mapping_error import mapping_error
+from adapters.proto.backend.named_fields import named_fields
 from adapters.proto.backend.options import Count, Path, ReadRule, UsageRule
 from adapters.proto.backend.places import Kind, conditions, find_items, find_optional, find_place, single_message
 from adapters.proto.backend.readers import (
@@ -43,7 +44,7 @@ _COUNT: Final[Leaves] = {"integer": "a whole number"}
 class Rules:
     """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`: whether any of them reads the end, calls, or
     the stop sequence that was met. `reads_openai`: one reads chunks of OpenAI's chat completions. `state_of` is what
-    has opaque state, `call` or `reasoning`."""
+    has opaque state, `call` or `reasoning`. `fields` are the fields that they name."""
 
     def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
@@ -60,6 +61,7 @@ class Rules:
         self.reads_stop = compiler.reads_stop
         self.reads_openai = compiler.reads_openai
         self.state_of = frozenset(compiler.state_of)
+        self.fields = named_fields(rules)
         if not compiler.reads_content:
             raise mapping_error("read", "no rule reads text or calls")
 

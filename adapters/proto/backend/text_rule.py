@@ -33,15 +33,24 @@ def compile_texts(rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
     """Returns the readers of one rule: the reasoning comes first. Raises OptionError."""
     texts: list[_Text] = []
     if rule.reasoning is not None:
-        texts.append(_Text(rule.reasoning, rule.mode, f"{place}.reasoning", AnswerWriter.reasoning))
+        texts.append(_Text(rule.reasoning, rule.mode, f"{place}.reasoning", _think))
     if rule.text is not None:
-        texts.append(_Text(rule.text, rule.mode, f"{place}.text", AnswerWriter.text, rule.hidden))
+        texts.append(_Text(rule.text, rule.mode, f"{place}.text", _say, rule.hidden))
     elif rule.hidden is not None:
         raise mapping_error(f"{place}.hidden", "only a rule with `text` can hide it")
     for text in texts:
         # An error names the whole path.
         find_place(text.path, kind, text.place, TEXT)
     return _readers(texts, kind, place)
+
+
+# Not the methods of the class: what writes may be another one that has them.
+def _say(writer: AnswerWriter, text: str) -> None:
+    writer.text(text)
+
+
+def _think(writer: AnswerWriter, text: str) -> None:
+    writer.reasoning(text)
 
 
 def _readers(texts: Sequence[_Text], kind: Kind, place: str) -> list[Reader]:

@@ -1,8 +1,10 @@
 """Combines the token counts that the messages of one response report."""
 
+from operator import add
 from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
+from msgspec.structs import astuple
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
@@ -27,11 +29,19 @@ class Counts(msgspec.Struct, frozen=True):
         """Returns these counts with later ones."""
         match mode:
             case "sum":
-                return Counts(*[getattr(self, name) + getattr(other, name) for name in COUNTS])
+                return Counts(*map(add, astuple(self), astuple(other)))
             case "max":
-                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in COUNTS])
+                return Counts(*map(max, astuple(self), astuple(other)))
             case "last":
-                return Counts(*[getattr(other, name) or getattr(self, name) for name in COUNTS])
+                # Each by its name: many backends report counts in every message.
+                return Counts(
+                    other.prompt or self.prompt,
+                    other.completion or self.completion,
+                    other.total or self.total,
+                    other.reasoning or self.reasoning,
+                    other.cached or self.cached,
+                    other.answer or self.answer,
+                )
             case _:
                 assert_never(mode)
 
@@ -49,3 +59,4 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 COUNTS: Final = Counts.__struct_fields__
+NO_COUNTS: Final = Counts()

@@ -4,7 +4,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from adapters.warp.backend.decode.delta_fast_path import AppendedText, DeltaFastPath
+from adapters.warp.backend.decode.delta_fast_path import DeltaFastPath, Growth
 from adapters.warp.backend.decode.output import Output
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
@@ -26,7 +26,7 @@ class FrameReader:
         self._output = output
         self._fast_path = DeltaFastPath()
 
-    def growth(self, data: bytes) -> AppendedText | None:
+    def growth(self, data: bytes) -> Growth | None:
         """Returns the appended text of an event in which only the text is new, or None for an event that must be read
         in full."""
         try:

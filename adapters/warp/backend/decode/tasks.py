@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.warp.backend.decode.delta_fast_path import AppendedText
+from adapters.warp.backend.decode.delta_fast_path import Growth
 from adapters.warp.backend.decode.entry import CALL, OUTPUT, REASONING, TEXT_PATHS, Entry, Saved, text_of
 from adapters.warp.backend.decode.field_mask import MaskError, append, update
 from adapters.warp.backend.decode.output import Output
@@ -126,14 +126,15 @@ class TaskLog:
             return entry
         return self._append_masked(key, entry, message, paths)
 
-    def grow(self, growth: AppendedText) -> Entry | None:
+    def grow(self, growth: Growth) -> Entry | None:
         """Appends a text to a known message of the same kind and task. For any other message, returns None and changes
         nothing."""
-        entry = self._entries.get(growth.key)
-        if entry is None or entry.kind != growth.kind or entry.task_id != growth.task_id:
+        target, text, _ = growth
+        entry = self._entries.get(target.key)
+        if entry is None or entry.kind != target.kind or entry.task_id != target.task_id:
             return None
-        self._save(growth.key, entry)
-        entry.pieces.append(growth.text)
+        self._save(target.key, entry)
+        entry.pieces.append(text)
         return entry
 
     def _append_masked(self, key: str, entry: Entry, message: Message, paths: Sequence[str]) -> Entry | None:
