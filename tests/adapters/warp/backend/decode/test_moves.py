@@ -67,7 +67,7 @@ def test_a_move_leaves_the_response_as_it_is(position: int, rollback: str) -> No
             "backend",
             "seen",
             "MESSAGES_MOVED",
-            f"the backend moved {len(ids)} messages to another task; what they say remains",
+            f"the backend moved {len(ids)} messages to another task; what was said remains",
             level="info",
         )
     ]
@@ -189,6 +189,13 @@ def test_a_move_may_begin_with_what_stands_in_the_place_of_another() -> None:
     first = move("s1", "m1", 3, subagent("r1"), output("a", "m1"))
     events = answer(add(output("a")), first, add(output("b", "m2")), move("r1", "m2", 3, target="t3"))
     assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "MESSAGES_MOVED"])
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "messages"), (1, "a message"), (2, "2 messages")])
+def test_the_notice_of_a_move_says_how_many(count: int, words: str) -> None:
+    events = answer(add(output("a")), move("m1", "m1", count))
+    details = [event.detail for event in events if isinstance(event, Notice)]
+    assert details == [f"the backend moved {words} to another task; what was said remains"]
 
 
 def test_a_rollback_takes_a_move_back() -> None:
