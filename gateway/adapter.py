@@ -3,7 +3,7 @@
 An adapter is sans-IO: it never opens a socket, reads a clock, an environment variable or a file, and never logs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -232,6 +232,13 @@ class ProviderAdapter(Protocol):
     """
 
     provider: ClassVar[str]
+
+
+def restricted_decoder(adapter: Adapter, conversation: Conversation) -> Decoder:
+    """Returns a new decoder that drops calls of the backend's built-in tools (`Policy.disable_warp_tools`). An adapter
+    that would send such calls to the client has a further method of this name."""
+    restricted: Callable[[Conversation], Decoder] = getattr(adapter, "restricted_decoder", adapter.decoder)
+    return restricted(conversation)
 
 
 class FieldPlace(msgspec.Struct, frozen=True):

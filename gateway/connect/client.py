@@ -38,12 +38,14 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `key_variable` is the environment variable that holds its key, where it reads one, and `variables` are further ones.
     `fields` are what a person enters in its windows. `commands` are lines of a shell: what configures it where it has a
-    command for that, and a first request. `notes` are sentences for its user.
+    command for that, and a first request. `notes` are sentences for its user. `public`: its provider's servers send the
+    requests, and only to a public HTTPS address.
     """
 
     title: str
     dialect: str
     notes: str = ""
+    public: bool = False
     key_variable: str | None = None
     variables: Mapping[str, str] = {}
     files: tuple[ClientFile, ...] = ()

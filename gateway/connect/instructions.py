@@ -34,6 +34,8 @@ def variables(client: Client, target: Target) -> str:
 
 
 def _remaining(client: Client, target: Target) -> Iterator[str]:
+    if client.public and not target.is_public():
+        yield f"Warning: the address below is not a public HTTPS one, and {client.title} refuses it."
     if client.fields:
         rows = [(name, target.fill(value)) for name, value in client.fields.items()]
         width = max(len(name) for name, _ in rows)

@@ -19,6 +19,8 @@ ANY_KEY: Final = "unused"
 SOME_KEY: Final = "KEY"
 # Stands in commands for the name of a model that a shell would take apart.
 SOME_MODEL: Final = "MODEL"
+# Names that only one machine or one network knows (RFC 6761, RFC 6762, RFC 8375).
+_LOCAL_NAMES: Final = (".localhost", ".local", ".home.arpa")
 _WORD: Final = re.compile(r"[\w./:@+=-]+", re.ASCII)
 _ADDRESS: Final = re.compile(r"[\w.:/~%\[\]-]+", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\{(url|model|each_model|key|context_length|max_output)\}")
@@ -79,6 +81,17 @@ class Target(msgspec.Struct, frozen=True):
         # A client keeps the length of an answer free in the context.
         longest = self.max_outputs.get(name, _MOST_OUTPUT)
         return {"context_length": length, "max_output": max(min(length // 4, longest), 1)}
+
+    def is_public(self) -> bool:
+        """Returns whether the address has HTTPS and is not known as a local or private one; no name is looked up."""
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if parts.scheme != "https":
+            return False
+        try:
+            return ipaddress.ip_address(host).is_global
+        except ValueError:
+            return "." in host and not host.endswith(_LOCAL_NAMES)
 
     def _models_of(self, tree: Any) -> tuple[str | None, ...]:
         return self.models if _names_each_model(tree) else (None,)

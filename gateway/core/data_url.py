@@ -2,10 +2,13 @@
 
 What clients write beyond the RFC is read as they mean it: base64 of the alphabet for URLs (RFC 4648, section 5), as
 google-genai for Python sends it, with line breaks or without padding; and `image/jpg`, which no registry has.
+
+A text of another charset becomes UTF-8: the APIs of the backends have no field for a charset.
 """
 
 import base64
 import re
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +19,10 @@ from gateway.core.errors import InvalidRequest
 _SCHEME: Final = "data:"
 _NO_TYPE: Final = "text/plain"
 _MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+# Charsets of the web (WHATWG, Encoding) that Python decodes in linear time; its other codecs are no charsets of texts.
+_CHARSET: Final = re.compile(
+    r"iso-8859-\d+|latin1|windows-\d+|koi8-[ru]|utf-16(le|be)?|shift_jis|euc-(jp|kr)|gbk|gb18030|gb2312|big5"
+)
 _RENAMED: Final = {"image/jpg": "image/jpeg"}
 _DIGITS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _WHITESPACE: Final = b" \t\r\n\f\v"
@@ -55,7 +62,21 @@ def read_data_url(url: str) -> DataUrl:
     data = standard_base64(body) if "base64" in parameters else base64.b64encode(unquote_to_bytes(body)).decode()
     if not data:
         raise ValueError("its data: URL is empty")
+    if media_type.startswith("text/"):
+        data = _as_utf8(data, parameters)
     return DataUrl(_RENAMED.get(media_type, media_type), data)
+
+
+def _as_utf8(data: str, parameters: Iterable[str]) -> str:
+    """Returns the base64 of a text in UTF-8; that of a text whose charset is not known or wrong as it is."""
+    charsets = (value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset")
+    charset = next(charsets, "")
+    if _CHARSET.fullmatch(charset) is None:
+        return data
+    try:
+        return base64.b64encode(base64.b64decode(data).decode(charset).encode()).decode()
+    except (LookupError, ValueError):
+        return data
 
 
 def held_data(url: str) -> DataUrl | None:

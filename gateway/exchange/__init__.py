@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.adapter import Adapter, TrailerDecoder, extensions_of
+from gateway.adapter import Adapter, TrailerDecoder, extensions_of, restricted_decoder
 from gateway.capabilities.context_window import with_counts
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, InvalidToolCall
@@ -88,7 +88,11 @@ class Exchange:
         self.request = plan.request
         self.notices = plan.notices
         self._adapter = adapter
-        self._decoder = adapter.decoder(self.conversation)
+        self._decoder = (
+            restricted_decoder(adapter, self.conversation)
+            if policy.disable_warp_tools
+            else adapter.decoder(self.conversation)
+        )
         self._extensions = extensions_of(self._decoder)
         self._holding = self._extensions.holding
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)

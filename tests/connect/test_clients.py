@@ -32,6 +32,38 @@ def test_what_a_client_needs_is_the_golden_text(name: str, rewrite_golden: bool)
     assert told(load_client(name)) == file.read_text(encoding="utf-8"), "make golden writes it anew"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://gateway.example.org",
+        "https://localhost:8000",
+        "https://127.0.0.1",
+        "https://192.168.1.5:8443",
+        "https://100.64.0.1",
+        "https://[::1]",
+        "https://[fd00::1]",
+        "https://gateway",
+        "https://gateway.local",
+    ],
+)
+def test_an_address_that_a_client_of_the_internet_cannot_ask_is_warned_of(url: str) -> None:
+    assert "Warning: the address below is not a public HTTPS one, and Warp refuses it." in told(
+        load_client("warp"), Target(url, "m", ("m",))
+    )
+    assert "Warning" not in told(load_client("codex"), Target(url, "m", ("m",)))
+
+
+@pytest.mark.parametrize("url", ["https://gateway.example.org", "https://8.8.8.8:8443", "https://[2606:4700::1111]"])
+def test_a_public_address_is_not_warned_of(url: str) -> None:
+    text = told(load_client("warp"), Target(url, "m", ("m",)))
+    assert "Warning" not in text and f"{url}/v1" in text
+
+
+def test_a_client_that_takes_no_empty_key_is_told_to_enter_one() -> None:
+    [line] = [line for line in told(load_client("warp")).splitlines() if "API key " in line]
+    assert line.split("  ")[-1].strip() == "one of your client keys"
+
+
 def test_there_is_no_golden_text_of_another_client() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(client_names())
 

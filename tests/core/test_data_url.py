@@ -23,7 +23,7 @@ JPEG = b"\xff\xd8\xff\xe0\xfb\xff"
         ("data:image/png;charset=binary;base64,iVBORw0K", "image/png", b"\x89PNG\r\n"),
         ("data:,A%20brief%20note", "text/plain", b"A brief note"),
         ("data:;base64,iVBORw0K", "text/plain", b"\x89PNG\r\n"),
-        ("data:;charset=iso-8859-7,%be", "text/plain", b"\xbe"),
+        ("data:;charset=iso-8859-7,%be", "text/plain", "Ύ".encode()),
         ("data:image/jpg;base64,/9j/4A==", "image/jpeg", b"\xff\xd8\xff\xe0"),
         ("data:image/jpeg;base64,_9j_4Pv_", "image/jpeg", JPEG),
         ("data:image/jpeg;base64,/9j/4A", "image/jpeg", b"\xff\xd8\xff\xe0"),
@@ -91,3 +91,26 @@ def test_a_data_url_without_an_image_is_an_invalid_request(url: str) -> None:
 def test_other_urls_hold_nothing() -> None:
     assert held_data("https://example.org/a.png") is None
     assert held_data("data:image/png;base64,?") is None
+
+
+@pytest.mark.parametrize(
+    ("head", "written", "charset"),
+    [
+        ("text/plain;charset=iso-8859-1", "äé", "latin-1"),
+        ('text/csv; Charset="Windows-1252"', "€", "cp1252"),
+        ("text/plain;charset=utf-16", "日本", "utf-16"),
+        ("text/plain;charset=Shift_JIS", "日本", "shift_jis"),
+        ("text/plain;charset=utf-8", "ä", "utf-8"),
+    ],
+)
+def test_a_text_of_another_charset_becomes_utf_8(head: str, written: str, charset: str) -> None:
+    url = f"data:{head};base64,{base64.b64encode(written.encode(charset)).decode()}"
+    held = read_data_url(url)
+    assert (held.media_type, base64.b64decode(held.data).decode()) == (head.partition(";")[0], written)
+
+
+@pytest.mark.parametrize(
+    "head", ["text/plain;charset=punycode", "text/plain;charset=no-such", "text/plain;charset=us-ascii", "image/png"]
+)
+def test_bytes_that_are_no_text_of_a_known_charset_stay_as_they_are(head: str) -> None:
+    assert read_data_url(f"data:{head};base64,5A==").data == "5A=="

@@ -87,6 +87,11 @@ class WarpAdapter:
         """Creates a decoder that converts the arguments of calls to the types of this conversation's tools."""
         return WarpDecoder(self._options, conversation, self._max_event)
 
+    def restricted_decoder(self, conversation: Conversation) -> WarpDecoder:
+        """Creates a decoder that drops the calls of the wire's own tools, whatever `native_tools` is."""
+        options = msgspec.structs.replace(self._options, native_tools="drop")
+        return WarpDecoder(options, conversation, self._max_event)
+
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Converts a response with a status other than 200 into the error for the client."""
         return decode_error(status, headers, body)

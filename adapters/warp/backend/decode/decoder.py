@@ -37,6 +37,8 @@ from gateway.wires.event_stream import empty_response
 
 # They describe the task itself: its title, its summary, the backend's memory of it.
 METADATA: Final = frozenset({"update_task_summary", "update_task_description", "update_task_server_data"})
+# How many messages were moved, where the number is missing or one.
+_FEW: Final = {0: "messages", 1: "a message"}
 
 
 class WarpDecoder:
@@ -198,7 +200,9 @@ class WarpDecoder:
     def _move(self, action: ClientAction) -> None:
         moved = action.move_messages_to_new_task
         if self._log.move(moved):
-            detail = f"the backend moved {moved.expected_message_count} messages to another task; what they say remains"
+            count = moved.expected_message_count
+            which = _FEW.get(count, f"{count} messages")
+            detail = f"the backend moved {which} to another task; what was said remains"
             self._output.note("seen", "MESSAGES_MOVED", detail, level="info")
         else:
             self._output.note_once("dropped", "ACTION_SKIPPED", "a move of unknown messages had no effect")
@@ -266,7 +270,7 @@ class WarpDecoder:
         if pruned := read_pruned_media(finished):
             self._output.note("dropped", "MEDIA_PRUNED", f"the backend left out {pruned} images or files")
         if cited := describe_citations(self._log.citations()):
-            detail = f"the client's dialect has no field for citations: {cited}"
+            detail = f"the backend does not say which words its citations belong to: {cited}"
             self._output.note("ignored", "FIELD_NOT_SHOWN", detail, level="debug")
         if window := describe_context_window(finished.conversation_usage_metadata):
             self._output.note("seen", "CONTEXT_WINDOW", window, level="debug")

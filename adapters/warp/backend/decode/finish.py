@@ -3,7 +3,6 @@
 It also describes what the backend reports beside the response, in words and counts without contents.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -19,6 +18,9 @@ from gateway.core.events import Reason, UsageReport
 
 # A missing reason is a success. Tool calls have no reason of their own: they end in `done`, too.
 REASONS: Final[Mapping[str | None, Reason]] = {None: "stop", "done": "stop", "max_token_limit": "length"}
+
+# An estimate may exceed the whole window somewhat.
+_FULLEST: Final = 2.0
 
 QUOTA_SPENT: Final = "The backend's account has used up its quota."
 
@@ -78,21 +80,20 @@ def _invalid_key(number: int) -> BackendError:
 def read_usage(finished: StreamFinished, continued: bool) -> UsageReport | None:
     """Returns the tokens of this response, or None when nothing was counted.
 
-    The figures of this response are in `token_usage` or in `request_charges`. Without both, only the conversation's
-    total is known; its split is unknown and not guessed. The total counts this response alone, unless the backend's
-    conversation was `continued`: then it is an estimate.
+    The figures of this response are in `token_usage` or in `request_charges`. If neither counts any token, only the
+    conversation's total is known; its split is unknown and not guessed. The total counts this response alone, unless
+    the backend's conversation was `continued`: then it is an estimate.
     """
-    if finished.token_usage:
-        return _exact(finished.token_usage)
-    if charged := _charged(finished.request_charges):
-        return charged
+    counted_here = _exact(finished.token_usage) or _charged(finished.request_charges)
+    if counted_here is not None:
+        return counted_here
     counted = finished.conversation_usage_metadata
     maps = (counted.warp_token_usage, counted.byok_token_usage, counted.custom_endpoint_token_usage)
     total = sum(usage.total_tokens for kind in maps for usage in kind.values())
     return UsageReport(total_tokens=total, estimated=continued) if total else None
 
 
-def _exact(usages: Iterable[StreamFinished.TokenUsage]) -> UsageReport:
+def _exact(usages: Iterable[StreamFinished.TokenUsage]) -> UsageReport | None:
     prompt = completion = cached = 0
     for usage in usages:
         prompt += usage.total_input
@@ -112,10 +113,12 @@ def _charged(charges: StreamFinished.RequestCharges) -> UsageReport | None:
             cached += count.input_cache_read
             written += count.input_cache_write
     prompt = fresh + cached + written
-    return _report(prompt, completion, cached, written) if prompt or completion else None
+    return _report(prompt, completion, cached, written)
 
 
-def _report(prompt: int, completion: int, cached: int, written: int) -> UsageReport:
+def _report(prompt: int, completion: int, cached: int, written: int) -> UsageReport | None:
+    if not (prompt or completion):
+        return None
     counts = {"cached_tokens": cached, "cache_write_tokens": written}
     details: dict[str, Json] = {name: count for name, count in counts.items() if count}
     extra: dict[str, Json] = {"prompt_tokens_details": details} if details else {}
@@ -143,7 +146,10 @@ def describe_citations(citations: Iterable[Citation]) -> str:
 
 def describe_context_window(counted: StreamFinished.ConversationUsageMetadata) -> str:
     """Returns how full the model's context window is and with what, in estimated tokens, or an empty string where the
-    backend does not say it."""
+    backend does not say it.
+
+    `context_window_usage` is a fraction, as the wire's own client reads it; a number that can be none is left out.
+    """
     kinds = StreamFinished.ContextWindowSegmentType.DESCRIPTOR.values_by_number
     tokens: Counter[str] = Counter()
     for segment in counted.context_window_segments:
@@ -151,7 +157,7 @@ def describe_context_window(counted: StreamFinished.ConversationUsageMetadata) -
     said = [f"{kind}: {count} tokens" for kind, count in sorted(tokens.items())]
     if counted.total_input_tokens:
         said.insert(0, f"newest request to the model: {counted.total_input_tokens} tokens")
-    if counted.context_window_usage > 0 and math.isfinite(counted.context_window_usage):
+    if 0 < counted.context_window_usage <= _FULLEST:
         said.insert(0, f"the conversation fills {counted.context_window_usage:.0%} of the model's context window")
     return "; ".join(said)
 

@@ -4,7 +4,8 @@ Only the root task is the response; messages of its subtasks are left out. The r
 backend that was sent a task continues that one.
 
 A move to a new task shortens what the backend's model reads, and changes nothing that the user sees, as in the wire's
-own client: the moved messages remain part of the response, and those in their place never become part of it.
+own client: the moved messages remain part of the response and may grow in their new task, and those in their place
+never become part of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,6 +50,7 @@ class TaskLog:
         self._roots: set[str] = set()
         self._sent = root
         self._subtasks: set[str] = set()
+        self._targets: set[str] = set()
         self._hidden: set[str] = set()
         self._replacements: set[str] = set()
         self._nameless = 0
@@ -57,8 +59,9 @@ class TaskLog:
         self._replays = replays
 
     def declare(self, task: Task) -> None:
-        """Records whether a task is a root or a subtask."""
-        (self._subtasks if task.dependencies.parent_task_id else self._roots).add(task.id)
+        """Records whether a task is a root or a subtask. A task that messages were moved to stays a subtask."""
+        is_subtask = task.dependencies.parent_task_id or task.id in self._targets
+        (self._subtasks if is_subtask else self._roots).add(task.id)
 
     def is_open(self, task_id: str) -> bool:
         """Returns whether it is still unknown if this task is the response: no root was declared, and the task is not
@@ -127,11 +130,13 @@ class TaskLog:
         return self._append_masked(key, entry, message, paths)
 
     def grow(self, growth: Growth) -> Entry | None:
-        """Appends a text to a known message of the same kind and task. For any other message, returns None and changes
-        nothing."""
+        """Appends a text to a known message of the same kind, in its task or the one that it was moved to. For any
+        other message, returns None and changes nothing."""
         target, text, _ = growth
         entry = self._entries.get(target.key)
-        if entry is None or entry.kind != target.kind or entry.task_id != target.task_id:
+        if entry is None or entry.kind != target.kind:
+            return None
+        if entry.task_id != target.task_id and target.task_id not in self._targets:
             return None
         self._save(target.key, entry)
         entry.pieces.append(text)
@@ -174,16 +179,19 @@ class TaskLog:
         messages of this response, unless they may be older.
 
         What is moved remains part of the response, so that only the ids of the new messages are kept: what they say is
-        not part of it. Raises BackendProtocolError for an unknown task, and for a new one that is none.
+        not part of it. As in the wire's own client, the new task may be a subtask that exists, and outlives a rollback.
+        Raises BackendProtocolError for an unknown task, and for a new one without a name or that is the response.
         """
         source, target = action.source_task_id, action.new_task.id
-        if not source or not (self._is_root(source) or source in self._subtasks):
+        is_response = self._is_response(source)
+        if not source or not (is_response or source in self._subtasks):
             raise BackendProtocolError("The backend moved messages of a task that does not exist.")
-        if not target or self._is_root(target):
+        if not target or target == self._sent or target in self._roots or (is_response and target == source):
             raise BackendProtocolError("The backend moved messages to a task that is not new.")
         self._subtasks.add(target)
+        self._targets.add(target)
         ends = (action.first_message_id, action.last_message_id)
-        known = self._replays or not self._is_root(source) or all(end in self._entries for end in ends)
+        known = self._replays or not is_response or all(end in self._entries for end in ends)
         for message in action.replacement_messages:
             if message.id and message.id not in self._entries:
                 self._save(message.id, None)
@@ -191,8 +199,12 @@ class TaskLog:
                 self._replacements.add(message.id)
         return known
 
-    def _is_root(self, task_id: str) -> bool:
-        return task_id in self._roots or task_id == self._sent
+    def _is_response(self, task_id: str) -> bool:
+        """Returns whether new messages of a task are part of the response: without a root, those of any task that is
+        not known as a subtask."""
+        if not task_id or task_id == self._sent or task_id in self._roots:
+            return True
+        return not (self._roots or task_id in self._subtasks)
 
     def _insert(self, task_id: str, message: Message) -> Entry:
         key = message.id or self._name()
@@ -234,7 +246,7 @@ class TaskLog:
         if task_id == self._sent:
             # The backend continues the task that it was sent, which needs no creation.
             self._roots.add(task_id)
-        if not task_id or task_id in self._roots or not (self._roots or task_id in self._subtasks):
+        if self._is_response(task_id) or (task_id in self._targets and message.id in self._entries):
             return False
         if message.id not in self._hidden:
             self._hidden.add(message.id)

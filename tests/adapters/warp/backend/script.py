@@ -81,6 +81,20 @@ def update(message: Message, *paths: str, task_id: str = "t1") -> ClientAction:
     return ClientAction(update_task_message={"message": message, "mask": {"paths": paths}, "task_id": task_id})
 
 
+def move(
+    first: str, last: str, count: int, *placed: Message, source: str = "t1", target: str = "t2", **parent: str
+) -> ClientAction:
+    moved = {
+        "source_task_id": source,
+        "new_task": {"id": target, "dependencies": parent},
+        "first_message_id": first,
+        "last_message_id": last,
+        "expected_message_count": count,
+        "replacement_messages": placed,
+    }
+    return ClientAction(move_messages_to_new_task=moved)
+
+
 def output(text: str, message_id: str = "m1") -> Message:
     return Message(id=message_id, task_id="t1", agent_output={"text": text})
 
@@ -89,8 +103,8 @@ def reasoning(text: str, message_id: str = "m0") -> Message:
     return Message(id=message_id, task_id="t1", agent_reasoning={"reasoning": text})
 
 
-def more(text: str, message_id: str = "m1") -> ClientAction:
-    return append(output(text, message_id), "agent_output.text")
+def more(text: str, message_id: str = "m1", task_id: str = "t1") -> ClientAction:
+    return append(output(text, message_id), "agent_output.text", task_id=task_id)
 
 
 def mcp_call(

@@ -6,11 +6,13 @@ import pytest
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
-from gateway.core.conversation import Conversation, Json, NamedTool, Sampling, ToolCall, ToolChoice
+from gateway.core.conversation import Conversation, Json, NamedTool, Sampling, ToolCall, ToolChoice, ToolSpec
 from gateway.core.errors import BackendRejected, SettingsError, Unsupported
 from gateway.core.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallStart
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
+from gateway.testing.events import fold
 from tests.adapters.warp.backend.sent import ENCODINGS, EXECUTE, Encoding, assistant, conversation, result, sent, user
 
 LOOK = conversation(user("look"))
@@ -54,6 +56,24 @@ def test_what_the_wire_cannot_honour_is_refused_by_its_name(field: str, value: J
     with pytest.raises(Unsupported) as caught:
         exchange(msgspec.structs.replace(LOOK, params={field: value}))
     assert caught.value.param == field
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_a_call_of_a_built_in_tool_reaches_no_client_where_the_policy_disables_them(disabled: bool) -> None:
+    shell = ToolSpec("run_shell_command", "", {"type": "object", "properties": {"command": {"type": "string"}}})
+    asked = Exchange(
+        adapter(native_tools="expose"),
+        msgspec.structs.replace(LOOK, tools=(shell,), stream=True),
+        Policy(disable_warp_tools=disabled),
+    )
+    call = pb.Message(id="n1", task_id="t1", tool_call={"tool_call_id": "k9", "run_shell_command": {"command": "ls"}})
+    event = pb.ResponseEvent(client_actions={"actions": [{"add_messages_to_task": {"messages": [call]}}]})
+    native = base64.urlsafe_b64encode(event.SerializeToString()).decode()
+    events = answered(asked, INIT, TASK, HE, native, DONE)
+    answer = fold(events)
+    assert (answer.text, [call.name for call in answer.calls]) == ("He", [] if disabled else ["run_shell_command"])
+    dropped = [event.rule for event in events if isinstance(event, Notice) and event.action == "dropped"]
+    assert dropped == (["NATIVE_CALL_DROPPED"] if disabled else [])
 
 
 @pytest.mark.parametrize("choice", ["required", NamedTool("Execute")])

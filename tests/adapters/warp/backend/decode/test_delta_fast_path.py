@@ -8,6 +8,7 @@ from adapters.warp.backend.decode.delta_fast_path import DeltaFastPath, Growth, 
 from adapters.warp.multi_agent_pb2 import ClientAction, Message, ResponseEvent
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
+from gateway.testing.events import fold
 from tests.adapters.warp.backend.script import (
     BEGIN,
     COMMIT,
@@ -20,6 +21,7 @@ from tests.adapters.warp.backend.script import (
     decoder,
     mcp_call,
     more,
+    move,
     output,
     reasoning,
     task,
@@ -116,6 +118,9 @@ ACTIONS: st.SearchStrategy[ClientAction] = (
     st.builds(more, TEXTS, MESSAGES)
     | st.builds(more, st.just("lo"), MESSAGES)
     | st.builds(think, TEXTS)
+    | st.builds(more, TEXTS, MESSAGES, st.just("t2"))
+    | st.builds(lambda text: append(reasoning(text), "agent_reasoning.reasoning", task_id="t2"), TEXTS)
+    | st.builds(lambda key: move(key, key, 1, output("a summary", "lo")), MESSAGES)
     | st.builds(lambda text, key: add(output(text, key)), TEXTS, MESSAGES)
     | st.sampled_from(
         (
@@ -140,6 +145,16 @@ def test_an_answer_is_the_same_when_every_message_is_read_in_full(script: list[C
     full._frames._fast_path.is_due = lambda: False  # type: ignore[method-assign]  # nothing is ever learned
     assert _played(quick, wire) == _played(full, wire)
     assert quick.progress == full.progress
+
+
+@pytest.mark.parametrize("task_id", ["t1", "t2"])
+def test_a_message_that_was_moved_is_read_fast_and_in_full_alike(task_id: str) -> None:
+    script = [add(output("One.")), more(" aaa"), move("m1", "m1", 1, output("a summary", "r1"))]
+    wire = [PRELUDE, *map(acts, [*script, *(more(f" {letter * 3}", task_id=task_id) for letter in "bcd")]), DONE]
+    quick, full = decoder(), decoder()
+    full._frames._fast_path.is_due = lambda: False  # type: ignore[method-assign]  # nothing is ever learned
+    events, _ = _played(quick, wire)
+    assert (fold(events).text, (events, "")) == ("One. aaa bbb ccc ddd", _played(full, wire))
 
 
 def _played(decoder: WarpDecoder, wire: list[bytes]) -> tuple[list[Event], str]:

@@ -163,7 +163,7 @@ def test_the_context_window_is_described_in_words_and_counts() -> None:
     ]
 
 
-@pytest.mark.parametrize("share", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("share", [0.0, -1.0, 25.0, float("nan"), float("inf")])
 def test_a_share_that_is_none_is_not_told(share: float) -> None:
     wire = (
         PRELUDE
@@ -192,7 +192,7 @@ def test_citations_are_counted_by_their_kind_and_never_quoted() -> None:
     undone.citations.add(document_id="lost", document_type=pb.DOCUMENT_NOTEBOOK)
     events = decode(PRELUDE + acts(add(said), BEGIN, add(undone), ROLLBACK, add(command)) + DONE)
     assert [event.detail for event in events if isinstance(event, Notice) and event.rule == "FIELD_NOT_SHOWN"] == [
-        "the client's dialect has no field for citations: rule (1), unknown (1), web page (1)"
+        "the backend does not say which words its citations belong to: rule (1), unknown (1), web page (1)"
     ]
 
 

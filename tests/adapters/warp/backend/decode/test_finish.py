@@ -56,6 +56,9 @@ EXACT = [
     {"model_id": "a", "total_input": 10, "output": 3, "input_cache_read": 4},
     {"model_id": "b", "total_input": 1, "output": 2},
 ]
+CHARGES = {
+    "usage_by_category": {"p": {"direct_api_inference_usage": {"m": {"token_count": {"input": 7, "output": 5}}}}}
+}
 TOTALS = {
     "total_input_tokens": 99,
     "warp_token_usage": {"a": {"total_tokens": 5}, "b": {"total_tokens": 6}},
@@ -74,6 +77,10 @@ TOTALS = {
             UsageReport(11, 5, 16, extra={"prompt_tokens_details": {"cached_tokens": 4}}),
         ),
         ({"token_usage": [{"total_input": 10, "output": 3}]}, UsageReport(10, 3, 13)),
+        ({"token_usage": [{"model_id": "a"}]}, None),
+        ({"token_usage": [{"model_id": "a"}], "request_charges": CHARGES}, UsageReport(7, 5, 12)),
+        ({"token_usage": EXACT[1:], "request_charges": CHARGES}, UsageReport(1, 2, 3)),
+        ({"token_usage": [{"model_id": "a"}], "conversation_usage_metadata": TOTALS}, UsageReport(total_tokens=18)),
     ],
 )
 def test_usage_is_what_was_counted(finished: dict[str, Any], usage: UsageReport | None) -> None:

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.warp.backend.decode import tasks
+from adapters.warp.backend.decode.entry import Entry
 from adapters.warp.multi_agent_pb2 import ClientAction, Message
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import Event, TextDelta
 from gateway.core.notices import Notice
 from gateway.testing.events import fold
+from gateway.testing.replay import replay
 from tests.adapters.warp.backend.script import (
+    ASKED,
     BEGIN,
     COMMIT,
     DONE,
@@ -30,25 +34,13 @@ from tests.adapters.warp.backend.script import (
     init,
     mcp_call,
     more,
+    move,
     output,
+    reasoning,
     rules,
     task,
     update,
 )
-
-
-def move(
-    first: str, last: str, count: int, *placed: Message, source: str = "t1", target: str = "t2", **parent: str
-) -> ClientAction:
-    moved = {
-        "source_task_id": source,
-        "new_task": {"id": target, "dependencies": parent},
-        "first_message_id": first,
-        "last_message_id": last,
-        "expected_message_count": count,
-        "replacement_messages": placed,
-    }
-    return ClientAction(move_messages_to_new_task=moved)
 
 
 def subagent(message_id: str = "r1") -> Message:
@@ -75,7 +67,7 @@ def test_a_move_leaves_the_response_as_it_is(position: int, rollback: str) -> No
             "backend",
             "seen",
             "MESSAGES_MOVED",
-            f"the backend moved {len(ids)} messages to another task; what they say remains",
+            f"the backend moved {len(ids)} messages to another task; what was said remains",
             level="info",
         )
     ]
@@ -105,10 +97,105 @@ def test_the_new_task_is_a_subtask_also_without_a_parent() -> None:
     assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "SUBTASK_HIDDEN"])
 
 
+def test_the_new_task_is_a_subtask_also_when_it_is_created_later() -> None:
+    later = (task("t2"), add(output("x", "m9"), task_id="t2"), more("b"))
+    events = answer(add(output("a")), move("q1", "q1", 1), *later)
+    assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "SUBTASK_HIDDEN"])
+
+
+MOVED = move("m1", "m1", 1, subagent())
+
+
+@pytest.mark.parametrize("rollback", ["buffer", "stream"])
+@pytest.mark.parametrize(
+    "later",
+    [
+        [more(" bbb", task_id="t2"), more(" ccc", task_id="t2")],
+        [more(" bbb", task_id="t1"), more(" ccc", task_id="t2")],
+        [move("m1", "m1", 1, subagent("r2"), source="t2", target="t3"), more(" bbb ccc", task_id="t3")],
+        [BEGIN, more(" bbb", task_id="t2"), COMMIT, more(" ccc", task_id="t2")],
+        [update(output("One. bbb ccc"), "agent_output.text", task_id="t2")],
+        [add(output("One. bbb ccc"), task_id="t2")],
+        [append(output(" bbb ccc"), "agent_output.text", "message_id", task_id="t2")],
+    ],
+)
+def test_what_was_moved_grows_in_its_new_task(later: list[ClientAction], rollback: str) -> None:
+    split = decoder(STREAMED, rollback=rollback)
+    events = replay(split, [PRELUDE, *map(acts, [add(output("One.")), MOVED, *later]), DONE])
+    assert fold(events).text == "One. bbb ccc"
+    assert not {"SUBTASK_HIDDEN", "ACTION_SKIPPED"} & set(rules(events))
+    assert fold(answer(add(output("One.")), MOVED, *later, rollback=rollback)).text == "One. bbb ccc"
+
+
+def test_a_rollback_takes_back_what_grew_in_the_new_task() -> None:
+    later = (BEGIN, more(" no", task_id="t2"), ROLLBACK, more(" Two.", task_id="t2"))
+    assert fold(answer(add(output("One.")), MOVED, *later)).text == "One. Two."
+
+
+def test_reasoning_that_was_moved_grows_in_its_new_task() -> None:
+    moved = move("m0", "m0", 1, subagent())
+    later = append(reasoning(" on"), "agent_reasoning.reasoning", task_id="t2")
+    events = answer(add(reasoning("go")), moved, later)
+    assert (fold(events).reasoning, rules(events)) == ("go on", ["MESSAGES_MOVED"])
+
+
+@pytest.mark.parametrize("paths", [["tool_call"], ["tool_call.call_mcp_tool.args"]])
+def test_a_call_that_was_moved_gets_its_arguments_in_its_new_task(paths: list[str]) -> None:
+    moved = move("m-k1", "m-k1", 1, subagent())
+    later = update(mcp_call(args={"n": 5}), *paths, task_id="t2")
+    events = answer(add(mcp_call(args={})), moved, later, conversation=ASKED)
+    [call] = fold(events).calls
+    assert (call.arguments, rules(events)) == ('{"name":"Execute","args":{"n":5}}', ["MESSAGES_MOVED"])
+
+
+def test_a_message_of_a_subtask_stays_hidden_wherever_it_is_moved() -> None:
+    inner = Message(id="z", task_id="t2", agent_output={"text": "sub"})
+    hidden = (task("t2", "t1", [inner]), move("z", "z", 1, source="t2", target="t3"), more(" more", "z", task_id="t3"))
+    events = answer(add(output("a")), *hidden, more("b"))
+    assert (fold(events).text, rules(events)) == ("ab", ["SUBTASK_HIDDEN", "MESSAGES_MOVED"])
+
+
+def test_messages_may_move_to_a_subtask_that_exists() -> None:
+    moves = (MOVED, move("m2", "m2", 1, subagent("r2")))
+    events = answer(task("t2", "t1"), add(output("a"), output("b", "m2")), *moves, more("c", "m2", task_id="t2"))
+    assert (fold(events).text, rules(events)) == ("abc", ["MESSAGES_MOVED", "MESSAGES_MOVED"])
+
+
+def test_a_move_looks_at_its_own_messages_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[Entry] = []
+    made: list[Entry] = []
+
+    class Counted(Entry):
+        def __init__(self, message: Message, task_id: str) -> None:
+            made.append(self)
+            super().__init__(message, task_id)
+
+        @property
+        def weight(self) -> int:
+            weighed.append(self)
+            return super().weight
+
+    monkeypatch.setattr(tasks, "Entry", Counted)
+    machine = decoder(STREAMED)
+    machine.feed(PRELUDE + acts(*(add(output("x", f"m{n}")) for n in range(300))))
+    before, weighed_before = len(made), len(weighed)
+    moves = [move(f"r{n - 1}" if n else "m0", f"r{n - 1}" if n else "m299", 1, subagent(f"r{n}")) for n in range(100)]
+    events = machine.feed(acts(*moves))
+    assert rules(events) == ["MESSAGES_MOVED"] * 100
+    assert (len(made) - before, len(weighed) - weighed_before) == (100, 0)
+
+
 def test_a_move_may_begin_with_what_stands_in_the_place_of_another() -> None:
     first = move("s1", "m1", 3, subagent("r1"), output("a", "m1"))
     events = answer(add(output("a")), first, add(output("b", "m2")), move("r1", "m2", 3, target="t3"))
     assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED", "MESSAGES_MOVED"])
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "messages"), (1, "a message"), (2, "2 messages")])
+def test_the_notice_of_a_move_says_how_many(count: int, words: str) -> None:
+    events = answer(add(output("a")), move("m1", "m1", count))
+    details = [event.detail for event in events if isinstance(event, Notice)]
+    assert details == [f"the backend moved {words} to another task; what was said remains"]
 
 
 def test_a_rollback_takes_a_move_back() -> None:
@@ -160,11 +247,18 @@ def test_a_new_task_that_is_none_is_an_invalid_event(target: str) -> None:
     assert caught.value.code == "upstream_invalid_event"
 
 
-def test_a_move_waits_for_the_root_and_then_fails_if_its_task_never_came() -> None:
-    wire = init() + acts(add(output("a", "m1")), move("m1", "m1", 1))
-    assert fold(decode(wire + acts(task()) + DONE)).text == "a"
-    with pytest.raises(BackendProtocolError):
+def test_a_move_waits_for_the_root_and_is_applied_if_none_came() -> None:
+    wire = init() + acts(add(output("a", "m1")), move("m1", "m1", 1, output("a summary", "r1")), more("b"))
+    for rest in (acts(task()) + DONE, DONE):
+        events = decode(wire + rest, STREAMED)
+        assert (fold(events).text, rules(events)) == ("ab", ["MESSAGES_MOVED"])
+
+
+def test_a_response_without_a_root_does_not_move_to_itself() -> None:
+    wire = init() + acts(add(output("a", "m1")), move("m1", "m1", 1, target="t1"))
+    with pytest.raises(BackendProtocolError) as caught:
         decode(wire + DONE, STREAMED)
+    assert caught.value.code == "upstream_invalid_event"
 
 
 def test_text_that_came_before_the_invalid_move_is_not_lost() -> None:

@@ -39,6 +39,11 @@ HOLDING = [
         id="text",
     ),
     pytest.param(
+        File("file", {}, url="data:text/plain;charset=iso-8859-1;base64,5A=="),
+        {"text": {"content": "ä", "mime_type": "text/plain"}},
+        id="text of another charset",
+    ),
+    pytest.param(
         File("file", {}, url="data:application/json;base64,e30="),
         {"text": {"content": "{}", "mime_type": "application/json"}},
         id="json",
