@@ -65,8 +65,8 @@ class Backend:
         self.credential: Credential = credential or _credential(f"backends.{name}", settings, signs=self.signs)
         self.timeouts: Timeouts = settings.timeouts
         self.concurrency = backend_concurrency(name, settings.max_concurrent)
-        self.headers = {key.lower(): value for key, value in settings.headers.items()}
-        self._secrets = tuple(header_secrets(settings.headers.values()))
+        self.headers = {key.lower(): value.strip(" \t") for key, value in settings.headers.items()}
+        self._secrets = tuple(header_secrets(self.headers.values()))
         self._urls: dict[str, Url] = {}
         self._heads: list[tuple[_MadeOf, Lines | RequestFields]] = []
 
@@ -119,10 +119,11 @@ class Backend:
         unsigned = UnsignedRequest(method, path, query, headers, body)
         try:
             signed = self.adapter.sign(unsigned, self.credential.value, datetime.now(UTC))
+            for name, value in signed.items():
+                check_header(name, value)
         except ValueError as error:
             raise _unsigned("The gateway's key for this backend cannot sign its requests.") from error
-        for name, value in signed.items():
-            check_header(name, value)
+        for name in signed:
             if name.lower() in headers:
                 raise _unsigned(f"The header {name!r} is part of the signature, and the request has it already.")
         return [(name.lower(), value) for name, value in signed.items()]
