@@ -28,7 +28,7 @@ from gateway.server.upstream.credentials import (
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import Headers, check_header
 from gateway.server.upstream.http.origin import Url, read_url, split_url
-from gateway.server.upstream.http.tls import load_context
+from gateway.server.upstream.http.tls import BACKEND_CONTEXTS
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
@@ -284,7 +284,7 @@ def check_tls(where: str, settings: BackendSettings) -> None:
     if not settings.base_url.startswith("https://"):
         raise SettingsError(f"{where}.tls: base_url must begin with https://")
     try:
-        load_context(settings.tls)
+        BACKEND_CONTEXTS.check(settings.tls)
     except SettingsError as error:
         raise SettingsError(f"{where}.tls.{error.message}") from error
 
