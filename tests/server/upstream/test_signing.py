@@ -63,6 +63,17 @@ class ListingJackdaw(JackdawAdapter):
         return (body.decode(),)
 
 
+SIGNED: Final[list[UnsignedRequest]] = []
+
+
+class RecordingJackdaw(ListingJackdaw):
+    """A Jackdaw that keeps what it signs."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        SIGNED.append(request)
+        return {"x-signature": "1"}
+
+
 class SignedChat(OpenAIChatAdapter):
     """A chat backend that wants the signature of the Jackdaw."""
 
@@ -98,6 +109,20 @@ class OverlappingChat(OpenAIChatAdapter):
 
     def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
         return {"Content-Type": "signed"}
+
+
+class BrokenChat(OpenAIChatAdapter):
+    """A chat backend whose signature has a value that no header can have."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        return {"x-token": f"{key}\n"}
+
+
+class FramingChat(OpenAIChatAdapter):
+    """A chat backend whose signature has a header that the transport alone sets."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        return {"content-length": "1"}
 
 
 @pytest.fixture(autouse=True)
@@ -212,6 +237,26 @@ async def test_the_list_of_models_is_signed() -> None:
     assert [model["id"] for model in listed.json()["data"]] == ["jackdaw"], listed.text
 
 
+@pytest.mark.parametrize("path", ['/v1 x/{a}|b^`"<>/%7e/日/a%2fb', "/v1/./x/../y"])
+@pytest.mark.parametrize("headers", [{}, {"Connection": "close", "x-amz-team": " caf\u00e9 blue\t"}])
+async def test_the_request_for_the_list_is_signed_as_it_is_sent(path: str, headers: Json) -> None:
+    async def lists(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b"jackdaw"))
+
+    SIGNED.clear()
+    async with faulty_backend(lists) as backend:
+        own: dict[str, Json] = {"adapter": f"{__name__}:RecordingJackdaw", "headers": headers}
+        entry: Json = {**ENTRY, **own, "base_url": backend.base_url + path}
+        async with running_gateway({"backends": {"b": entry}, "models": {"*": {"backend": "b"}}}) as gateway:
+            await gateway.client.get("/v1/models")
+    [(head, body)], [request] = backend.seen, SIGNED
+    line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    assert line == f"{request.method} {request.path}?{request.query} HTTP/1.1"
+    sent = {name.lower(): value for name, _, value in (one.partition(": ") for one in rest)}
+    assert {name: value for name, value in sent.items() if name != "x-signature"} == request.headers
+    assert body == request.body
+
+
 async def test_grpc_calls_are_signed() -> None:
     mapping = {"adapter": f"{__name__}:SigningProto", **MAPPINGS["talk"], "carrier": "grpc", "path": None}
     with grpc_backend(f"/{mapping['method']}", sends(ANSWERS["talk"])) as backend:
@@ -249,6 +294,8 @@ async def test_a_request_that_is_sent_again_has_a_new_signature() -> None:
     ("adapter", "said"),
     [
         ("KeylessChat", "The gateway's key for this backend cannot sign its requests."),
+        ("BrokenChat", "The gateway's key for this backend cannot sign its requests."),
+        ("FramingChat", "The gateway's key for this backend cannot sign its requests."),
         ("OverlappingChat", "The header 'Content-Type' is part of the signature, and the request has it already."),
     ],
 )
@@ -258,6 +305,15 @@ async def test_what_cannot_be_signed_is_not_sent(adapter: str, said: str, caplog
         response = await gateway.chat()
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["message"]) == (502, "upstream_auth_error", said)
+    assert backend.seen == [] and "canary" not in response.text + caplog.text
+
+
+async def test_a_list_whose_request_cannot_be_signed_is_not_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    entry: dict[str, Json] = {"adapter": f"{__name__}:BrokenChat", "api_key_env": "TEST_SIGNING_KEY"}
+    models: dict[str, Json] = {"*": {"backend": "b"}}
+    async with signing(entry, **models) as (gateway, backend):
+        response = await gateway.client.get("/v1/models")
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_auth_error")
     assert backend.seen == [] and "canary" not in response.text + caplog.text
 
 
