@@ -20,6 +20,7 @@ from gateway.server.log.request_id import new_uuid
 from gateway.server.upstream.credentials import (
     Credential,
     SigningKey,
+    check_signing,
     credential_for,
     header_secrets,
     redact_secrets,
@@ -238,6 +239,7 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
 def _credential(where: str, settings: BackendSettings, *, signs: bool) -> Credential:
     if not signs:
         return credential_for(settings)
+    check_signing(where, settings)
     try:
         return signing_key(settings)
     except SettingsError as error:

@@ -324,13 +324,23 @@ def _redact_end(text: str, secret_value: str) -> str:
     return text
 
 
-def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
-    """Returns the key of a backend entry whose adapter signs its requests. Raises SettingsError when there is none, and
-    for keys of the entry that belong to a credential in a header."""
-    if settings.api_key_env is None or settings.refresh is not None or settings.api_key_scheme is not None:
+def check_signing(where: str, settings: BackendSettings) -> None:
+    """Raises SettingsError for an entry whose adapter signs its requests, but that names no variable with a key, or has
+    keys that belong to a credential in a header."""
+    wrong = {
+        "api_key_env": settings.api_key_env is None,
+        "refresh": settings.refresh is not None,
+        "api_key_scheme": settings.api_key_scheme is not None,
+    }
+    for key in filter(wrong.__getitem__, wrong):
         raise SettingsError(
-            "its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
+            f"{where}.{key}: its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
         )
+
+
+def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """Returns the key of a backend entry that `check_signing` accepts. Raises SettingsError when its variable is not
+    set."""
     value = secret(settings.api_key_env, environ)
     assert value is not None
     return SigningKey(value)

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import logging
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -330,18 +331,31 @@ async def test_the_live_checks_sign(check: LiveCheck) -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("setting", "value"),
     [
-        {"api_key_env": None},
-        {"api_key_scheme": "Bearer"},
-        {"refresh": {"token_url": "http://host", "refresh_token_env": "TEST_SIGNING_KEY"}},
+        ("api_key_env", None),
+        ("api_key_scheme", "Bearer"),
+        ("refresh", {"token_url": "http://host", "refresh_token_env": "TEST_SIGNING_KEY"}),
     ],
-    ids=["no key", "a scheme", "a token"],
 )
-def test_an_adapter_that_signs_needs_a_key_alone(more: dict[str, Json]) -> None:
-    entry: Json = {**ENTRY, "base_url": "http://host", **more}
-    with pytest.raises(SettingsError, match=r"backends\.b: its adapter signs requests with the key in api_key_env"):
-        Backends(read_settings({"backends": {"b": entry}}))
+def test_an_adapter_that_signs_needs_a_key_alone(
+    setting: str, value: Json, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings: dict[str, Json] = {
+        "backends": {"b": {**ENTRY, "base_url": "http://host", setting: value}},
+        "models": {"m": {"backend": "b"}},
+    }
+    said = f"backends.b.{setting}: its adapter signs requests with the key in api_key_env, without refresh and"
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        Backends(read_settings(settings))
+    # That depends on the settings alone.
+    monkeypatch.delenv("TEST_SIGNING_KEY")
+    path = tmp_path / "settings.json"
+    path.write_bytes(msgspec.json.encode(settings))
+    with pytest.raises(SystemExit) as left:
+        main(["config", "check", str(path)])
+    assert left.value.code == 1
+    assert capsys.readouterr().out.count(said) == 1
 
 
 async def test_reflection_never_sends_the_key_of_a_signature() -> None:
@@ -352,13 +366,13 @@ async def test_reflection_never_sends_the_key_of_a_signature() -> None:
 
 def test_the_check_of_the_settings_knows_such_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "settings.json"
-    for more, status in (({}, 0), ({"api_key_scheme": "Bearer"}, 1)):
+    for more, status in (({}, 0), ({"api_key_env": "TEST_NO_KEY"}, 1)):
         entry = {**ENTRY, "base_url": "http://host", **more}
         path.write_bytes(msgspec.json.encode({"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}))
         with pytest.raises(SystemExit) as left:
             main(["config", "check", "--strict", str(path)])
         assert left.value.code == status, capsys.readouterr().out
-    assert "its adapter signs requests with the key in api_key_env" in capsys.readouterr().out
+    assert "warning: backends.b.api_key_env: the environment variable TEST_NO_KEY" in capsys.readouterr().out
 
 
 async def test_the_doctor_signs_with_a_wrong_key_as_well() -> None:
