@@ -103,10 +103,16 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
 def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
     from gateway.core.errors import SettingsError
     from gateway.diagnostics.entry_check import entry_faults
+    from gateway.registry import adapter_signs
     from gateway.server.upstream.backends import check_address, check_headers, check_tls
+    from gateway.server.upstream.credentials import check_signing
 
     where = f"backends.{name}"
     checks = [partial(check_address, where, entry.base_url), partial(check_headers, where, entry)]
+    # One that cannot be loaded is among the faults below.
+    with contextlib.suppress(SettingsError):
+        if adapter_signs(f"{where}.adapter", entry.adapter):
+            checks.append(partial(check_signing, where, entry))
     if entry.tls is not None:
         ca_only = msgspec.structs.replace(entry.tls, cert_file=None, key_file=None)
         parts = (ca_only, msgspec.structs.replace(entry.tls, ca_file=None))
@@ -147,16 +153,19 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:
     from gateway.core.errors import SettingsError
     from gateway.registry import adapter_signs
-    from gateway.server.upstream.credentials import credential_for, signing_key
+    from gateway.server.upstream.credentials import check_signing, credential_for, signing_key
 
     key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
     variable = entry.credential_variable
     if variable and not environ.get(variable, "").strip():
         yield f"{where}.{key}: the environment variable {variable} is not set"
         return
-    # An adapter that cannot be loaded is an error already.
+    # An adapter that cannot be loaded, and one that cannot sign with these keys, is an error already.
     with contextlib.suppress(SettingsError):
-        credential_of = signing_key if adapter_signs(f"{where}.adapter", entry.adapter) else credential_for
+        signs = adapter_signs(f"{where}.adapter", entry.adapter)
+        if signs:
+            check_signing(where, entry)
+        credential_of = signing_key if signs else credential_for
         try:
             credential_of(entry, environ)
         except SettingsError as error:

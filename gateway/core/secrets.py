@@ -5,12 +5,14 @@ every frame of a wire whole. A shorter secret becomes `*` alone.
 """
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from heapq import merge
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, quote_plus
 
 from gateway.core.escapes import JSON_OR_PERCENT
 
@@ -147,6 +149,19 @@ _PLACEHOLDER: Final = re.compile(PLACEHOLDER)
 SHORTEST: Final = 6
 
 
+_PRINTABLE: Final = bytes(range(0x20, 0x7F)).decode()
+_PERCENT_BYTE: Final = re.compile("%[0-9A-F]{2}")
+
+
+class _Configured(NamedTuple):
+    """What is looked for of configured secrets: their forms in text, the bytes of those that are no ASCII, and whether
+    JSON writes one with escapes."""
+
+    forms: tuple[str, ...]
+    data: tuple[bytes, ...]
+    escaped: bool
+
+
 def is_secret_field(name: str) -> bool:
     """Returns whether a field of this name holds a secret."""
     return _FIELD.fullmatch(name) is not None
@@ -155,7 +170,7 @@ def is_secret_field(name: str) -> bool:
 def without_secrets(text: str, configured: Iterable[str] = ()) -> str:
     """Returns the text, of the same length, without secrets: the configured ones, and everything of a known shape, as
     it stands, escaped or in base64. Line ends stay. What it returns has no secret."""
-    return _without_secrets(text, tuple(configured), _DEEPEST)
+    return _without_secrets(text, _looked_for(tuple(configured)), _DEEPEST)
 
 
 def redact_keys(text: str) -> str:
@@ -163,7 +178,35 @@ def redact_keys(text: str) -> str:
     return _PLACEHOLDER.sub("[redacted]", without_secrets(text))
 
 
-def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
+@lru_cache(maxsize=1024)
+def written_forms(secret: str) -> tuple[str, ...]:
+    """Returns a secret as it stands, and as JSON (RFC 8259, section 7), a URL (RFC 3986, section 2.1, in UTF-8) and
+    base64 (RFC 4648, sections 4 and 5, with padding and without) write it."""
+    data = secret.encode("utf-8", "surrogatepass")
+    in_url = [*(quote(data, safe) for safe in ("", "/", _PRINTABLE)), quote_plus(data)]
+    in_base64 = [encode(data).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)]
+    forms = (
+        secret,
+        *(json.dumps(secret, ensure_ascii=only_ascii)[1:-1] for only_ascii in (True, False)),
+        *in_url,
+        *(_PERCENT_BYTE.sub(lambda byte: byte[0].lower(), form) for form in in_url),
+        *in_base64,
+        *(form.rstrip("=") for form in in_base64),
+    )
+    return tuple(dict.fromkeys(forms))
+
+
+@lru_cache(maxsize=64)
+def _looked_for(configured: tuple[str, ...]) -> _Configured:
+    secrets = [secret for secret in configured if len(secret) >= SHORTEST]
+    return _Configured(
+        tuple(dict.fromkeys(form for secret in secrets for form in written_forms(secret))),
+        tuple(secret.encode("utf-8", "surrogatepass") for secret in secrets if not secret.isascii()),
+        any(json.dumps(secret)[1:-1] != secret for secret in secrets),
+    )
+
+
+def _without_secrets(text: str, configured: _Configured, depth: int) -> str:
     if len(text) < SHORTEST:
         return text
     if depth:
@@ -171,7 +214,7 @@ def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
         text = _without_encoded(text, configured, depth - 1)
     folded = _folded(text)
     marks = frozenset(filter(folded.__contains__, _MARKS))
-    found = [*_places_of(text, configured)]
+    found = [*_places_of(text, configured.forms)]
     for shapes in (_SHAPES, _NAMED) if marks or found else ():
         found += _found(text, folded, [shape for shape in shapes if shape.mark in marks])
         if found:
@@ -180,38 +223,43 @@ def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
     return text
 
 
-def _places_of(text: str, configured: Sequence[str]) -> Iterator[_Secret]:
-    """Yields where the configured secrets stand."""
-    for value in configured:
-        at = text.find(value) if len(value) >= SHORTEST else -1
+def _places_of(text: str, forms: Sequence[str]) -> Iterator[_Secret]:
+    """Yields where these forms of configured secrets stand."""
+    for value in forms:
+        at = text.find(value)
         while at >= 0:
             yield at, at + len(value), "configured"
             at = text.find(value, at + len(value))
 
 
-def _without_escaped(text: str, configured: Sequence[str], depth: int) -> str:
+def _without_escaped(text: str, configured: _Configured, depth: int) -> str:
     """Returns a text without the secrets that are there in what its escapes mean: it may be JSON, or hold some."""
-    if not any(mark in text and escape.search(text) for mark, escape in _ESCAPED):
+    holds = configured.escaped and "\\" in text
+    if not holds and not any(mark in text and escape.search(text) for mark, escape in _ESCAPED):
         return text
     meant = JSON_OR_PERCENT.decoded(text)
     clean = _without_secrets(meant, configured, depth)
     return text if clean == meant else JSON_OR_PERCENT.written(text, clean)
 
 
-def _without_encoded(text: str, configured: Sequence[str], depth: int) -> str:
+def _without_encoded(text: str, configured: _Configured, depth: int) -> str:
     """Returns a text without the base64 of bytes with a secret."""
 
     def clean(run: re.Match[str]) -> str:
-        meant = "" if run[0].startswith(_IMAGES) else _decoded(run[0])
-        return placeholder("encoded", run[0]) if _without_secrets(meant, configured, depth) != meant else run[0]
+        data = b"" if run[0].startswith(_IMAGES) else _decoded(run[0])
+        # NUL in place of what is no ASCII: no key of a known shape has any.
+        meant = data.translate(_ASCII).decode()
+        found = any(secret in data for secret in configured.data) or _without_secrets(meant, configured, depth) != meant
+        return placeholder("encoded", run[0]) if found else run[0]
 
     return text if len(text) < _SHORTEST_ENCODED else _BASE64.sub(clean, text)
 
 
-def _decoded(encoded: str) -> str:
-    """Returns the text behind base64, with NUL for what is no ASCII: no key has any."""
+def _decoded(encoded: str) -> bytes:
+    """Returns the bytes behind base64, of which the end may be cut: one character is less than a byte."""
     bare = encoded.rstrip("=").translate(_STANDARD)
-    return base64.b64decode(bare[: len(bare) // 4 * 4]).translate(_ASCII).decode()
+    whole = bare[: len(bare) - (len(bare) % 4 == 1)]
+    return base64.b64decode(whole + "=" * (-len(whole) % 4))
 
 
 def placeholder(kind: str, secret: str) -> str:

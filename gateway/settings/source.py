@@ -28,6 +28,6 @@ def stamp_of(paths: Iterable[Path | str]) -> Stamp:
     while one is missing."""
     try:
         found = [os.stat(path) for path in paths]
-    except OSError:
+    except (OSError, ValueError):  # no file has NUL in its path
         return None
     return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)

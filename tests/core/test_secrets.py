@@ -1,7 +1,7 @@
 import base64
 import json
 from collections.abc import Callable
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 from hypothesis import given
@@ -87,6 +87,36 @@ def test_configured_secrets_are_found_whatever_they_look_like() -> None:
     assert without_secrets("it is hunter22, yes", ["hunter22"]) == "it is ********, yes"
     assert without_secrets("a b", ["b"]) == "a b"
     assert without_secrets("hunter22 hunter22", ["hunter22"]) == "******** ********"
+
+
+@pytest.mark.parametrize(
+    "secret", ["canary-7", "canary-78", "canary-789", 'can"ary\\/of:Москва', "canäry-7", "a %41 canary"]
+)
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
+def test_a_configured_secret_is_found_however_it_is_written(secret: str, before: str) -> None:
+    text = f"{before}{secret}"
+    data, alone = f"{text} and more behind {before}".encode(), secret.encode()
+    in_url = quote(secret, safe="")
+    written = [
+        *(encode(data).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)),
+        *(encode(alone).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)),
+        base64.b64encode(text.encode() + b" behind it").decode().rstrip("="),
+        *(json.dumps(text, ensure_ascii=ascii) for ascii in (True, False)),
+        json.dumps(json.dumps({"said": json.dumps(text)})),
+        *(in_url, in_url.lower(), quote(secret), quote_plus(secret), quote(json.dumps(text))),
+    ]
+    for form in written:
+        clean = without_secrets(f"({form})", [secret])
+        assert len(clean) == len(form) + 2 and "ary" not in unquote(clean), form
+        bare = form.rstrip("=")
+        assert bare not in clean, form
+
+
+def test_a_secret_in_base64_is_found_where_its_end_is_cut() -> None:
+    for behind in range(4):
+        encoded = base64.b64encode(f"the configured-canary{'!' * behind}".encode()).decode()
+        for cut in range(3):
+            assert encoded[:24] not in without_secrets(f"x {encoded[: len(encoded) - cut]}", ["configured-can"])
 
 
 def test_a_configured_secret_that_is_the_beginning_of_another_leaves_nothing_of_it() -> None:

@@ -20,6 +20,7 @@ from gateway.server.log.request_id import new_uuid
 from gateway.server.upstream.credentials import (
     Credential,
     SigningKey,
+    check_signing,
     credential_for,
     header_secrets,
     redact_secrets,
@@ -28,7 +29,7 @@ from gateway.server.upstream.credentials import (
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import Headers, check_header
 from gateway.server.upstream.http.origin import Url, read_url, split_url
-from gateway.server.upstream.http.tls import load_context
+from gateway.server.upstream.http.tls import BACKEND_CONTEXTS
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
@@ -65,8 +66,8 @@ class Backend:
         self.credential: Credential = credential or _credential(f"backends.{name}", settings, signs=self.signs)
         self.timeouts: Timeouts = settings.timeouts
         self.concurrency = backend_concurrency(name, settings.max_concurrent)
-        self.headers = {key.lower(): value for key, value in settings.headers.items()}
-        self._secrets = tuple(header_secrets(settings.headers.values()))
+        self.headers = {key.lower(): value.strip(" \t") for key, value in settings.headers.items()}
+        self._secrets = tuple(header_secrets(self.headers.values()))
         self._urls: dict[str, Url] = {}
         self._heads: list[tuple[_MadeOf, Lines | RequestFields]] = []
 
@@ -119,10 +120,11 @@ class Backend:
         unsigned = UnsignedRequest(method, path, query, headers, body)
         try:
             signed = self.adapter.sign(unsigned, self.credential.value, datetime.now(UTC))
+            for name, value in signed.items():
+                check_header(name, value)
         except ValueError as error:
             raise _unsigned("The gateway's key for this backend cannot sign its requests.") from error
-        for name, value in signed.items():
-            check_header(name, value)
+        for name in signed:
             if name.lower() in headers:
                 raise _unsigned(f"The header {name!r} is part of the signature, and the request has it already.")
         return [(name.lower(), value) for name, value in signed.items()]
@@ -237,6 +239,7 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
 def _credential(where: str, settings: BackendSettings, *, signs: bool) -> Credential:
     if not signs:
         return credential_for(settings)
+    check_signing(where, settings)
     try:
         return signing_key(settings)
     except SettingsError as error:
@@ -283,7 +286,7 @@ def check_tls(where: str, settings: BackendSettings) -> None:
     if not settings.base_url.startswith("https://"):
         raise SettingsError(f"{where}.tls: base_url must begin with https://")
     try:
-        load_context(settings.tls)
+        BACKEND_CONTEXTS.check(settings.tls)
     except SettingsError as error:
         raise SettingsError(f"{where}.tls.{error.message}") from error
 

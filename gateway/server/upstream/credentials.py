@@ -5,6 +5,7 @@ No log line, error message or repr contains a secret.
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import os
 import time
@@ -17,6 +18,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
+from gateway.core.secrets import written_forms
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.backend_response import BackendResponse
@@ -94,11 +96,11 @@ class StaticCredential:
         if value is None:
             return
         token = value
-        self.secrets = _known(value, value.rpartition(" ")[2])
+        self.secrets = _known(value, *_parts(value))
         if scheme is not None and scheme.lower() == BASIC:
             token = _basic(value)
-            # An answer may quote the password alone, and base64 without its padding.
-            self.secrets = _known(value, value.partition(":")[2], token, token.rstrip("="))
+            # An answer may quote the password alone.
+            self.secrets = _known(value, value.partition(":")[2], token)
         written = _with_scheme(header, token, scheme)
         check_header(header, written)
         self.ready = {header.lower(): written}
@@ -138,6 +140,19 @@ class SigningKey:
 def _known(value: str, *forms: str) -> tuple[str, ...]:
     """Returns a secret and other forms of it; of these, a short one is a part of many words."""
     return tuple(dict.fromkeys((value, *(form for form in forms if len(form) >= SHORTEST))))
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yields what of a header's value is a secret by itself: the part after a scheme, and for Basic `USER:PASSWORD` and
+    the password (RFC 7617, section 2)."""
+    scheme, _, token = value.rpartition(" ")
+    yield token
+    if scheme.strip().lower() != BASIC:
+        return
+    with contextlib.suppress(ValueError):
+        pair = base64.b64decode(token + "=" * (-len(token) % 4), validate=True).decode()
+        yield pair
+        yield pair.partition(":")[2]
 
 
 def _basic(value: str) -> str:
@@ -283,21 +298,23 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def redact_secrets(text: str, *secrets: str) -> str:
-    """Returns the text without these secrets; also without the beginning of one where a long text was cut."""
+    """Returns the text without these secrets, as they stand and as JSON, a URL and base64 write them; also without the
+    beginning of one where a long text was cut."""
     for secret_value in secrets:
         # A shorter value is a placeholder, and a part of many words.
         if len(secret_value) < SHORTEST:
             continue
-        text = text.replace(secret_value, REDACTED)
-        if text.endswith(CUT):
-            text = _redact_end(text.removesuffix(CUT), secret_value) + CUT
+        for form in written_forms(secret_value):
+            text = text.replace(form, REDACTED)
+            if text.endswith(CUT):
+                text = _redact_end(text.removesuffix(CUT), form) + CUT
     return text
 
 
 def header_secrets(values: Iterable[str]) -> Iterator[str]:
-    """Yields the secrets in headers from the settings: each value, and its part after a scheme."""
+    """Yields the secrets in headers from the settings: each value, and its parts that are secrets by themselves."""
     for value in values:
-        yield from (part for part in {value, value.rpartition(" ")[2]} if len(part) >= SHORTEST_HEADER)
+        yield from (part for part in dict.fromkeys((value, *_parts(value))) if len(part) >= SHORTEST_HEADER)
 
 
 def _redact_end(text: str, secret_value: str) -> str:
@@ -307,13 +324,23 @@ def _redact_end(text: str, secret_value: str) -> str:
     return text
 
 
-def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
-    """Returns the key of a backend entry whose adapter signs its requests. Raises SettingsError when there is none, and
-    for keys of the entry that belong to a credential in a header."""
-    if settings.api_key_env is None or settings.refresh is not None or settings.api_key_scheme is not None:
+def check_signing(where: str, settings: BackendSettings) -> None:
+    """Raises SettingsError for an entry whose adapter signs its requests, but that names no variable with a key, or has
+    keys that belong to a credential in a header."""
+    wrong = {
+        "api_key_env": settings.api_key_env is None,
+        "refresh": settings.refresh is not None,
+        "api_key_scheme": settings.api_key_scheme is not None,
+    }
+    for key in filter(wrong.__getitem__, wrong):
         raise SettingsError(
-            "its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
+            f"{where}.{key}: its adapter signs requests with the key in api_key_env, without refresh and api_key_scheme"
         )
+
+
+def signing_key(settings: BackendSettings, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """Returns the key of a backend entry that `check_signing` accepts. Raises SettingsError when its variable is not
+    set."""
     value = secret(settings.api_key_env, environ)
     assert value is not None
     return SigningKey(value)

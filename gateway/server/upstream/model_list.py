@@ -34,7 +34,7 @@ from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import ERROR_BODY_CAP
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.http.errors import TLSError, TooLarge, Truncated
-from gateway.server.upstream.http.tls import load_context
+from gateway.server.upstream.http.tls import BACKEND_CONTEXTS, tls_context
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.transport import gateway_version
 
@@ -147,11 +147,22 @@ async def fetch_models(
     except TimeoutError:
         raise BackendTimeout(f"The backend did not send its list of models within {limit} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
+        if _is_of_tls(error):
+            raise backend_error(TLSError()) from None
         # Its text may contain the address, and so may its cause.
         reason = type(error).__name__
         raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
     models = [BackendModel(one) if isinstance(one, str) else one for one in adapter.decode_models(body)[:MOST_NAMES]]
     return tuple([_with_shown_title(model) for model in models if _is_name(model.name)])
+
+
+def _is_of_tls(error: BaseException) -> bool:
+    """Returns whether TLS is the cause of an error of httpx, which wraps it more than once."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        if isinstance(cause, ssl.SSLError):
+            return True
+        error = cause
+    return False
 
 
 def _with_shown_title(model: BackendModel) -> BackendModel:
@@ -172,6 +183,8 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
         "accept": "application/json",
         "accept-encoding": "identity",
         "user-agent": f"dragoman/{gateway_version()}",
+        # Each list has a connection of its own; httpx would add the header behind a signature.
+        "connection": "close",
         **backend.headers,
         **credential,
     }
@@ -182,10 +195,14 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
     lines = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     body = b""
     async with (
-        httpx.AsyncClient(
-            verify=_verified(backend), timeout=LIMIT_S, trust_env=False, follow_redirects=False
-        ) as client,
-        client.stream("GET", str(url), headers=lines) as answer,
+        httpx.AsyncClient(verify=_context(backend), timeout=LIMIT_S, trust_env=False, follow_redirects=False) as client,
+        # httpx would write some paths in another way, and a signature is that of what is sent.
+        client.stream(
+            "GET",
+            f"{url.address.scheme}://{url.address.authority}",
+            headers=lines,
+            extensions={"target": url.path.encode("ascii")},
+        ) as answer,
     ):
         if answer.status_code != 200:
             raise await _refused(backend, answer)
@@ -196,11 +213,11 @@ async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential
     return _plain(body, answer.headers.get("content-encoding", "").strip().lower())
 
 
-def _verified(backend: Backend) -> ssl.SSLContext | bool:
-    """Returns how the backend's certificate is verified: with the files of its entry, or as httpx does it."""
+def _context(backend: Backend) -> ssl.SSLContext:
+    """Returns the context of connections for answers, in which the backend's certificate is verified."""
     files = backend.settings.tls
     try:
-        return True if files is None else load_context(files)
+        return tls_context("http/1.1") if files is None else BACKEND_CONTEXTS.context(files, "http/1.1")
     except SettingsError as error:
         raise backend_error(TLSError()) from error
 

@@ -168,7 +168,10 @@ class Transport:
 
     def _replace(self, pools: dict[Place, P], address: Origin) -> None:
         self._replaced = [pool for pool in self._replaced if pool.size]
-        self._replaced += [pools.pop(place) for place in [*pools] if place[0] == address]
+        for place in [place for place in pools if place[0] == address]:
+            replaced = pools.pop(place)
+            replaced.retire()
+            self._replaced.append(replaced)
 
     async def _send(
         self,

@@ -1,18 +1,21 @@
 """Keys and refresh tokens, against a token issuer on a real socket."""
 
 import asyncio
+import base64
 import json
 import logging
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qs
+from typing import Final
+from urllib.parse import parse_qs, quote
 
 import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
+from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.credentials import (
     Credential,
     RefreshedCredential,
@@ -274,6 +277,53 @@ def test_basic_is_that_of_rfc_7617_and_no_form_of_it_is_shown(monkeypatch: pytes
     assert aladdin.redact(said) == "Basic [redacted] [redacted] ([redacted]), [redacted]"
     assert "sesame" not in repr(aladdin)
     assert keyed(monkeypatch, "a:b:cdef", api_key_scheme="Basic").redact("b:cdef") == "[redacted]"
+
+
+PASSWORD: Final = 'p"ä/long pass:wörd9'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        PASSWORD,
+        quote(PASSWORD, safe=""),
+        quote(PASSWORD),
+        json.dumps(PASSWORD)[1:-1],
+        json.dumps(PASSWORD, ensure_ascii=False)[1:-1],
+        base64.b64encode(PASSWORD.encode()).decode(),
+        base64.b64encode(f"user:{PASSWORD}".encode()).decode(),
+    ],
+)
+@pytest.mark.parametrize("place", ["scheme", "variable", "headers"])
+async def test_a_password_of_basic_is_shown_in_no_form(
+    place: str, written: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    header = f"Basic {base64.b64encode(f'user:{PASSWORD}'.encode()).decode()}"
+    monkeypatch.setenv("TEST_KEY", f"user:{PASSWORD}" if place == "scheme" else header)
+    keys: dict[str, dict[str, Json]] = {
+        "scheme": {"api_key_env": "TEST_KEY", "api_key_scheme": "Basic"},
+        "variable": {"api_key_env": "TEST_KEY"},
+        "headers": {"headers": {"Authorization": header}},
+    }
+
+    async def script(connection: Connection) -> None:
+        assert f"authorization: {header}".encode() in connection.head
+        error = {"message": f"({written}) is odd", "type": "x", "code": "y"}
+        await connection.send(answer("400 x", json.dumps({"error": error}).encode()))
+
+    async with faulty_backend(script) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url, **keys[place]}
+        more: dict[str, Json] = {"backends": {"b": entry}, "models": {"m": {"backend": "b"}, "*": {"backend": "b"}}}
+        async with running_gateway({**more, "inspector": {"contents": "always"}}) as gateway:
+            with caplog.at_level(logging.DEBUG, LOGGER.name):
+                response = await gateway.chat()
+                streamed = await gateway.chat(stream=True)
+                listed = await gateway.client.get("/v1/models")
+            shown = f"/inspect/api/requests/{response.headers['x-request-id']}"
+            texts = [(await gateway.client.get(f"{shown}{part}?reveal=1")).text for part in ("", "/answer")]
+    assert "([redacted]) is odd" in response.json()["error"]["message"]
+    for text in (response.text, streamed.text, listed.text, caplog.text, *texts):
+        assert written not in text and json.dumps(written)[1:-1] not in text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import logging
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -63,6 +64,17 @@ class ListingJackdaw(JackdawAdapter):
         return (body.decode(),)
 
 
+SIGNED: Final[list[UnsignedRequest]] = []
+
+
+class RecordingJackdaw(ListingJackdaw):
+    """A Jackdaw that keeps what it signs."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        SIGNED.append(request)
+        return {"x-signature": "1"}
+
+
 class SignedChat(OpenAIChatAdapter):
     """A chat backend that wants the signature of the Jackdaw."""
 
@@ -98,6 +110,20 @@ class OverlappingChat(OpenAIChatAdapter):
 
     def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
         return {"Content-Type": "signed"}
+
+
+class BrokenChat(OpenAIChatAdapter):
+    """A chat backend whose signature has a value that no header can have."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        return {"x-token": f"{key}\n"}
+
+
+class FramingChat(OpenAIChatAdapter):
+    """A chat backend whose signature has a header that the transport alone sets."""
+
+    def sign(self, request: UnsignedRequest, key: str, now: datetime) -> Mapping[str, str]:
+        return {"content-length": "1"}
 
 
 @pytest.fixture(autouse=True)
@@ -212,6 +238,26 @@ async def test_the_list_of_models_is_signed() -> None:
     assert [model["id"] for model in listed.json()["data"]] == ["jackdaw"], listed.text
 
 
+@pytest.mark.parametrize("path", ['/v1 x/{a}|b^`"<>/%7e/日/a%2fb', "/v1/./x/../y"])
+@pytest.mark.parametrize("headers", [{}, {"Connection": "close", "x-amz-team": " caf\u00e9 blue\t"}])
+async def test_the_request_for_the_list_is_signed_as_it_is_sent(path: str, headers: Json) -> None:
+    async def lists(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b"jackdaw"))
+
+    SIGNED.clear()
+    async with faulty_backend(lists) as backend:
+        own: dict[str, Json] = {"adapter": f"{__name__}:RecordingJackdaw", "headers": headers}
+        entry: Json = {**ENTRY, **own, "base_url": backend.base_url + path}
+        async with running_gateway({"backends": {"b": entry}, "models": {"*": {"backend": "b"}}}) as gateway:
+            await gateway.client.get("/v1/models")
+    [(head, body)], [request] = backend.seen, SIGNED
+    line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    assert line == f"{request.method} {request.path}?{request.query} HTTP/1.1"
+    sent = {name.lower(): value for name, _, value in (one.partition(": ") for one in rest)}
+    assert {name: value for name, value in sent.items() if name != "x-signature"} == request.headers
+    assert body == request.body
+
+
 async def test_grpc_calls_are_signed() -> None:
     mapping = {"adapter": f"{__name__}:SigningProto", **MAPPINGS["talk"], "carrier": "grpc", "path": None}
     with grpc_backend(f"/{mapping['method']}", sends(ANSWERS["talk"])) as backend:
@@ -249,6 +295,8 @@ async def test_a_request_that_is_sent_again_has_a_new_signature() -> None:
     ("adapter", "said"),
     [
         ("KeylessChat", "The gateway's key for this backend cannot sign its requests."),
+        ("BrokenChat", "The gateway's key for this backend cannot sign its requests."),
+        ("FramingChat", "The gateway's key for this backend cannot sign its requests."),
         ("OverlappingChat", "The header 'Content-Type' is part of the signature, and the request has it already."),
     ],
 )
@@ -258,6 +306,15 @@ async def test_what_cannot_be_signed_is_not_sent(adapter: str, said: str, caplog
         response = await gateway.chat()
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["message"]) == (502, "upstream_auth_error", said)
+    assert backend.seen == [] and "canary" not in response.text + caplog.text
+
+
+async def test_a_list_whose_request_cannot_be_signed_is_not_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    entry: dict[str, Json] = {"adapter": f"{__name__}:BrokenChat", "api_key_env": "TEST_SIGNING_KEY"}
+    models: dict[str, Json] = {"*": {"backend": "b"}}
+    async with signing(entry, **models) as (gateway, backend):
+        response = await gateway.client.get("/v1/models")
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_auth_error")
     assert backend.seen == [] and "canary" not in response.text + caplog.text
 
 
@@ -274,18 +331,31 @@ async def test_the_live_checks_sign(check: LiveCheck) -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("setting", "value"),
     [
-        {"api_key_env": None},
-        {"api_key_scheme": "Bearer"},
-        {"refresh": {"token_url": "http://host", "refresh_token_env": "TEST_SIGNING_KEY"}},
+        ("api_key_env", None),
+        ("api_key_scheme", "Bearer"),
+        ("refresh", {"token_url": "http://host", "refresh_token_env": "TEST_SIGNING_KEY"}),
     ],
-    ids=["no key", "a scheme", "a token"],
 )
-def test_an_adapter_that_signs_needs_a_key_alone(more: dict[str, Json]) -> None:
-    entry: Json = {**ENTRY, "base_url": "http://host", **more}
-    with pytest.raises(SettingsError, match=r"backends\.b: its adapter signs requests with the key in api_key_env"):
-        Backends(read_settings({"backends": {"b": entry}}))
+def test_an_adapter_that_signs_needs_a_key_alone(
+    setting: str, value: Json, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings: dict[str, Json] = {
+        "backends": {"b": {**ENTRY, "base_url": "http://host", setting: value}},
+        "models": {"m": {"backend": "b"}},
+    }
+    said = f"backends.b.{setting}: its adapter signs requests with the key in api_key_env, without refresh and"
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        Backends(read_settings(settings))
+    # That depends on the settings alone.
+    monkeypatch.delenv("TEST_SIGNING_KEY")
+    path = tmp_path / "settings.json"
+    path.write_bytes(msgspec.json.encode(settings))
+    with pytest.raises(SystemExit) as left:
+        main(["config", "check", str(path)])
+    assert left.value.code == 1
+    assert capsys.readouterr().out.count(said) == 1
 
 
 async def test_reflection_never_sends_the_key_of_a_signature() -> None:
@@ -296,13 +366,13 @@ async def test_reflection_never_sends_the_key_of_a_signature() -> None:
 
 def test_the_check_of_the_settings_knows_such_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "settings.json"
-    for more, status in (({}, 0), ({"api_key_scheme": "Bearer"}, 1)):
+    for more, status in (({}, 0), ({"api_key_env": "TEST_NO_KEY"}, 1)):
         entry = {**ENTRY, "base_url": "http://host", **more}
         path.write_bytes(msgspec.json.encode({"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}))
         with pytest.raises(SystemExit) as left:
             main(["config", "check", "--strict", str(path)])
         assert left.value.code == status, capsys.readouterr().out
-    assert "its adapter signs requests with the key in api_key_env" in capsys.readouterr().out
+    assert "warning: backends.b.api_key_env: the environment variable TEST_NO_KEY" in capsys.readouterr().out
 
 
 async def test_the_doctor_signs_with_a_wrong_key_as_well() -> None:

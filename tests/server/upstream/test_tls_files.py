@@ -21,13 +21,14 @@ from gateway.core.errors import SettingsError
 from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.http import tls
-from gateway.settings import read_settings
+from gateway.server.upstream.model_list import fetch_models
+from gateway.settings import TlsSettings, read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.adapters.proto.backend.grpc_server import Context, GrpcBackend, grpc_backend
 from tests.adapters.proto.backend.mappings import MAPPINGS
 from tests.adapters.proto.backend.services import ANSWERS
 from tests.certificates import Authority
-from tests.server.backend import END, HEAD, Connection, FaultyBackend, events
+from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, events
 from tests.server.upstream.http1.peer import serving
 
 PLAIN: Final = "tests.server.plain:PlainAdapter"
@@ -308,6 +309,61 @@ async def test_the_next_request_has_the_replaced_files_although_a_connection_is_
     assert names == ["second", "third", "third"]
 
 
+@pytest.mark.parametrize("wire", ["h2", "http/1.1"])
+async def test_a_pair_half_replaced_before_the_first_connection_leaves_that_of_the_start(
+    wire: str, authority: Authority, ca_file: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate, key = authority.sign("first").write(tmp_path, "client")
+    files: dict[str, Json] = {"ca_file": ca_file, "cert_file": certificate, "key_file": key}
+    half = authority.sign("half").certificate
+    if wire == "h2":
+        async with talking(authority, files) as (gateway, _, names):
+            (tmp_path / "client.pem").write_bytes(half)
+            await said(gateway)
+        assert names == ["first"]
+        return
+    async with secure(authority, tmp_path, asks=True) as backend:
+        entry: dict[str, Json] = {"adapter": PLAIN, "base_url": backend.base_url, "tls": files}
+        async with running_gateway(settings(entry)) as gateway:
+            (tmp_path / "client.pem").write_bytes(half)
+            for _ in range(3):
+                assert await said(gateway) == "first"
+                backend.hang_up()
+    assert caplog.text.count("cannot be used, and the old ones stay in use") == 1
+
+
+async def test_idle_connections_with_replaced_files_are_closed(
+    authority: Authority, ca_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "LOOK_S", 0)
+    certificate, key = authority.sign("first").write(tmp_path, "client")
+    files: dict[str, Json] = {"ca_file": ca_file, "cert_file": certificate, "key_file": key}
+    async with secure(authority, tmp_path, asks=True) as backend:
+        entry: dict[str, Json] = {"adapter": PLAIN, "base_url": backend.base_url, "tls": files}
+        async with running_gateway(settings(entry)) as gateway:
+            await said(gateway)
+            backend.closed.clear()
+            authority.sign("second").write(tmp_path, "client")
+            assert await said(gateway) == "second"
+            async with asyncio.timeout(5):
+                await backend.closed.wait()
+
+
+def test_files_that_cannot_be_used_are_read_once_for_each_change(
+    files: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(files)
+    contexts = tls.TlsContexts()
+    pair = TlsSettings(cert_file="one.pem", key_file="two.key")
+    for _ in range(3):
+        with pytest.raises(SettingsError, match="does not fit the certificate") as caught:
+            contexts.context(pair, "h2")
+        assert isinstance(caught.value.__cause__, ssl.SSLError)
+    assert caplog.text.count("the TLS files of a backend cannot be used") == 1
+    os.replace("two.pem", "one.pem")
+    assert contexts.context(pair, "h2") is contexts.context(pair, "h2")
+
+
 async def test_files_are_looked_at_once_a_second_at_most(
     authority: Authority, ca_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +420,55 @@ async def test_the_list_of_models_has_the_same_files(authority: Authority, ca_fi
             assert [model["id"] for model in listed.json()["data"]] == ["one"]
 
 
+async def test_the_list_of_models_keeps_the_old_files_too_and_fails_as_an_answer_does(
+    authority: Authority, ca_file: str, tmp_path: Path
+) -> None:
+    certificate, key = authority.sign("one").write(tmp_path, "one")
+
+    async def lists(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b'{"data": [{"id": "%s"}]}' % client_name(connection).encode()))
+
+    async with secure(authority, tmp_path, asks=True) as backend:
+        backend.script = lists
+        files: Json = {"ca_file": ca_file, "cert_file": certificate, "key_file": key}
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url, "tls": files}
+        lists_of_models: dict[str, Json] = {"backends": {"b": entry}, "models": {"*": {"backend": "b"}}}
+        async with running_gateway(lists_of_models) as gateway:
+            (tmp_path / "one.key").write_bytes(authority.sign("two").key)
+            listed = await gateway.client.get("/v1/models")
+            assert [model["id"] for model in listed.json()["data"]] == ["one"]
+        authority.sign("two").write(tmp_path, "one")
+        (tmp_path / "ca.pem").write_bytes(Authority("Another root").root.certificate)
+        async with running_gateway(lists_of_models) as gateway:
+            listed = await gateway.client.get("/v1/models")
+            assert (listed.status_code, listed.json()["error"]["code"]) == REFUSED
+
+
+async def test_the_files_are_read_once_for_the_lists_of_models(
+    authority: Authority, ca_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    load = ssl.create_default_context
+
+    async def lists(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b'{"data": [{"id": "one"}]}'))
+
+    async with secure(authority, tmp_path, asks=False) as backend:
+        backend.script = lists
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url, "tls": {"ca_file": ca_file}}
+        known = Backends(read_settings({"backends": {"b": entry}, "models": {"*": {"backend": "b"}}})).known("b")
+        assert known is not None
+
+        def counted(*, cadata: str) -> ssl.SSLContext:
+            read.append(cadata)
+            return load(cadata=cadata)
+
+        monkeypatch.setattr(ssl, "create_default_context", counted)
+        for _ in range(3):
+            assert [model.name for model in await fetch_models(known, {})] == ["one"]
+    assert read == []
+
+
 def built(tls: dict[str, Json], base_url: str = "https://host") -> Backends:
     return Backends(read_settings(settings({"adapter": PLAIN, "base_url": base_url, "tls": tls})))
 
@@ -376,6 +481,7 @@ def files(authority: Authority, tmp_path: Path) -> Path:
     (tmp_path / "root.pem").write_bytes(authority.root.certificate)
     (tmp_path / "encrypted.key").write_bytes(authority.sign("x").key_with(BestAvailableEncryption(b"canary")))
     (tmp_path / "text.pem").write_text("canary")
+    (tmp_path / "cut.pem").write_bytes(authority.root.certificate + authority.root.certificate[:200])
     damaged = authority.root.certificate.splitlines()
     (tmp_path / "damaged.pem").write_bytes(b"\n".join([damaged[0], b"Y2FuYXJ5" * 8, damaged[-1]]))
     return tmp_path
@@ -389,6 +495,8 @@ def files(authority: Authority, tmp_path: Path) -> Path:
         ({"ca_file": "text.pem"}, "tls.ca_file: 'text.pem' holds no certificate in PEM form"),
         ({"ca_file": "one.key"}, "tls.ca_file: 'one.key' holds no certificate in PEM form"),
         ({"ca_file": "damaged.pem"}, "tls.ca_file: 'damaged.pem' holds a certificate that cannot be read"),
+        ({"ca_file": "cut.pem"}, "tls.ca_file: 'cut.pem' holds a certificate that cannot be read"),
+        ({"ca_file": "a\0b"}, "tls.ca_file: 'a\\x00b' cannot be read: embedded null byte"),
         ({"cert_file": "none.pem"}, "tls.cert_file: 'none.pem' cannot be read: No such file or directory"),
         ({"cert_file": "text.pem"}, "tls.cert_file: 'text.pem' holds no certificate in PEM form"),
         ({"cert_file": "one.pem"}, "tls.cert_file: 'one.pem' holds no private key in PEM form"),

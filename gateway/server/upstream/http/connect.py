@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeAlias, TypeVar
 from gateway.core.errors import SettingsError
 from gateway.server.upstream.http.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
 from gateway.server.upstream.http.origin import Origin
-from gateway.server.upstream.http.tls import TlsContexts, tls_context
+from gateway.server.upstream.http.tls import BACKEND_CONTEXTS, tls_context
 from gateway.settings import TlsSettings
 from gateway.settings.source import Stamp
 
@@ -47,11 +47,10 @@ class Connector:
         self._loop = loop
         self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
-        self._contexts = TlsContexts()
 
     def stamp(self, files: TlsSettings) -> Stamp:
         """Returns a value that changes when these files of TLS are replaced."""
-        return self._contexts.stamp(files, self._loop.time())
+        return BACKEND_CONTEXTS.stamp(files, self._loop.time())
 
     async def connect(self, address: Origin, due: float | None, make: Callable[[], P]) -> P:
         """Returns a new connection; the loop's time `due` is the limit for opening it, None for no limit. Raises
@@ -87,7 +86,7 @@ class Connector:
         return connection
 
     def _context(self, address: Origin, alpn: str) -> ssl.SSLContext:
-        return tls_context(alpn) if address.files is None else self._contexts.context(address.files, alpn)
+        return tls_context(alpn) if address.files is None else BACKEND_CONTEXTS.context(address.files, alpn)
 
     async def _connect(self, address: Origin) -> socket.socket:
         places = await self._look_up(address)

@@ -26,52 +26,75 @@ _ABOUT_CERTIFICATE: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 
 
 class _Made(NamedTuple):
-    """A context, and the stamp of the files when they were read, or were last tried to be."""
+    """A context, or why there is none, and the stamp of the files when they were read, or were last tried to be."""
 
     stamp: Stamp
-    context: ssl.SSLContext
+    context: ssl.SSLContext | SettingsError
 
 
 class TlsContexts:
-    """The contexts of one client. The files of a backend are read again when a connection opens after they were
-    replaced."""
+    """The contexts of connections with files of TLS. The files of a backend are read again when a connection opens
+    after they were replaced."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[TlsSettings, str], _Made] = {}
+        # Those of files that were checked, and that no connection has used yet.
+        self._checked: dict[TlsSettings, _Made] = {}
         # What was seen of files, and the time until which that counts.
         self._seen: dict[TlsSettings, tuple[float, Stamp]] = {}
 
     def stamp(self, files: TlsSettings, now: float) -> Stamp:
-        """Returns a value that changes when files are replaced, as they were `LOOK_S` before the loop's time `now` at
-        the latest. While one is missing, it is the value from before."""
+        """Returns a value that changes when files are replaced, at most `LOOK_S` old at the loop's time `now`. While
+        one is missing, it is the value from before."""
         until, stamp = self._seen.get(files, (0.0, None))
         if now >= until:
             stamp = stamp_of(_paths(files)) or stamp
             self._seen[files] = now + LOOK_S, stamp
         return stamp
 
+    def check(self, files: TlsSettings) -> None:
+        """Reads files, which the next connection uses even if they are replaced before by others that cannot be. Raises
+        SettingsError for files that no connection can use."""
+        stamp = stamp_of(_paths(files))
+        self._checked[files] = _Made(stamp, load_context(files))
+
     def context(self, files: TlsSettings, alpn: str) -> ssl.SSLContext:
         """Returns the context for files and a protocol. Files that cannot be used leave the old ones in use, with one
         WARNING for each time that they change. Raises SettingsError where there are no old ones."""
         stamp = stamp_of(_paths(files))
-        made = self._made.get((files, alpn))
+        made = self._first(files, alpn) or self._made.get((files, alpn))
         if made is None or made.stamp != stamp:
-            made = self._made[files, alpn] = _Made(stamp, self._read(files, alpn, made))
+            made = _Made(stamp, self._read(files, alpn, made))
+        self._made[files, alpn] = made
+        if isinstance(made.context, SettingsError):
+            # A copy: a raised exception keeps the frames it went through.
+            raise SettingsError(made.context.message) from made.context.__cause__
         return made.context
 
-    def _read(self, files: TlsSettings, alpn: str, old: _Made | None) -> ssl.SSLContext:
+    def _first(self, files: TlsSettings, alpn: str) -> _Made | None:
+        """Returns the context of the files' check, which belongs to one protocol from then on."""
+        checked = self._checked.pop(files, None)
+        if checked is not None and isinstance(checked.context, ssl.SSLContext):
+            checked.context.set_alpn_protocols([alpn])
+        return checked
+
+    def _read(self, files: TlsSettings, alpn: str, old: _Made | None) -> ssl.SSLContext | SettingsError:
         try:
             context = load_context(files)
         except SettingsError as error:
-            if old is None:
+            if old is None or isinstance(old.context, SettingsError):
                 LOGGER.warning("the TLS files of a backend cannot be used: %s", error.message)
-                raise
+                return error
             LOGGER.warning("replaced TLS files cannot be used, and the old ones stay in use: %s", error.message)
             return old.context
         context.set_alpn_protocols([alpn])
         if old is not None:
             LOGGER.info("replaced TLS files are in use from the next connection on: %s", ", ".join(_paths(files)))
         return context
+
+
+# What the start has checked is what connections begin with, and those for lists of models have the same.
+BACKEND_CONTEXTS: Final = TlsContexts()
 
 
 @cache
@@ -152,9 +175,13 @@ def _paths(files: TlsSettings) -> tuple[str, ...]:
 
 
 def _certificates(setting: str, path: str) -> list[bytes]:
-    found = _CERTIFICATE.findall(_content(setting, path))
-    if not found:
+    content = _content(setting, path)
+    found = _CERTIFICATE.findall(content)
+    begun = content.count(ssl.PEM_HEADER.encode())
+    if not begun:
         raise SettingsError(f"{setting}: {path!r} holds no certificate in PEM form")
+    if len(found) < begun:
+        raise SettingsError(f"{setting}: {path!r} holds a certificate that cannot be read, or not to its end")
     return found
 
 
@@ -164,6 +191,8 @@ def _content(setting: str, path: str) -> bytes:
             return file.read(_LARGEST)
     except OSError as error:
         raise SettingsError(f"{setting}: {path!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a path with NUL
+        raise SettingsError(f"{setting}: {path!r} cannot be read: {error}") from error
 
 
 def _validity(der: bytes) -> tuple[datetime, datetime]:

@@ -1,6 +1,7 @@
 """Keeps connections to one address for later requests, as long as they are usable."""
 
 import asyncio
+import math
 import re
 from typing import Final
 
@@ -61,6 +62,12 @@ class ConnectionPool:
         if self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._sweep)
 
+    def retire(self) -> None:
+        """Closes the idle connections, and each lent one when it is released."""
+        self._backoff_until = math.inf
+        for connection in tuple(self._idle):
+            connection.abort()
+
     async def close(self) -> None:
         """Closes every connection, also the lent ones, and waits until their sockets are closed."""
         if self._timer is not None:
@@ -89,7 +96,7 @@ class ConnectionPool:
     def _suspect(self, connection: BackendConnection) -> None:
         now = self._loop.time()
         if now - connection.since < SHORT_LIVED_S:
-            self._backoff_until = now + KEEP_ALIVE_BACKOFF_S
+            self._backoff_until = max(self._backoff_until, now + KEEP_ALIVE_BACKOFF_S)
 
     def _sweep(self) -> None:
         self._timer = None

@@ -58,6 +58,7 @@ class Http2Pool:
         self._open: dict[Http2Connection, None] = {}
         self._openings: list[_Opening] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._keep = KEEP_S
         self._emptied = asyncio.Event()
 
     def acquire(self, now: float) -> Http2Stream | None:
@@ -79,6 +80,13 @@ class Http2Pool:
     def release(self, stream: Http2Stream, granted: str = "") -> None:
         """Ends a stream. `granted`, the header Keep-Alive, does not exist in HTTP/2."""
         stream.leave()
+
+    def retire(self) -> None:
+        """Closes the connections without streams, and the others soon after their last one."""
+        self._keep = 0
+        if self._timer is not None:
+            self._timer.cancel()
+        self._sweep()
 
     async def close(self) -> None:
         """Closes every connection, also those with streams, and waits until their sockets are closed."""
@@ -141,7 +149,7 @@ class Http2Pool:
 
     def _sweep(self) -> None:
         self._timer = None
-        late = self._loop.time() - KEEP_S
+        late = self._loop.time() - self._keep
         for connection in [connection for connection in self._open if connection.since <= late]:
             connection.abort()
         if any(connection.since < math.inf for connection in self._open):
