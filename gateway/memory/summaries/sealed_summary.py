@@ -125,4 +125,4 @@ def speakers_of(turns: Sequence[Turn]) -> str:
 
 def stand_ins(speakers: str) -> tuple[Turn, ...]:
     """Returns empty turns of these speakers: they keep the numbers of the turns behind them."""
-    return tuple(Turn(_ROLES[letter], (), synthesized=True) for letter in speakers)
+    return tuple(Turn(_ROLES[letter], ()) for letter in speakers)

@@ -2,9 +2,9 @@
 backend, and sends the response."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,8 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
+from gateway.core.events import Finish
+from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_size
 from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
@@ -47,6 +49,14 @@ from gateway.settings import ModelSettings
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
+# What a compaction takes beside the answer of the model that writes it.
+MAKING_S: Final = 30.0
+
+
+# Answers a request that no backend is sent as it is.
+Alone: TypeAlias = Callable[
+    [RequestContext, ClientResponse, Deadlines, Dialect, ClientRequest], Coroutine[None, None, None]
+]
 
 
 class GenerateEndpoint:
@@ -114,9 +124,13 @@ class GenerateEndpoint:
         context.backend = backend.name
         for observe in context.observers.route:
             observe(context, route, backend)
-        if not request.generates:
-            await self._answer_alone(context, response, deadlines, dialect, request)
-            return
+        told: list[Notice] = []
+        if request.compacted or request.compacts or not request.generates:
+            alone = self._alone(request, route, backend)
+            if alone is not None:
+                await alone(context, response, deadlines, dialect, request)
+                return
+            conversation, told = await self._state.opened(context.key, conversation)
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         conversation = backend.with_request_id(conversation)
@@ -126,6 +140,7 @@ class GenerateEndpoint:
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
+            told += state.notices
         summary = None if state is None else state.summary
         if large:
             exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
@@ -133,8 +148,7 @@ class GenerateEndpoint:
             exchange = Exchange(
                 backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length
             )
-        if state is not None:
-            exchange.notices[:0] = state.notices
+        exchange.notices[:0] = told
         keeps: StoredAnswer | None = None
         if request.to_store is not None:
             store = self._state.answers.for_answer(answers, route.responses, exchange.notices)
@@ -171,6 +185,40 @@ class GenerateEndpoint:
             context.credential = backend.settings.credential_variable
         elif error.code == "upstream_unknown_url":
             context.unknown_url = self._state.redact(backend.redact(str(backend.url(request.path))))
+
+    def _alone(self, request: ClientRequest, route: ModelSettings, backend: Backend) -> Alone | None:
+        """Returns what answers a request that its backend is not sent; None: it is."""
+        if not request.generates:
+            return self._answer_alone
+        if not request.compacts:
+            return None
+        capabilities = backend.adapter.capabilities
+        passes = capabilities.passthrough == request.conversation.dialect
+        return None if passes and route.policy.profile in capabilities.compacts else self._compact
+
+    async def _compact(
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        deadlines: Deadlines,
+        dialect: Dialect,
+        request: ClientRequest,
+    ) -> None:
+        """Answers a request for a compaction of its history, which its backend does not make itself."""
+        compacting = self._state.dialects.extensions[dialect.name].compacting
+        assert compacting is not None  # only such a dialect's requests ask for one
+        kind = StreamResponder if request.conversation.stream else WholeResponder
+        with kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
+            model = self._state.backends.listed_name(request.conversation.model)
+            route, _ = self._state.backends.route(model)
+            due = monotonic() + route.compress.deadline_s + MAKING_S
+            deadlines.total_due = due
+            deadlines.expect(due, total_timeout)
+            compaction = await self._state.compact(context, model, request.conversation)
+            context.note(compaction.notices)
+            made = compacting.compaction_events(compaction.sealed, compaction.summary.text)
+            await writer.finish([*compaction.notices, *made, Finish("stop"), compaction.usage])
+            context.conclude(200)
 
     async def _answer_alone(
         self,
