@@ -24,7 +24,7 @@ from gateway.core.conversation import Conversation, Json, Sampling, Source, Text
 from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
-from gateway.dialect import ClientRequest
+from gateway.dialect import AskedCompaction, ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
@@ -104,7 +104,9 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if compact:
         echo[RETAINED] = retained_messages(items)
     stored = None if compact or request.store is False else history.with_own(own)
-    return ClientRequest(conversation, echo, compacts=compacts, compacted=compacted, to_store=stored)
+    return ClientRequest(
+        conversation, echo, compacts=AskedCompaction() if compacts else None, compacted=compacted, to_store=stored
+    )
 
 
 def _with_objects(names: ToolNames) -> frozenset[str]:

@@ -72,7 +72,7 @@ class OpenAIResponsesDialect:
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
         return ResponsesStreamEncoder(request, head)
 
-    def compaction_events(self, sealed: str, text: str) -> Sequence[Event]:
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
         return compaction_events(sealed)
 
     def missing_entries(self, document: Document) -> Sequence[str]:

@@ -72,6 +72,13 @@ def joined(earlier: Known, later: Known, spoken: int, words_tokens: int, max_cal
     )
 
 
+def is_said(turn: Turn, words: Sequence[Words]) -> bool:
+    """Returns whether the words of a turn of the user are among those that are known."""
+    text = without_secrets(turn.text)
+    said = {one.text for one in words}
+    return any(shortened(text, limit) in said for limit in OPENING_LIMITS)
+
+
 def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:
     """Returns the words of the turns before the model's first one: all of them, the long ones shortened alike, or the
     newest that have room so."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import File, Json, JsonObject, Reasoning, Role, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Block, File, Json, JsonObject, Reasoning, Role, Text, Turn
 from gateway.core.provider_state import COMPACTION_TYPES, STATE_FIELD
 from gateway.memory.summaries.job_request import speaker
 from gateway.memory.summaries.summary import Known, SummaryContent, summary_text
@@ -99,12 +99,18 @@ def sealed_in(turn: Turn) -> str | None:
     return next((state for block in turn.blocks for state in _states(block) if state.startswith(MARK)), None)
 
 
-def _states(block: Text | Reasoning | File | ToolCall | ToolResult | object) -> Iterator[str]:
+def is_sealed(block: Block) -> bool:
+    """Returns whether a block is a sealed summary."""
+    return any(state.startswith(MARK) for state in _states(block))
+
+
+def _states(block: Block) -> Iterator[str]:
     """Yields the states of a block that may be a compaction: an item of Responses, a block of Messages."""
     if isinstance(block, File):
         if block.kind in COMPACTION_TYPES:
             yield from _texts(block.part)
     elif isinstance(block, Text | Reasoning):
+        yield from _texts(block.extra)
         providers = block.extra.get(STATE_FIELD)
         for state in providers.values() if isinstance(providers, dict) else ():
             if isinstance(state, dict):

@@ -111,6 +111,7 @@ class StateKeys:
     def __init__(self, state: StateSettings, environ: Mapping[str, str] = os.environ) -> None:
         self.folder = StateFolder(environ)
         self._variable = state.key_env
+        self._passing = False
         self._keys = keys_of(state, environ)
 
     def sealing(self) -> tuple[str, ...]:
@@ -119,18 +120,21 @@ class StateKeys:
             self._keys = (self._own(),)
         return self._keys
 
+    def warn(self) -> None:
+        """Warns, once, where something is sealed that nobody opens after a restart."""
+        if self._passing:
+            self._passing = False
+            LOGGER.warning("a compaction was made that cannot be opened after a restart; set %s", self._variable)
+
     def _own(self) -> str:
         path = self.folder.path
         try:
             key, made = self.folder.key()
         except OSError as error:
-            # A request is served all the same.
-            LOGGER.warning(
-                "no key can be kept in %s (%s): compactions made now cannot be opened after a restart; set %s",
-                path,
-                error.strerror or error,
-                self._variable,
-            )
+            # A gateway may run without a folder, and a request is served all the same.
+            told = "no key can be kept in %s (%s): compactions will not be opened after a restart, unless %s is set"
+            LOGGER.info(told, path, error.strerror or error, self._variable)
+            self._passing = True
             return secrets.token_hex(_KEY_BYTES)
         if made:
             told = "made a key that seals compactions, in %s; several machines need the same one in %s"

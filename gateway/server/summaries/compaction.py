@@ -22,7 +22,7 @@ from gateway.history.prepare import repaired
 from gateway.memory.summaries.history_digest import Boundary, history_digests
 from gateway.memory.summaries.job_answer import SummaryRejected, read_summary
 from gateway.memory.summaries.job_request import PROMPT_VERSION
-from gateway.memory.summaries.known_facts import joined, known_of
+from gateway.memory.summaries.known_facts import is_said, joined, known_of
 from gateway.memory.summaries.plan import (
     MAX_CALLS,
     PROSE_SHARE,
@@ -38,12 +38,13 @@ from gateway.memory.summaries.plan import (
 from gateway.memory.summaries.sealed_summary import (
     SealedSummary,
     SealUnreadable,
+    is_sealed,
     sealed_in,
     speakers_of,
     stand_ins,
 )
 from gateway.memory.summaries.summary import Cost, Known, Producer, SummaryContent, SummaryRecord, without_oldest
-from gateway.memory.summaries.view import JobInput
+from gateway.memory.summaries.view import JobInput, repeated_turns, running_round
 from gateway.server.state.store import StateStore, StoreUnavailable
 from gateway.server.summaries.index import SummaryIndex
 from gateway.server.summaries.job import RoutedModel, SummaryTask, Written, ask, prepare_job
@@ -91,10 +92,12 @@ class CompactionRequest(msgspec.Struct, frozen=True):
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    """A finished compaction: the sealed text for the client, its summary, what it cost, and the notices of it."""
+    """A finished compaction: the sealed text for the client, its summary, what it cost, and the notices of it.
+    `conversation` is the one that goes on with it: what the model has not answered follows the summary once more."""
 
     sealed: str
     summary: SealedSummary
+    conversation: Conversation
     usage: UsageReport
     notices: tuple[Notice, ...]
 
@@ -111,6 +114,7 @@ class Compactions:
         """Returns the conversation with the sealed summaries opened. Raises InvalidRequest for one that cannot be: the
         same error for whatever reason."""
         turns: list[Turn] = []
+        start = system_prefix(conversation.turns)
         summaries: list[SealedSummary] = []
         notices: list[Notice] = []
         for position, turn in enumerate(conversation.turns):
@@ -121,7 +125,15 @@ class Compactions:
             index = index_of(conversation.turns, position)
             summary = self._open(tenant, text, conversation.paths.turn.format(turn=index))
             said = summary.text
-            turns.append(Turn("user", (Text(said),), index=turn.index, synthesized=True, summary=True, compaction=True))
+            stands_in = Turn("user", (Text(said),), index=turn.index, synthesized=True, summary=True, compaction=True)
+            if turn.role == "assistant":
+                # A block of Messages stands for everything before it, and the model's own words follow it.
+                rest = tuple(block for block in turn.blocks if not is_sealed(block))
+                turns = [*conversation.turns[:start], stands_in]
+                turns += [msgspec.structs.replace(turn.changed(*rest), compaction=False)] if rest else []
+                summaries = []
+            else:
+                turns.append(stands_in)
             summaries.append(summary)
             detail = (
                 f"a compaction that stands for {summary.turns} messages is sent as its summary, "
@@ -200,15 +212,21 @@ class Compactions:
             self._seal.clock(), covered.digest, speakers_of(covered.turns), content, known, written=not reason
         )
         while (text := self._seal.seal(request.tenant, summary)) is None:
-            known = without_oldest(known)
-            summary = msgspec.structs.replace(summary, known=known)
-        return Compaction(text, summary, usage, (*request.opened.notices, *_notices(request, covered, summary, reason)))
+            if known == (known := without_oldest(known)):
+                # Nothing is left that could be left out but what the model wrote.
+                content, reason = _EMPTY, "it is too long to be sealed"
+            summary = msgspec.structs.replace(summary, known=known, content=content, written=not reason)
+        going_on = _going_on(covered.history, summary)
+        return Compaction(
+            text, summary, going_on, usage, (*request.opened.notices, *_notices(request, covered, summary, reason))
+        )
 
 
 class _Covered(msgspec.Struct, frozen=True):
-    """What a compaction covers: its turns (empty ones for those that an earlier compaction stands for), what is known
-    of them without a model, and the range of the job; None: they do not fit into its window."""
+    """What a compaction covers: the repaired history, its turns (empty ones for those that an earlier compaction stands
+    for), what is known of them without a model, and the range of the job; None: they do not fit into its window."""
 
+    history: Conversation
     turns: tuple[Turn, ...]
     digest: bytes
     known: Known
@@ -224,8 +242,7 @@ def _covered(request: CompactionRequest) -> _Covered:
     fresh = turns
     if earlier is not None:
         # Clients keep messages of the user before a compaction that holds them already.
-        said = {words.text for words in earlier.known.words}
-        before = [turn for turn in turns[: places[-1]] if not turn.summary and turn.text not in said]
+        before = [turn for turn in turns[: places[-1]] if not turn.summary and not is_said(turn, earlier.known.words)]
         fresh = (*before, *turns[places[-1] + 1 :])
     stands = stand_ins("" if earlier is None else earlier.speakers)
     covered = (*stands, *fresh)
@@ -240,7 +257,17 @@ def _covered(request: CompactionRequest) -> _Covered:
         known = joined(earlier.known, known, spoken, room, MAX_CALLS)
     job_window = request.writer.route.context_length or window
     summarised = _range(request, covered, sizes, digest, earlier, window, job_window, room)
-    return _Covered(covered, digest, known, size, summarised)
+    return _Covered(history, covered, digest, known, size, summarised)
+
+
+def _going_on(history: Conversation, summary: SealedSummary) -> Conversation:
+    turns = history.turns
+    start = system_prefix(turns)
+    begin = max(running_round(turns), start)
+    again = [turns[position] for position in repeated_turns(turns, begin) if not turns[position].summary]
+    stands_in = Turn("user", (Text(summary.text),), synthesized=True, summary=True, compaction=True)
+    sent = (*turns[:start], stands_in, *again, *[turn for turn in turns[begin:] if not turn.summary])
+    return msgspec.structs.replace(history, turns=sent)
 
 
 def _digest(turns: Sequence[Turn], before: bytes, tenant: str) -> bytes:

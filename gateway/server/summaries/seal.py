@@ -37,7 +37,9 @@ class SummarySeal:
 
     def seal(self, tenant: str, summary: SealedSummary) -> str | None:
         """Returns the text that a client keeps; None where it would be too long."""
-        return sealed_text(self._cipher().seal(Scope(tenant, _SALT), _NAME, summary.encode()))
+        sealed = self._cipher().seal(Scope(tenant, _SALT), _NAME, summary.encode())
+        self._keys.warn()
+        return sealed_text(sealed)
 
     def open(self, tenant: str, text: str) -> SealedSummary:
         """Returns the summary of a text with the mark. Raises SealUnreadable, for whatever reason: forged, cut, of

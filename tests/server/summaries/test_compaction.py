@@ -137,11 +137,14 @@ async def test_a_streamed_trigger_is_answered_by_exactly_one_item() -> None:
 
 
 async def test_the_official_sdk_reads_both_forms() -> None:
-    async with client() as one:
-        sdk = openai.AsyncOpenAI(base_url=f"{one.gateway.base_url}/v1", api_key="none", http_client=one.gateway.client)
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    async with (
+        client() as one,
+        openai.AsyncOpenAI(base_url=f"{one.gateway.base_url}/v1", api_key="none", http_client=http) as sdk,
+    ):
         given: Any = items()
         made = await sdk.responses.compact(model="m", input=given)
-        assert made.object == "response.compaction" and made.output[-1].type == "compaction"
+        assert (made.object, made.output[-1].type) == ("response.compaction", "compaction")
         triggered: Any = [*given, TRIGGER]
         response = await sdk.responses.create(model="m", input=triggered)
         assert [item.type for item in response.output] == ["compaction"]
@@ -163,12 +166,26 @@ async def test_three_compactions_keep_what_was_said_first() -> None:
         assert summary.count(TASK) == 1
 
 
-FAILURES: Final = ["error", "refusal", "cut", "unreachable", "too long"]
+async def test_messages_that_the_client_keeps_before_an_item_are_said_once() -> None:
+    async with client() as one:
+        long = f"My key is {SECRET}. " + "The log says nothing. " * 400
+        given: list[dict[str, Json]] = [{"type": "message", "role": "user", "content": long}, *items()]
+        made = await one.compacted(given)
+        for n in (1, 2):
+            made = await one.compacted([*made["output"], *items(1, first=20 + n)])
+        await one.post("/v1/responses", input=[item_of(made["output"])])
+        summary = one.sent[0]["content"]
+        assert summary.count("My key is") == 1 and summary.count(TASK) == 1
+        # One message of the user, and the task; seven rounds of a call and its result.
+        assert summary.startswith("[The first 12 turns")
+
+
+FAILURES: Final = ["error", "refusal", "cut", "unreachable", "budget"]
 
 
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_what_needs_no_model_is_there_whatever_the_model_writes(failure: str) -> None:
-    async with client(tokens_per_day=10 if failure == "too long" else 1_000_000) as one:
+    async with client(tokens_per_day=10 if failure == "budget" else 1_000_000) as one:
         if failure == "error":
             one.model.summary_fault = answer("500 Internal Server Error", b"{}", b"content-type: application/json")
         elif failure == "refusal":
