@@ -7,6 +7,7 @@ a check of ours: clients have nothing else to continue with.
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
@@ -224,7 +225,8 @@ class Compactions:
 
 class _Covered(msgspec.Struct, frozen=True):
     """What a compaction covers: the repaired history, its turns (empty ones for those that an earlier compaction stands
-    for), what is known of them without a model, and the range of the job; None: they do not fit into its window."""
+    for), what is known of them without a model, the range of the job (None: nothing fits into its window), and how many
+    turns the job cannot read."""
 
     history: Conversation
     turns: tuple[Turn, ...]
@@ -232,6 +234,7 @@ class _Covered(msgspec.Struct, frozen=True):
     known: Known
     tokens: int
     range: SummaryRange | None
+    unread: int
 
 
 def _covered(request: CompactionRequest) -> _Covered:
@@ -257,7 +260,8 @@ def _covered(request: CompactionRequest) -> _Covered:
         known = joined(earlier.known, known, spoken, room, MAX_CALLS)
     job_window = request.writer.route.context_length or window
     summarised = _range(request, covered, sizes, digest, earlier, window, job_window, room)
-    return _Covered(history, covered, digest, known, size, summarised)
+    unread = 0 if summarised is None else summarised.start - len(stands)
+    return _Covered(history, covered, digest, known, size, summarised, unread)
 
 
 def _going_on(history: Conversation, summary: SealedSummary) -> Conversation:
@@ -285,22 +289,24 @@ def _range(
     job_window: int,
     words: int,
 ) -> SummaryRange | None:
-    """Returns the range of a job that reads all turns behind the earlier compaction; None: they do not fit."""
+    """Returns the range of a job that reads the turns behind the earlier compaction, as many as fit; None: none do."""
     start = 0 if earlier is None else earlier.turns
     size = sum(sizes)
     before = 0 if earlier is None else estimate_text(earlier.text)
     prose = min(PROSE_TOKENS, round(PROSE_WINDOW_SHARE * job_window), max(round(PROSE_SHARE * (size + before)), 300))
     output = prose + min(REASONING_TOKENS, round(REASONING_WINDOW_SHARE * job_window))
     room = job_window * (1 - SPARE_SHARE) - output - _INSTRUCTIONS - before
-    limits = [*JobInput(turns, sizes).fitting(start, len(turns), room)]
-    if not limits:
+    job = JobInput(turns, sizes)
+    # Of a history that is too long, the newest turns are read: of the others the words, the calls and the errors stay.
+    begin = bisect_left(range(len(turns)), True, start, key=lambda n: bool([*job.fitting(n, len(turns), room)]))
+    if begin == len(turns):
         return None
     return SummaryRange(
         boundary=Boundary(len(turns), digest, answered=True),
-        start=start,
+        start=begin,
         previous=None if earlier is None else _record(request.tenant, earlier),
         generation=1,
-        result_limit=limits[0],
+        result_limit=next(job.fitting(begin, len(turns), room)),
         output_tokens=output,
         prose_tokens=prose,
         words_tokens=words,
@@ -357,6 +363,8 @@ def _notices(request: CompactionRequest, covered: _Covered, summary: SealedSumma
         f"a compaction stands for {summary.turns} messages, about {covered.tokens} tokens as {now}, "
         f"written by {request.writer.name!r}"
     )
+    if covered.unread:
+        made += f", which has not read the first {covered.unread} of them"
     if not reason:
         return (Notice("state", "added", "COMPACTION_MADE", made),)
     unwritten = (

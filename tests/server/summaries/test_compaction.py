@@ -220,8 +220,12 @@ async def test_two_megabytes_are_compacted() -> None:
     async with client() as one:
         given = items(2_000)
         assert len(json.dumps(given)) > 2_000_000
-        made = await one.compacted(given)
-        assert len(item_of(made["output"])["encrypted_content"]) <= 256 * 1024
+        response = await one.post("/v1/responses/compact", {"x-dragoman-explain": "1"}, input=given)
+        assert response.status_code == 200 and "COMPACTION_MADE" in one.rules(response)
+        assert len(item_of(response.json()["output"])["encrypted_content"]) <= 256 * 1024
+        # What does not fit into the window of the model is left to the words, the calls and the errors.
+        lines = [json.loads(line) for line in one.model.summarised[0]["messages"][1]["content"].split("\n")]
+        assert lines[-1]["n"] == 4_001 and lines[0]["n"] > 3_000
 
 
 def forged(sealed: str) -> dict[str, str]:
