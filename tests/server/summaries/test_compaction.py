@@ -283,3 +283,27 @@ async def test_the_tokens_of_an_input_are_those_of_the_opened_summary() -> None:
         made = await one.compacted(items())
         response = await one.post("/v1/responses/input_tokens", input=[item_of(made["output"])])
         assert response.status_code == 200 and 100 < response.json()["input_tokens"] < 1_000
+
+
+WIRES: Final[dict[str, dict[str, Json]]] = {
+    "warp": {"adapter": "warp", "base_url": "demo:agent", "encoding": "flatten"},
+    "warp, structured": {"adapter": "warp", "base_url": "demo:agent"},
+    "text": {"adapter": "text", "base_url": "demo:text", "wire": "llama_cpp"},
+    "a mapping": {"adapter": "proto", "preset": "demo", "base_url": "demo:grpc"},
+    "gemini": {"adapter": "gemini", "base_url": "demo:gemini"},
+    "messages": {"adapter": "anthropic_messages", "base_url": "demo:messages"},
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_each_wire_gets_the_summary_in_place_of_the_history(wire: str) -> None:
+    settings: dict[str, Json] = {"backends": {"b": WIRES[wire]}, "models": {"m": {"backend": "b"}}}
+    async with running_gateway(settings) as gateway:
+        body: dict[str, Any] = {"model": "m", "input": items()}
+        made = await gateway.client.post("/v1/responses/compact", json=body)
+        assert made.status_code == 200, made.text
+        body = {"model": "m", "input": [*made.json()["output"], {"role": "user", "content": "Go on."}]}
+        shown = (await gateway.client.post("/v1/explain?dialect=openai_responses", json=body)).text
+        assert "7 turns of this conversation are left out here" in shown and MARK not in shown
+        response = await gateway.client.post("/v1/responses", json=body)
+        assert response.status_code == 200 and response.json()["status"] == "completed", response.text
