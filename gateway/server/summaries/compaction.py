@@ -208,7 +208,9 @@ class Compactions:
         self, request: CompactionRequest, covered: "_Covered", content: SummaryContent, usage: UsageReport, reason: str
     ) -> Compaction:
         known = covered.known
-        # It is later than every epoch that began before, also for a clock that is set back meanwhile.
+        if reason:
+            # What a model wrote of earlier turns still holds, and cites their numbers.
+            content = covered.before
         summary = SealedSummary(
             self._seal.clock(), covered.digest, speakers_of(covered.turns), content, known, written=not reason
         )
@@ -225,8 +227,8 @@ class Compactions:
 
 class _Covered(msgspec.Struct, frozen=True):
     """What a compaction covers: the repaired history, its turns (empty ones for those that an earlier compaction stands
-    for), what is known of them without a model, the range of the job (None: nothing fits into its window), and how many
-    turns the job cannot read."""
+    for), what is known of them without a model, the range of the job (None: nothing fits into its window), how many
+    turns the job cannot read, and what a model wrote of the turns before."""
 
     history: Conversation
     turns: tuple[Turn, ...]
@@ -235,6 +237,7 @@ class _Covered(msgspec.Struct, frozen=True):
     tokens: int
     range: SummaryRange | None
     unread: int
+    before: SummaryContent
 
 
 def _covered(request: CompactionRequest) -> _Covered:
@@ -245,8 +248,8 @@ def _covered(request: CompactionRequest) -> _Covered:
     fresh = turns
     if earlier is not None:
         # Clients keep messages of the user before a compaction that holds them already.
-        before = [turn for turn in turns[: places[-1]] if not turn.summary and not is_said(turn, earlier.known.words)]
-        fresh = (*before, *turns[places[-1] + 1 :])
+        kept = [turn for turn in turns[: places[-1]] if not turn.summary and not is_said(turn, earlier.known.words)]
+        fresh = (*kept, *turns[places[-1] + 1 :])
     stands = stand_ins("" if earlier is None else earlier.speakers)
     covered = (*stands, *fresh)
     digest = _digest(fresh, b"" if earlier is None else earlier.digest, request.tenant)
@@ -261,7 +264,8 @@ def _covered(request: CompactionRequest) -> _Covered:
     job_window = request.writer.route.context_length or window
     summarised = _range(request, covered, sizes, digest, earlier, window, job_window, room)
     unread = 0 if summarised is None else summarised.start - len(stands)
-    return _Covered(history, covered, digest, known, size, summarised, unread)
+    before = _EMPTY if earlier is None else earlier.content
+    return _Covered(history, covered, digest, known, size, summarised, unread, before)
 
 
 def _going_on(history: Conversation, summary: SealedSummary) -> Conversation:

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
 from gateway.memory.summaries.sealed_summary import MARK
 from gateway.testing.faulty import answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
@@ -201,6 +202,28 @@ async def test_what_needs_no_model_is_there_whatever_the_model_writes(failure: s
         summary = one.sent[1]["content"]
         assert f'turn 1, user: "{TASK}"' in summary and "/srv/app/module_2.py" in summary
         assert "KeyError: 'total_1'" in summary and "Goal:" not in summary
+
+
+async def test_what_a_model_wrote_before_stays_where_it_writes_nothing_now() -> None:
+    async with client() as one:
+        made = await one.compacted(items())
+        one.model.summarise = lambda lines: "Sorry, I cannot help with that."
+        made = await one.compacted([*made["output"], *items(1, first=9)])
+        await one.post("/v1/responses", input=[item_of(made["output"])])
+        summary = one.sent[0]["content"]
+        assert "Goal:" in summary and "/srv/app/module_9.py" in summary
+
+
+async def test_the_model_that_writes_summaries_exists_whether_compression_is_on_or_not() -> None:
+    with pytest.raises(SettingsError, match="there is no model 'none'"):
+        async with client(model="none"):
+            pass
+
+
+async def test_another_model_writes_it() -> None:
+    async with client(model="other") as one:
+        await one.compacted(items())
+        assert [body["model"] for body in one.model.summarised] == ["other"]
 
 
 async def test_secrets_are_in_no_part_of_it() -> None:
