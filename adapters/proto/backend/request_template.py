@@ -182,6 +182,9 @@ class TemplateCompiler:
         return each_value(name, convert)
 
     def _map(self, template: Json, map_field: Field, scope: Scope, place: str) -> Render:
+        def entries(written: Written) -> Render:
+            return self._map(written.template, map_field, written.scope, written.place)
+
         entry = map_field.message_type
         if entry.fields_by_name["key"].type != FieldDescriptor.TYPE_STRING:
             raise mapping_error(place, "only maps with keys of text can be written")
@@ -189,11 +192,24 @@ class TemplateCompiler:
             return self._leaf(template, map_field, scope, place)
         if not isinstance(template, dict):
             raise mapping_error(place, "the field is a map; write an object")
+        if CASE in template:
+            return self._case(template, scope, place, entries)
+        if is_value_with(template):
+            return self._value_with(template, scope, place, entries)
+        if misplaced := [key for key in (EACH, CALL, JSON) if key in template]:
+            raise mapping_error(f"{place}.{misplaced[0]}", "it cannot stand in a map")
+        condition = self.used.condition(template, scope, place)
         field = entry.fields_by_name["value"]
-        parts = [(key, self._single(value, field, scope, f"{place}.{key}")) for key, value in template.items()]
-        return lambda values, notices: (
-            {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
-        )
+        parts = [
+            (key, self._single(value, field, scope, f"{place}.{key}"))
+            for key, value in template.items()
+            if key not in CONDITIONS
+        ]
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            return {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
+
+        return render if condition is None else self._provided(condition, scope, render)
 
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         def single(written: Written) -> Render:
