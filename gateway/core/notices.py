@@ -231,6 +231,7 @@ if TYPE_CHECKING:
         "TURN_INTERRUPTED",
         "TURN_INVENTED",
         "TURN_NAME_NOT_SENT",
+        "TURN_NOT_SENT",
         "UNKNOWN_EVENT",
         "UNKNOWN_MASK_PATH",
         "UNKNOWN_VARIANT",

@@ -121,7 +121,7 @@ def _with_encoding(
     if text is not None:
         explanation = _with_text(explanation, text)
     else:
-        wire, indexes = _sent(encoded.decoded, turns)
+        wire, indexes = _sent(encoded.decoded, turns if encoded.schema is None else None)
         preview = flatten(exchange.profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
         explanation = msgspec.structs.replace(
             explanation,
@@ -166,11 +166,14 @@ def with_notices(explanation: Explanation, notices: tuple[Notice, ...]) -> Expla
     )
 
 
-def _sent(body: Json, turns: Sequence[Turn]) -> Indexed:
-    """Returns the messages of the body, if any, with their indexes; else all of the body."""
+def _sent(body: Json, turns: Sequence[Turn] | None) -> Indexed:
+    """Returns the messages of the body, if any, with their indexes; else all of the body. `turns` is None for a backend
+    by declaration: its mapping decides which turns become which messages."""
     messages = body.get("messages") if isinstance(body, dict) else None
     found = tuple(message for message in messages if isinstance(message, dict)) if isinstance(messages, list) else ()
-    indexes = tuple(turn.index for turn in turns for _ in range(_messages_of(turn)))
+    if found and turns is None:
+        return found, (None,) * len(found)
+    indexes = tuple(turn.index for turn in turns or () for _ in range(_messages_of(turn)))
     if found and len(found) == len(indexes):
         return found, indexes
     return ({"body": body} if not isinstance(body, dict) else body,), (None,)

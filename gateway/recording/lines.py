@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import EMPTY
+from gateway.core.conversation import EMPTY, NO_REQUEST
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerTimes
@@ -103,7 +103,8 @@ class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SentLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The request to the backend, with the adapter's own headers. `path` follows the backend's base_url."""
+    """The request to the backend, with the adapter's own headers. `path` follows the backend's base_url. `request_id`
+    is the id that was made for it, if any."""
 
     x: int
     method: str
@@ -113,6 +114,7 @@ class SentLine(msgspec.Struct, frozen=True, omit_defaults=True):
     body: Data | None = None
     http2: bool = False
     absent: Absence | None = None
+    request_id: str = NO_REQUEST
     unknown: Fields = EMPTY
 
 

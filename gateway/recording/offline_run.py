@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
 from gateway.core.backend_status import redact_error
-from gateway.core.conversation import Conversation, Violation
+from gateway.core.conversation import NO_REQUEST, Conversation, Violation
 from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords
 from gateway.core.events import Event
 from gateway.core.notices import Notice
@@ -54,6 +54,11 @@ class OfflineRun(msgspec.Struct, frozen=True):
     def sent(self) -> BackendRequest | None:
         """The request to the backend."""
         return None if self.exchange is None else self.exchange.request
+
+    @property
+    def request_id(self) -> str:
+        """The id that was made for the request to the backend."""
+        return NO_REQUEST if self.exchange is None else self.exchange.conversation.request_id
 
     @property
     def client(self) -> bytes:
@@ -142,6 +147,8 @@ class _Run:
             return
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
+        if (sent := self._interaction.sent) is not None:
+            conversation = msgspec.structs.replace(conversation, request_id=sent.request_id)
         window = route.context_length
         self._exchange = Exchange(adapter, conversation, policy, label=route.label or None, window=window)
         self._notices += self._exchange.notices

@@ -22,7 +22,9 @@ def remade(interaction: Interaction, run: OfflineRun) -> Interaction:
         interaction,
         sent=None
         if sent is None
-        else SentLine(x, sent.method, sent.path, 0, sent.headers, data_of(sent.body), sent.http2),
+        else SentLine(
+            x, sent.method, sent.path, 0, sent.headers, data_of(sent.body), sent.http2, request_id=run.request_id
+        ),
         notice_lines=tuple(NoticeLine(x, 0, notice) for notice in run.notices),
         steps=(*kept, *chain(head, writes)),
         end=EndLine(

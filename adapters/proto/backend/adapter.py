@@ -5,6 +5,7 @@ from copy import copy
 from typing import ClassVar
 
 import msgspec
+from google.protobuf.message import EncodeError, Message
 
 from adapters.proto.backend.answer_writer import AnswerFacts, AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
@@ -21,7 +22,7 @@ from adapters.proto.backend.rpc_status import http_failure
 from adapters.proto.backend.schema import Schema, message_class
 from gateway.adapter import BackendRequest, Capabilities, FieldPlace
 from gateway.core.conversation import Conversation, Json
-from gateway.core.errors import BackendError
+from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.policy import Policy
 
 
@@ -56,7 +57,7 @@ class ProtoAdapter:
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encodes the conversation as one message. Raises InvalidRequest, including Unsupported."""
         message, notices, sent_text = self._request.encode(conversation, policy)
-        body = self._carrier.write(message.SerializeToString(deterministic=True))
+        body = self._carrier.write(_serialized(message))
         return BackendRequest(
             self._path,
             {**self._carrier.headers, **write_metadata(self._metadata, conversation.model, conversation.request_id)},
@@ -108,6 +109,15 @@ class ProtoAdapter:
         request.template = template = TracedTemplate(request.template)
         request.encode(conversation, policy)
         return template.places
+
+
+def _serialized(message: Message) -> bytes:
+    try:
+        return message.SerializeToString(deterministic=True)
+    except EncodeError as error:
+        # "Message acme.v1.Request is missing required fields: turns[0].role"
+        fields = str(error).rpartition(": ")[2]
+        raise InvalidRequest(f"The request has no value for {fields}, which the backend's message requires.") from error
 
 
 def _path(options: ProtoOptions, of_method: str) -> str:

@@ -33,11 +33,11 @@ from gateway.core.provider_state import provider_state
 class TemplateUse(msgspec.Struct, frozen=True):
     """What a template has places for, and what it sends in place of what the client left out.
 
-    `names` are all names that it uses. `provider` and `field` name the backend's opaque state in `extra_content`.
-    `speakers` are the roles whose names are sent. `details` are the words of an image's detail that are sent; None: the
-    template has none. `formats`: a schema is told from other shapes of the response. `system_apart`: the system turns
-    have a place of their own. `results_in_parts`: results are parts of a turn, not turns. `reasoning`: reasoning is
-    sent. `image_bytes`: images are sent as their bytes.
+    `names` are the names that it sends, and `asked` those in its conditions. `provider` and `field` name the backend's
+    opaque state in `extra_content`. `speakers` are the roles whose names are sent. `details` are the words of an
+    image's detail that are sent; None: the template has none. `formats`: a schema is told from other shapes of the
+    response. `system_apart`: the system turns have a place of their own. `results_in_parts`: results are parts of a
+    turn, not turns. `reasoning`: reasoning is sent. `image_bytes`: images are sent as their bytes.
     """
 
     names: frozenset[str]
@@ -52,11 +52,12 @@ class TemplateUse(msgspec.Struct, frozen=True):
     results_in_parts: bool
     reasoning: bool
     image_bytes: bool
+    asked: frozenset[str] = frozenset()
 
     @property
     def fields(self) -> frozenset[str]:
         """Returns the names for fields of the client, `$request.NAME`."""
-        return frozenset(name for name in self.names if name.startswith(FIELD))
+        return frozenset(name for name in self.names | self.asked if name.startswith(FIELD))
 
 
 def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
@@ -136,6 +137,16 @@ def _detail(image: Image) -> str | None:
     return detail if isinstance(detail, str) else None
 
 
+def unsent_turn(item: Values) -> Notice | None:
+    """Returns the notice of an item of `$turns` that becomes no message; None: it says nothing, or only reasoning, of
+    which other notices tell."""
+    said = [part for part in item.get("$parts", ()) if part["$kind"] != "text" or part["$text"]]
+    if item["$role"] != "tool" and all(part["$kind"] == "reasoning" for part in said):
+        return None
+    detail = f"no condition of the mapping holds for a turn of the role {item['$role']!r}"
+    return Notice("encode", "dropped", "TURN_NOT_SENT", detail, level="warning", index=item["$index"])
+
+
 class _Items:
     """Makes the items of `$turns`."""
 
@@ -150,7 +161,8 @@ class _Items:
         if is_system(turn) and self._use.system_apart:
             return
         if not self._use.results_in_parts:
-            yield from ({"$role": "tool", **self._result(result)} for result in turn.results)
+            index = turn.index
+            yield from ({"$role": "tool", "$index": index, **self._result(result)} for result in turn.results)
             if turn.role == "tool":
                 return
         turn = self._stated(turn)
@@ -158,6 +170,7 @@ class _Items:
         index = position if turn.index is None else turn.index
         yield {
             "$role": "user" if turn.role == "tool" else _role(turn),
+            "$index": turn.index,
             "$text": turn.text or None,
             "$speaker": turn.name,
             "$reasoning": "\n".join(thought.text for thought in thoughts if thought.text) or None,

@@ -69,6 +69,9 @@ def _has_places(value: Value) -> bool:
     match value:
         case _Placed():
             return True
+        case Message():
+            # A Struct is a Mapping, too.
+            return False
         case Mapping():
             return any(_has_places(below) for below in [*value.values()][:1])
         case Sequence() if not isinstance(value, str | bytes):

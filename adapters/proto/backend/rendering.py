@@ -11,6 +11,8 @@ from gateway.core.notices import Notice
 # The values of one scope by name. Any: a text, a number, a schema, or a list of such mappings.
 Values: TypeAlias = Mapping[str, Any]
 Render: TypeAlias = Callable[[Values, list[Notice]], Value]
+# A notice of an item that becomes nothing; None: nothing is lost.
+Lost: TypeAlias = Callable[[Values], Notice | None]
 
 
 # The names of fields that lead to a repeated one.
@@ -60,9 +62,11 @@ def listed(renders: Sequence[Render]) -> Render:
     return lambda values, notices: [value for render in renders for value in render(values, notices) or ()] or None
 
 
-def each_item(name: str, by: str | None, renders: Mapping[str, Render], joined: Sequence[FieldPath]) -> Render:
+def each_item(
+    name: str, by: str | None, renders: Mapping[str, Render], joined: Sequence[FieldPath], lost: Lost | None = None
+) -> Render:
     """Renders the list that each item becomes, by its variant. `joined`: the paths of repeated fields in which
-    neighbours of a variant become one."""
+    neighbours of a variant become one. `lost` tells of an item that becomes nothing."""
 
     def render(values: Values, notices: list[Notice]) -> Value:
         made: list[Value] = []
@@ -70,7 +74,10 @@ def each_item(name: str, by: str | None, renders: Mapping[str, Render], joined: 
         for item in values.get(name) or ():
             variant = "" if by is None else item[by]
             chosen = renders.get(variant)
-            for value in () if chosen is None else chosen({**values, **item}, notices) or ():
+            found = () if chosen is None else chosen({**values, **item}, notices) or ()
+            if not found and lost is not None and (told := lost(item)) is not None:
+                notices.append(told)
+            for value in found:
                 if joined and variant == before and (one := _as_one(made[-1], value, joined)) is not None:
                     made[-1] = one
                 else:

@@ -7,7 +7,12 @@ from google.protobuf.message import Message
 from msgspec.structs import replace
 
 from adapters.proto.backend.call_turns import one_call_a_turn
-from adapters.proto.backend.conversation_values import TemplateUse, changes, conversation_values, requested_format
+from adapters.proto.backend.conversation_values import (
+    TemplateUse,
+    changes,
+    conversation_values,
+    requested_format,
+)
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.openai_json import CAPABILITIES, request_json
 from adapters.proto.backend.options import ProtoOptions
@@ -16,7 +21,20 @@ from adapters.proto.backend.request_template import OPAQUE, RequestTemplate
 from adapters.proto.backend.schema import MessageType, Method
 from adapters.proto.backend.template_keys import CALL
 from adapters.proto.backend.template_names import EVERY, FIELD, OPENAI, STRUCTURED, TEXT
-from adapters.proto.backend.trial_request import TRIAL_TEXT, check_calls, check_texts, trial_conversation
+from adapters.proto.backend.trial_request import (
+    TRIAL_TEXT,
+    check_calls,
+    check_images,
+    check_schema,
+    check_texts,
+    check_tools,
+    filled,
+    shaped,
+    trial_conversation,
+    with_arguments,
+    with_empty_result,
+    with_unknown_result,
+)
 from adapters.text.backend import TextAdapter, TextOptions
 from adapters.text.backend.call_filter import CallFilter
 from adapters.text.backend.encode import sent_text
@@ -24,7 +42,7 @@ from adapters.text.backend.request_template import names_in
 from adapters.text.backend.wire import VALUES
 from gateway.adapter import Capabilities, SentText
 from gateway.core.conversation import NO_REQUEST, Conversation, NamedTool
-from gateway.core.errors import Unsupported
+from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD
@@ -95,8 +113,10 @@ class _TextRequest:
             raise mapping_error("tool_format", str(error)) from error
         self._wire = text_options.chosen_wire
         self._text = TextAdapter(text_options, max_event)
-        self.capabilities = self._text.capabilities
-        check_texts(self.template.try_out(self._text.request_values(TRIAL_TEXT, Policy())[1]), TRIAL_TEXT)
+        unsent = _client_fields(self.template.asked) - _client_fields(self.template.names)
+        known = self._text.capabilities.supported_params - unsent
+        self.capabilities = replace(self._text.capabilities, supported_params=known)
+        check_texts(self.template.try_out(self._text.request_values(TRIAL_TEXT, Policy())[1], []), TRIAL_TEXT)
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         prompt, values = self._text.request_values(conversation, policy)
@@ -123,15 +143,20 @@ class _StructuredRequest:
             field,
             frozenset(role for role, scope in roles.items() if self.template.used.uses("$speaker", scope)),
             variants.get("$detail"),
-            "$format" in names,
+            "$format" in variants,
             system_apart="$system" in names,
             results_in_parts="result" in parts,
             reasoning="reasoning" in parts or "$reasoning" in names,
             image_bytes=bool({"$bytes", "$media_type"} & names),
+            asked=self.template.asked,
         )
         self._check_turns(variants.get("$turns", frozenset()))
         self._check_calls(rules)
-        self._try_out(trial_conversation(provider, field, tools="$tools" in names))
+        self._formats = self._known_formats()
+        images = "image" in parts
+        trial = trial_conversation(provider, field, tools="$tools" in names, images=images)
+        for one in (trial, filled(trial)):
+            self._try_out(one, images=images)
         self.capabilities = self._derived(rules)
 
     def _check_turns(self, turns: frozenset[str]) -> None:
@@ -159,28 +184,61 @@ class _StructuredRequest:
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
 
-    def _try_out(self, trial: Conversation) -> None:
+    def _known_formats(self) -> frozenset[str]:
+        """Returns the shapes of the response that the template has a place for; none: it has no name for a shape.
+        Raises OptionError."""
+        names, words = self.template.names, self.template.variants.get("$format")
+        if words is not None:
+            return words | ({"json_schema"} if "$schema" in names else set())
+        if "$schema" in names:
+            return frozenset(("json_object", "json_schema"))
+        if "$format" in self.template.asked:
+            raise mapping_error("request", '$format is only in conditions; its words need {"$case": "$format"}')
+        return frozenset()
+
+    def _try_out(self, trial: Conversation, *, images: bool) -> None:
         """Raises OptionError where a trial request cannot be written, or lacks a part of the conversation."""
         for choice in ("auto", "none", "required", trial.tool_choice):
             chosen = replace(trial, tool_choice=choice)
             check_texts(self._tried(chosen), chosen)
-        for kind in self.template.variants.get("$format", ()):
-            self._tried(replace(trial, params={"response_format": {"type": kind}}))
+        for kind in self._formats:
+            asked = shaped(trial, kind)
+            check_texts(request := self._tried(asked), asked)
+            if kind == "json_schema":
+                check_schema(request)
+        if images:
+            check_images(self._tried(trial), trial)
         if "$tools" in self._use.names:
-            calling = replace(trial, turns=tuple(turn for turn in trial.turns if not turn.results))
-            check_calls(self._tried(calling), calling)
+            calling = replace(trial, turns=tuple(turn for turn in trial.turns if not turn.results), tool_choice="auto")
+            check_calls(request := self._tried(calling), calling)
+            check_tools(request, calling)
+            self._check_arguments(with_arguments(calling))
+            self._tried(with_unknown_result(trial))
+        self._check_turns_sent(with_empty_result(trial) if "$tools" in self._use.names else trial)
 
-    def _tried(self, trial: Conversation) -> bytes:
-        return self.template.try_out(self._values(self._arranged(trial)[0]))
+    def _check_arguments(self, trial: Conversation) -> None:
+        try:
+            request = self.template.render(self._values(self._arranged(trial)[0]), [])
+        except InvalidRequest:
+            return  # They fill a message, whose fields are arguments that only the service knows.
+        check_calls(request.SerializeToString(), trial)
+
+    def _check_turns_sent(self, trial: Conversation) -> None:
+        notices: list[Notice] = []
+        self._tried(trial, notices)
+        if lost := [notice.detail for notice in notices if notice.rule == "TURN_NOT_SENT"]:
+            raise mapping_error("request", f"a trial request loses a turn: {lost[0]}")
+
+    def _tried(self, trial: Conversation, notices: list[Notice] | None = None) -> bytes:
+        return self.template.try_out(self._values(self._arranged(trial)[0]), [] if notices is None else notices)
 
     def _derived(self, rules: Rules) -> Capabilities:
         names, use = self.template.names, self._use
-        known = {field for name in names & VALUES.keys() for field in VALUES[name]}
-        known |= {name.removeprefix(FIELD) for name in use.fields}
+        known = _client_fields(names)
         known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
         known |= {"tool_choice"} if self._choices else set()
         known |= {"reasoning_effort"} if "$effort" in names else set()
-        known |= {"response_format"} if "$format" in names else set()
+        known |= {"response_format"} if self._formats else set()
         carried = {field for name, field in _CARRIED.items() if name in names}
         carried |= {STATE_FIELD, f"{STATE_FIELD}.{use.provider}"} if OPAQUE in names else set()
         return Capabilities(
@@ -219,12 +277,9 @@ class _StructuredRequest:
     def _check_format(self, conversation: Conversation) -> None:
         """Raises Unsupported for a shape of the response whose word the template lacks."""
         kind = requested_format(conversation)
-        if kind is None or not self._use.formats:
-            return
-        known = {*self.template.variants["$format"], *(("json_schema",) if "$schema" in self._use.names else ())}
-        if kind not in known:
+        if kind is not None and self._formats and kind not in self._formats:
             param = conversation.paths.param("response_format")
-            words = " and ".join(map(repr, sorted(known)))
+            words = " and ".join(map(repr, sorted(self._formats)))
             raise Unsupported(
                 f"{param} {kind[:40]!r} is not supported: this model's backend has only {words}.", param=param
             )
@@ -256,7 +311,7 @@ class _OpenAIRequest:
         self.template = RequestTemplate(dict(options.request), method.request, OPENAI)
         self.capabilities = replace(CAPABILITIES, request_id="$request_id" in self.template.names)
         self._streams = method.streams_responses
-        self.template.try_out({"$openai": {"messages": []}, "$model": "model", "$request_id": NO_REQUEST})
+        self.template.try_out({"$openai": {"messages": []}, "$model": "model", "$request_id": NO_REQUEST}, [])
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         document, notices = request_json(conversation, policy, streams=self._streams)
@@ -269,6 +324,12 @@ class _OpenAIRequest:
 
     def call_filter(self, conversation: Conversation) -> CallFilter | None:
         return None
+
+
+def _client_fields(names: Collection[str]) -> set[str]:
+    """Returns the fields of the client that names stand for."""
+    known = {field for name in names if name in VALUES for field in VALUES[name]}
+    return known | {name.removeprefix(FIELD) for name in names if name.startswith(FIELD)}
 
 
 def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
 
+from adapters.proto.backend.conversation_values import unsent_turn
 from adapters.proto.backend.effort_notices import EffortNotices
 from adapters.proto.backend.field_values import STRUCT, VALUE, Value, converter, fits, is_map, literal, type_name
 from adapters.proto.backend.json_shapes import compile_json
@@ -39,7 +40,7 @@ from adapters.proto.backend.template_keys import (
     nearest_of,
 )
 from adapters.proto.backend.template_names import Scope
-from adapters.proto.backend.used_names import CALLS, EFFORT, UsedNames, Written
+from adapters.proto.backend.used_names import CALLS, EFFORT, TURNS, UsedNames, Written
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -54,7 +55,8 @@ _NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
 
 
 class RequestTemplate:
-    """One template for one message type. `names` are all names that it uses, with their `$`."""
+    """One template for one message type. `names` are the names that it sends, with their `$`, and `asked` those in its
+    conditions."""
 
     def __init__(self, template: Json, kind: MessageType, scope: Scope) -> None:
         """Raises OptionError, with the place in the template."""
@@ -63,7 +65,7 @@ class RequestTemplate:
         self._class = message_class(kind)
         self._render = compiler.message(template, kind, scope, "request")
         self.used = compiler.used
-        self.names = frozenset(compiler.used.names)
+        self.names, self.asked = frozenset(compiler.used.names), frozenset(compiler.used.asked)
         self.variants = compiler.used.variants
         self._efforts = EffortNotices(compiler.used.efforts) if compiler.used.efforts else None
 
@@ -80,10 +82,10 @@ class RequestTemplate:
         except (TypeError, ValueError) as error:
             raise InvalidRequest("The request has a value that the backend's message cannot hold.") from error
 
-    def try_out(self, values: Values) -> bytes:
-        """Returns a trial request. Raises OptionError where a required field has no value."""
+    def try_out(self, values: Values, notices: list[Notice]) -> bytes:
+        """Returns a trial request, and adds notices. Raises OptionError where a required field has no value."""
         try:
-            return self.render(values, []).SerializeToString()
+            return self.render(values, notices).SerializeToString()
         except (EncodeError, InvalidRequest) as error:
             raise mapping_error("request", f"a trial request cannot be written: {error}") from error
 
@@ -162,7 +164,9 @@ class TemplateCompiler:
             case dict() if EACH in template:
                 forms = self.used.each(template, scope, place, TOGETHER)
                 joined = joined_fields(template, field, place)
-                return each_item(forms.name, forms.by, {w: items(one) for w, one in forms.written.items()}, joined)
+                renders = {word: items(one) for word, one in forms.written.items()}
+                lost = unsent_turn if forms.name == TURNS else None
+                return each_item(forms.name, forms.by, renders, joined, lost)
             case dict() if CASE in template:
                 return self._case(template, scope, place, items)
             case dict() if is_value_with(template):
@@ -182,6 +186,9 @@ class TemplateCompiler:
         return each_value(name, convert)
 
     def _map(self, template: Json, map_field: Field, scope: Scope, place: str) -> Render:
+        def entries(written: Written) -> Render:
+            return self._map(written.template, map_field, written.scope, written.place)
+
         entry = map_field.message_type
         if entry.fields_by_name["key"].type != FieldDescriptor.TYPE_STRING:
             raise mapping_error(place, "only maps with keys of text can be written")
@@ -189,11 +196,24 @@ class TemplateCompiler:
             return self._leaf(template, map_field, scope, place)
         if not isinstance(template, dict):
             raise mapping_error(place, "the field is a map; write an object")
+        if CASE in template:
+            return self._case(template, scope, place, entries)
+        if is_value_with(template):
+            return self._value_with(template, scope, place, entries)
+        if misplaced := [key for key in (EACH, CALL, JSON) if key in template]:
+            raise mapping_error(f"{place}.{misplaced[0]}", "it cannot stand in a map")
+        condition = self.used.condition(template, scope, place)
         field = entry.fields_by_name["value"]
-        parts = [(key, self._single(value, field, scope, f"{place}.{key}")) for key, value in template.items()]
-        return lambda values, notices: (
-            {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
-        )
+        parts = [
+            (key, self._single(value, field, scope, f"{place}.{key}"))
+            for key, value in template.items()
+            if key not in CONDITIONS
+        ]
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            return {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
+
+        return render if condition is None else self._provided(condition, scope, render)
 
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         def single(written: Written) -> Render:

@@ -13,6 +13,7 @@ from gateway.core.conversation import Json
 
 EFFORT: Final = "$effort"
 CALLS: Final = "$calls"
+TURNS: Final = "$turns"
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -35,20 +36,23 @@ class Forms(msgspec.Struct, frozen=True):
 class UsedNames:
     """The names that one template uses, with their `$`.
 
-    `variants` are the variants of each list of items and the words of each choice, `absent` the names of which a part
-    needs that they have no value, and `efforts` the value of each reasoning effort in each field.
+    `names` are those that are sent, and `asked` those of conditions: a flag in a condition counts as sent, because the
+    condition can tell all of it. `variants` are the variants of each list of items and the words of each choice,
+    `absent` the names of which a part needs that they have no value, and `efforts` the value of each reasoning effort
+    in each field.
     """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.asked: set[str] = set()
         self.variants: dict[str, frozenset[str]] = {}
         self.absent: set[str] = set()
         self.efforts: list[Mapping[str, Json]] = []
         self._scopes: dict[str, list[Scope]] = {}
 
     def use(self, name: str, scope: Scope, place: str, fitting: Sequence[str] = ()) -> None:
-        """Records a name. Raises OptionError for one that does not exist here; `fitting` are those that can stand at
-        the place."""
+        """Records a name that is sent. Raises OptionError for one that does not exist here; `fitting` are those that
+        can stand at the place."""
         if not scope.knows(name):
             raise absent_name(name, scope, place, fitting)
         self.names.add(name)
@@ -76,7 +80,11 @@ class UsedNames:
         if not found or len(found) != len(names):
             raise mapping_error(place, 'write one name, such as "$system", or a list of names')
         for name in found:
-            self.use(name, scope, place)
+            if not scope.knows(name):
+                raise absent_name(name, scope, place)
+            self.asked.add(name)
+            if scope.kind(name) == "flag":
+                self.use(name, scope, place)
         return tuple(found)
 
     def each(self, template: Mapping[str, Json], scope: Scope, place: str, *more: str) -> Forms:

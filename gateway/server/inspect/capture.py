@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from gateway.core.conversation import NO_REQUEST
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
@@ -49,6 +50,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True):
     headers: Mapping[str, str]
     body: bytes | None
     http2: bool
+    request_id: str = NO_REQUEST
 
 
 # No Struct: it is never packed, and what it refers to lives as long as the settings.
@@ -129,7 +131,8 @@ class Capture(msgspec.Struct, array_like=True):
         """Takes the request to the backend."""
         sent = exchange.request
         body = sent.body if len(sent.body) <= self.captured.most else None
-        self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2)
+        request_id = exchange.conversation.request_id
+        self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2, request_id)
         self._state = _has_state(exchange)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
@@ -296,7 +299,7 @@ class Capture(msgspec.Struct, array_like=True):
         if self._sent is None:
             return None
         sent, t = self._sent, self._since(self._marks["prepared"])
-        line = SentLine(x, sent.method, sent.path, t, sent.headers, http2=sent.http2)
+        line = SentLine(x, sent.method, sent.path, t, sent.headers, http2=sent.http2, request_id=sent.request_id)
         if sent.body is None:
             return replace(line, absent="over_the_cap")
         return replace(line, body=data_of(sent.body))

@@ -10,7 +10,7 @@ from typing import Final, cast
 import httpx
 import pytest
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import NO_REQUEST, Json
 from gateway.demo.settings import DEMO_SETTINGS
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded
@@ -18,6 +18,7 @@ from gateway.recording.recording import Interaction
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND, playing
 from gateway.testing.faulty import END, Connection, FaultyBackend, chunk, faulty_backend, head
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.paths import ROOT
 from tests.promises.grpc_faults import ENTRY, GRPC_FAULTS_BY_KIND
 from tests.promises.played_fault import Played
 from tests.promises.table import GRPC_PROMISES, Promise
@@ -90,6 +91,24 @@ async def test_every_dialect_with_every_demo_backend(dialect: str) -> None:
             order = [marks.read, marks.prepared, marks.connected, marks.head, marks.first, marks.last, marks.end]
             times = [mark for mark in order if mark is not None]
             assert len(times) == 7 and times == sorted(times)
+        check_all(gateway)
+
+
+async def test_an_id_that_was_made_for_the_request() -> None:
+    """The demo backend reads no id: it stands where the name of the model does."""
+    preset = json.loads((ROOT / "adapters" / "proto" / "presets" / "demo.json").read_text())
+    request = {**preset["request"], "model": "$request_id"}
+    backend: Json = {"adapter": "proto", "preset": "demo", "base_url": "demo:grpc", "request": request}
+    settings: dict[str, Json] = {"backends": {"b": backend}, "models": {"m": {"backend": "b"}}}
+    async with running_gateway({**settings, **ALWAYS}) as gateway:
+        for _ in range(2):
+            answer = await gateway.client.post(
+                "/v1/chat/completions", json={**DIALECTS["openai_chat"][1], "model": "m"}
+            )
+            assert answer.status_code == 200, answer.text
+        sent = [one.sent for one in interactions(gateway)]
+        assert len({one.request_id for one in sent if one is not None} - {NO_REQUEST}) == 2
+        assert all(one is not None and one.body and one.request_id.encode() in one.body.content for one in sent)
         check_all(gateway)
 
 

@@ -1,6 +1,7 @@
 """What a conversation becomes in the message of a declared backend."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
-from gateway.core.errors import InvalidRequest
+from gateway.core.errors import InvalidRequest, OptionError
 from gateway.core.policy import Policy
 from gateway.providers.registry import PROFILES
 from gateway.settings import check_options
@@ -177,3 +178,26 @@ def test_a_request_as_json_keeps_to_the_rules_of_its_provider() -> None:
     assert body.get("max_completion_tokens") == 9
     assert "max_tokens" not in body
     assert [notice.rule for notice in request.notices] == ["REQUEST_FIELD_RENAMED"]
+
+
+@pytest.mark.parametrize(
+    ("form", "labels"),
+    [
+        ({"$with": "$model", "a": "b"}, {"a": "b"}),
+        ({"$without": "$model", "a": "b"}, {}),
+        ({"$with": "$model", "as": {"a": "$model"}}, {"a": "m"}),
+        ({"$with": "$seed", "as": {"a": "b"}}, {}),
+        ({"$case": "$choice", "auto": {"a": "b"}, "none": {"c": "d"}}, {"a": "b"}),
+        ({"a": {"$with": "$seed", "as": "b"}, "c": "d"}, {"c": "d"}),
+        ({"$x": "b"}, {"$x": "b"}),
+    ],
+)
+def test_a_map_has_conditions_and_cases(form: Json, labels: dict[str, str]) -> None:
+    entry = {**PARTS, "request": {**PARTS["request"], "labels": form}}
+    assert dict(sent("parts", entry, Conversation((USER,), (LOOK,), model="m")).labels) == labels
+
+
+@pytest.mark.parametrize("key", ["$each", "$json", "$call"])
+def test_a_form_that_cannot_be_a_map_is_refused(key: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(f"request.labels.{key}: it cannot stand in a map")):
+        adapter({**PARTS, "request": {**PARTS["request"], "labels": {key: "$model"}}})

@@ -30,10 +30,10 @@ CALLING: Final[Entry] = {
             "by": "$role",
             "system": {"text": "$text"},
             "user": {"text": "$text"},
-            "assistant": {"text": "$text", "calls": {"$each": "$calls", "as": "$name"}},
+            "assistant": {"text": "$text", "calls": {"$each": "$calls", "as": {"$json": ["$name", "$arguments"]}}},
             "tool": {"text": "$text"},
         },
-        "tools": {"$each": "$tools", "as": "$name"},
+        "tools": {"$each": "$tools", "as": {"$json": ["$name", "$parameters"]}},
     },
 }
 TEXT: Final[Entry] = {"each": "events", "text": "text"}

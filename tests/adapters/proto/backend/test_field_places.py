@@ -13,9 +13,9 @@ from gateway.diagnostics.explain_text import explain_text
 from gateway.diagnostics.explanation import Encoded
 from gateway.registry import load_adapters
 from gateway.settings import read_settings
-from tests.adapters.proto.backend.mappings import DELTAS, MAPPINGS, PARTS, SET, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, LISTS, MAPPINGS, PARTS, SET, Entry
 
-REQUEST: Final[dict[str, Json]] = {
+REQUEST: Final[Entry] = {
     "messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Look there."},
@@ -112,3 +112,25 @@ def test_the_schema_of_a_preset_is_told_by_its_name() -> None:
     entry: dict[str, Json] = {"adapter": "proto", "base_url": "http://h", "preset": "demo"}
     adapter = load_adapters(read_settings({"backends": {"b": entry}}))["b"]
     assert isinstance(adapter, SchemaAdapter) and adapter.schema.source == "preset demo"
+
+
+def test_a_list_in_a_struct_has_a_place() -> None:
+    function = {"name": "look", "arguments": '{"files": ["a", {"b": [1]}]}'}
+    called = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    messages = [REQUEST["messages"][1], called]
+    found = {one.field: one for one in explained(LISTS, {"messages": messages, "tool_choice": "auto"}).fields}
+    place = found["messages[1].call_list.calls[0].arguments"]
+    assert place.place == "request.messages.assistant[1].call_list.calls.as.arguments"
+    assert place.value == {"files": ["a", {"b": [1]}]}
+
+
+def test_a_message_of_a_mapping_is_attributed_to_no_turn() -> None:
+    """One turn may be several messages, and several turns one: equal counts say nothing."""
+    settings = read_settings(
+        {"backends": {"b": {"adapter": "proto", "base_url": "http://h", **LISTS}}, "models": {"m": {"backend": "b"}}}
+    )
+    body = msgspec.json.encode({"model": "m", **REQUEST, "messages": REQUEST["messages"][1:]})
+    explanation = explain_request(body, settings, load_adapters(settings))
+    assert len(explanation.wire) == 4 == len(REQUEST["messages"][1:])
+    assert explanation.wire[2]["role"] == "assistant"
+    assert explanation.indexes.wire == (None,) * 4

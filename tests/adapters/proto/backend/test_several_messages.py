@@ -338,7 +338,8 @@ def test_an_each_in_a_list_gives_several_messages() -> None:
 
 
 def test_calls_are_parts_of_json_and_of_a_struct() -> None:
-    names: Json = {"all": ["first", {"$each": "$calls", "as": ["$name", {"id": "$id"}]}, "last"]}
+    names: Entry = {"all": ["first", {"$each": "$calls", "as": ["$name", {"id": "$id"}]}, "last"]}
+    names["arguments"] = {"$each": "$calls", "as": "$arguments"}
     call = {"name": "x", "arguments": names}
     entry = turns_of(LISTS, "assistant", [SAYING, {**CALLING, "call_list": {"calls": [call]}}])
     (_, calls, _) = sent("lists", entry, conversation(*SITUATIONS["parallel"])).messages[1:]
@@ -435,7 +436,7 @@ def with_tools(form: Json) -> list[str]:
 
 
 def test_items_have_conditions_and_cases() -> None:
-    each: Json = {"$each": "$tools", "as": {"function": {"name": "$name"}}}
+    each: Json = {"$each": "$tools", "as": {"function": {"name": "$name", "parameters": "$parameters"}}}
     fixed: Json = {"function": {"name": "search"}}
     assert with_tools([fixed, each]) == ["search", "look", "walk"]
     assert with_tools({"$with": "$tools", "as": [each, fixed]}) == ["look", "walk", "search"]
