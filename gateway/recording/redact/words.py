@@ -26,7 +26,7 @@ prompt is too long maximum max context length size window exceed exceeds limit t
 must have less larger than large no ai requests remaining quota out credits
 your request requested you at least about in the completion resulted contains has passed only longer greater be given
 token count exceeded but for first when overflows is small available reduce more range should to which equal supports
-most value model models however s new this or deployment configured many total cannot received by
+most value model models however s new this or deployment configured many total cannot received by got outside
 """
 # Words of the protocols, of the formats of tool calls and of transcripts: passes act on them.
 VOCABULARY: Final = frozenset((*_VOCABULARY.split(), *_REFUSALS.split()))
