@@ -11,6 +11,7 @@ from adapters.proto.backend.conversation_values import (
     TemplateUse,
     changes,
     conversation_values,
+    lost_reasoning,
     requested_format,
 )
 from adapters.proto.backend.mapping_error import mapping_error
@@ -147,11 +148,15 @@ class _StructuredRequest:
             system_apart="$system" in names,
             results_in_parts="result" in parts,
             reasoning="reasoning" in parts or "$reasoning" in names,
+            one_state="reasoning" not in parts and self.template.used.uses_beside(OPAQUE, "$reasoning"),
+            call_ids=self.template.used.uses_beside("$id", "$arguments"),
+            result_ids=self.template.used.uses_beside("$id", "$is_error"),
             image_bytes=bool({"$bytes", "$media_type"} & names),
             asked=self.template.asked,
         )
         self._check_turns(variants.get("$turns", frozenset()))
         self._check_calls(rules)
+        self._check_state(rules)
         self._formats = self._known_formats()
         images = "image" in parts
         trial = trial_conversation(provider, field, tools="$tools" in names, images=images)
@@ -183,6 +188,13 @@ class _StructuredRequest:
             raise mapping_error("request", "the mapping has $tools, but $turns lacks the variant 'tool'")
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
+
+    def _check_state(self, rules: Rules) -> None:
+        """Raises OptionError where state that a rule reads has no place in the request."""
+        for owner in sorted(rules.state_of):
+            if not self.template.used.has_state_of(owner):
+                has = f"the mapping has a rule `opaque` on the {owner}"
+                raise mapping_error("request", f"{has}, but no $opaque at a {owner}")
 
     def _known_formats(self) -> frozenset[str]:
         """Returns the shapes of the response that the template has a place for; none: it has no name for a shape.
@@ -257,7 +269,7 @@ class _StructuredRequest:
         self._check_choice(conversation)
         self._check_format(conversation)
         arranged, moved = self._arranged(conversation)
-        notices = [*changes(conversation, self._use), *moved]
+        notices = [*changes(conversation, self._use), *moved, *lost_reasoning(arranged, self._use)]
         message = self.template.render(self._values(arranged), notices)
         return message, tuple(notices), None
 
@@ -286,7 +298,7 @@ class _StructuredRequest:
 
     def _arranged(self, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
         """Returns the conversation with its calls and results where the wire has them."""
-        by_place = "$id" not in self._use.names
+        by_place = self._use.paired_by_place
         if CALL in self._use.names:
             turns, moved = one_call_a_turn(conversation.turns, paired_by_place=by_place)
         elif by_place:
