@@ -25,7 +25,7 @@ from gateway.core.conversation import (
     is_system,
     item_of,
 )
-from gateway.core.data_url import read_image
+from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
 
@@ -33,12 +33,13 @@ from gateway.core.provider_state import provider_state
 class TemplateUse(msgspec.Struct, frozen=True):
     """What a template has places for, and what it sends in place of what the client left out.
 
-    `names` are the names that it sends, and `asked` those in its conditions. `provider` and `field` name the backend's opaque state in `extra_content`.
-    `speakers` are the roles whose names are sent. `details` are the words of an image's detail that are sent; None: the
-    template has none. `formats`: a schema is told from other shapes of the response. `system_apart`: the system turns
-    have a place of their own. `results_in_parts`: results are parts of a turn, not turns. `reasoning`: reasoning is
-    sent. `one_state`: a turn has one field for the state of its reasoning. `call_ids` and `result_ids`: both sides have
-    the ids that pair them. `image_bytes`: images are sent as their bytes.
+    `names` are the names that it sends, and `asked` those in its conditions. `provider` and `field` name the backend's
+    opaque state in `extra_content`. `speakers` are the roles whose names are sent. `details` are the words of an
+    image's detail that have a value; None: it is sent as it is, or not at all. `formats`: a schema is told from other
+    shapes of the response. `system_apart`: the system turns have a place of their own. `results_in_parts`: results are
+    parts of a turn, not turns. `reasoning`: reasoning is sent. `one_state`: a turn has one field for the state of its
+    reasoning. `call_ids` and `result_ids`: this side has the ids that pair both. `image_bytes`: images are sent as
+    their bytes, and `image_urls`, by their URLs: with both, only those of `data:` URLs have bytes.
     """
 
     names: frozenset[str]
@@ -56,6 +57,7 @@ class TemplateUse(msgspec.Struct, frozen=True):
     call_ids: bool
     result_ids: bool
     image_bytes: bool
+    image_urls: bool
     asked: frozenset[str] = frozenset()
 
     @property
@@ -235,7 +237,7 @@ class _Items:
                 assert_never(block)
 
     def _image(self, image: Image, turn: int, place: int) -> Values:
-        if not self._use.image_bytes:
+        if not self._use.image_bytes or (self._use.image_urls and not is_data_url(image.url)):
             return {}
         param = self._paths.part.format(turn=turn, item=item_of(image, place), part=0)
         held = read_image(image.url, param)

@@ -152,9 +152,14 @@ class _StructuredRequest:
             call_ids=self.template.used.uses_beside("$id", "$arguments"),
             result_ids=self.template.used.uses_beside("$id", "$is_error"),
             image_bytes=bool({"$bytes", "$media_type"} & names),
+            image_urls="$url" in names,
             asked=self.template.asked,
         )
         self._check_turns(variants.get("$turns", frozenset()))
+        if "$chosen" in names and "named" not in self._choices:
+            raise mapping_error(
+                "request", "$chosen has a value only with the word 'named' of $choice, which is missing"
+            )
         self._check_calls(rules)
         self._check_state(rules)
         self._formats = self._known_formats()
@@ -248,7 +253,7 @@ class _StructuredRequest:
         names, use = self.template.names, self._use
         known = _client_fields(names)
         known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
-        known |= {"tool_choice"} if self._choices else set()
+        known |= {"tool_choice"} if "$choice" in names else set()
         known |= {"reasoning_effort"} if "$effort" in names else set()
         known |= {"response_format"} if self._formats else set()
         carried = {field for name, field in _CARRIED.items() if name in names}
@@ -260,7 +265,7 @@ class _StructuredRequest:
             tools="$tools" in names,
             images="image" in self.template.variants.get("$parts", ()),
             image_roles=frozenset({"user"}),
-            remote_images=not use.image_bytes,
+            remote_images=use.image_urls or not use.image_bytes,
             system="first" if use.system_apart else "anywhere",
             state=_state_rule(use.provider, rules.state_of),
         )
@@ -322,6 +327,7 @@ class _OpenAIRequest:
             raise mapping_error("read", "the mapping has $openai, but no rule has `openai`")
         self.template = RequestTemplate(dict(options.request), method.request, OPENAI)
         self.capabilities = replace(CAPABILITIES, request_id="$request_id" in self.template.names)
+        self._fields = [name for name in self.template.names if name.startswith(FIELD)]
         self._streams = method.streams_responses
         self.template.try_out({"$openai": {"messages": []}, "$model": "model", "$request_id": NO_REQUEST}, [])
 
@@ -331,6 +337,7 @@ class _OpenAIRequest:
             "$openai": document,
             "$model": conversation.model or None,
             "$request_id": conversation.request_id,
+            **{name: conversation.params.get(name.removeprefix(FIELD)) for name in self._fields},
         }
         return self.template.render(values, []), notices, None
 

@@ -5,7 +5,6 @@ because that costs a small part of what the JSON form of protobuf costs.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -28,7 +27,10 @@ from adapters.proto.backend.template_keys import (
     EACH,
     JSON,
     MARK,
+    NAME_AFTER_TEXT,
+    NAME_INSIDE,
     TOGETHER,
+    WITH,
     check_keys,
     check_oneofs,
     check_single_value,
@@ -49,9 +51,6 @@ from gateway.protobuf.json_struct import NestedTooDeep
 OPAQUE: Final = "$opaque"
 # Compiles the inner part of a form: as one value, or as the items of a list.
 Compile: TypeAlias = Callable[[Written], Render]
-
-_NAME_INSIDE: Final = re.compile(r"\$[a-z]")
-_NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
 
 
 class RequestTemplate:
@@ -154,8 +153,7 @@ class TemplateCompiler:
             self.used.use(template, scope, place)
         if isinstance(template, dict):
             check_single_value(template, place)
-            check_keys(template, (EACH,), place)
-        raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
+        raise mapping_error(place, f"the field is repeated; write a list, {EACH}, {CASE}, or {WITH} and {AS!r}")
 
     def _items(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         """Compiles what becomes items of a repeated field: one form, or a list of forms, which render a list."""
@@ -230,7 +228,7 @@ class TemplateCompiler:
         match template:
             case str() if template.startswith(MARK):
                 return self._leaf(template, field, scope, place)
-            case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
+            case str() if (mixed := NAME_AFTER_TEXT.fullmatch(template)) is not None:
                 return self._mixed(mixed[1], mixed[2], field, scope, place)
             case dict() if EACH in template:
                 raise misplaced_each(field, place)
@@ -326,7 +324,7 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         check_keys(template, (*CONDITIONS, CASE, CALL, JSON), place)
         if condition := next((key for key in CONDITIONS if key in template), None):
             raise mapping_error(place, f"{condition} needs the key {AS!r}: the field is of {type_name(field)}")
-    if isinstance(template, str) and _NAME_INSIDE.search(template):
+    if isinstance(template, str) and NAME_INSIDE.search(template):
         raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
         names = field.enum_type.values_by_name
