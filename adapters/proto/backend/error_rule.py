@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from adapters.proto.backend.error_finders import ErrorFinder
 from adapters.proto.backend.field_getters import Getter, Leaves, Place
-from adapters.proto.backend.judges import Judge
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.options import ErrorRule, Path
 from adapters.proto.backend.places import Kind, conditions, find_optional, find_place
@@ -67,8 +67,8 @@ _BY_WORD: Final[Mapping[str, int]] = {
 }
 
 
-def compile_error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
-    """Returns the judge of one rule: the error that a message reports, or None. Raises OptionError."""
+def compile_error(rule: ErrorRule, kind: Kind, place: str) -> ErrorFinder:
+    """Returns the finder of one rule: the error that a message reports, or None. Raises OptionError."""
     if not rule.when:
         raise mapping_error(f"{place}.when", "an error needs a condition")
     holds = conditions(rule.when, kind, f"{place}.when")
@@ -76,14 +76,14 @@ def compile_error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
     code_of = _code(rule.code, kind, f"{place}.code")
     status_of = _status(rule.status, kind, f"{place}.status")
 
-    def judge(message: Any) -> BackendError | None:
+    def find_error(message: Any) -> BackendError | None:
         if not holds(message):
             return None
         said = message_of(message) or ""
         text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
         return _failure(status_of(message), text, code_of(message))
 
-    return judge
+    return find_error
 
 
 def _failure(status: int | None, text: str, code: str | int | None) -> BackendError:
