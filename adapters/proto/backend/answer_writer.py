@@ -255,8 +255,8 @@ class AnswerWriter:
             return
         self._touch()
         self._counts = self._counts.combined(counts, mode)
-        if self.finished:
-            self.events.append(self._counts.report())
+        if self.finished and (usage := self._counts.report()) is not None:
+            self.events.append(usage)
 
     def start(self, call_id: str, model: str) -> None:
         """Records the backend's id of the response and its name of the model."""
@@ -292,7 +292,7 @@ class AnswerWriter:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:
             self._call_filter.close(reason, self.events)
-        if (usage := self._reported or (self._counts.report() if self._counts != NO_COUNTS else None)) is not None:
+        if (usage := self._reported or self._counts.report()) is not None:
             self.events.append(usage)
         if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)

@@ -11,8 +11,8 @@ from gateway.core.notices import Notice
 def one_call_a_turn(turns: Sequence[Turn], *, paired_by_place: bool) -> tuple[tuple[Turn, ...], list[Notice]]:
     """Returns the turns, of which each has at most one call, in order: what stands before a call is in its turn.
 
-    `paired_by_place`: the wire has no ids, so that the results of each call follow it directly, with a notice. Results
-    of unknown calls follow the last one.
+    `paired_by_place`: the wire has no ids, so that the results of each call follow it directly, with a notice if that
+    moved one. Results of unknown calls follow those of the last call.
     """
     made: list[Turn] = []
     notices: list[Notice] = []
@@ -20,16 +20,15 @@ def one_call_a_turn(turns: Sequence[Turn], *, paired_by_place: bool) -> tuple[tu
     while position < len(turns):
         turn = turns[position]
         position += 1
-        if len(turn.calls) < 2:
-            made.append(turn)
-            continue
+        parts = [*_split(turn)] if len(turn.calls) > 1 else [turn]
         stop = position
-        while paired_by_place and stop < len(turns) and turns[stop].role == "tool":
+        while turn.calls and paired_by_place and stop < len(turns) and turns[stop].role == "tool":
             stop += 1
-        parts = [*_split(turn)]
-        made += _paired(parts, turns[position:stop]) if stop > position else parts
-        if stop > position:
-            notices.append(_told(len(parts), turn))
+        results = turns[position:stop]
+        paired = [*_paired(parts, results)] if results else parts
+        if paired != [*parts, *results]:
+            notices.append(_moved(turn))
+        made += paired
         position = stop
     return tuple(made), notices
 
@@ -64,6 +63,6 @@ def _paired(parts: Sequence[Turn], answering: Sequence[Turn]) -> Iterator[Turn]:
     yield from behind[-1]
 
 
-def _told(count: int, turn: Turn) -> Notice:
-    detail = f"the results of {count} calls were put behind each call, which is a message of its own"
+def _moved(turn: Turn) -> Notice:
+    detail = "each result was put behind its call: the wire has one call a message"
     return Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, index=turn.index)

@@ -25,7 +25,7 @@ from gateway.core.conversation import (
     is_system,
     item_of,
 )
-from gateway.core.data_url import read_image
+from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
 
@@ -35,9 +35,11 @@ class TemplateUse(msgspec.Struct, frozen=True):
 
     `names` are the names that it sends, and `asked` those in its conditions. `provider` and `field` name the backend's
     opaque state in `extra_content`. `speakers` are the roles whose names are sent. `details` are the words of an
-    image's detail that are sent; None: the template has none. `formats`: a schema is told from other shapes of the
-    response. `system_apart`: the system turns have a place of their own. `results_in_parts`: results are parts of a
-    turn, not turns. `reasoning`: reasoning is sent. `image_bytes`: images are sent as their bytes.
+    image's detail that have a value; None: it is sent as it is, or not at all. `formats`: a schema is told from other
+    shapes of the response. `system_apart`: the system turns have a place of their own. `results_in_parts`: results are
+    parts of a turn, not turns. `reasoning`: reasoning is sent. `one_state`: a turn has one field for the state of its
+    reasoning. `call_ids` and `result_ids`: this side has the ids that pair both. `image_bytes`: images are sent as
+    their bytes, and `image_urls`, by their URLs: with both, only those of `data:` URLs have bytes.
     """
 
     names: frozenset[str]
@@ -51,13 +53,22 @@ class TemplateUse(msgspec.Struct, frozen=True):
     system_apart: bool
     results_in_parts: bool
     reasoning: bool
+    one_state: bool
+    call_ids: bool
+    result_ids: bool
     image_bytes: bool
+    image_urls: bool
     asked: frozenset[str] = frozenset()
 
     @property
     def fields(self) -> frozenset[str]:
         """Returns the names for fields of the client, `$request.NAME`."""
         return frozenset(name for name in self.names | self.asked if name.startswith(FIELD))
+
+    @property
+    def paired_by_place(self) -> bool:
+        """Returns whether only its place tells the call of a result."""
+        return not (self.call_ids and self.result_ids)
 
 
 def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
@@ -103,16 +114,27 @@ def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
     """Returns notices of what the template has no name or word for: reasoning, speakers, ids, details, descriptions."""
     turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
     thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
-    ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
+    ids = sum(len(turn.calls) * (not use.call_ids) + len(turn.results) * (not use.result_ids) for turn in turns)
     described = sum(bool(tool.description) for tool in tools)
     of_messages = {
         "reasoning": 0 if use.reasoning else thoughts,
         "name": sum(turn.name is not None and _role(turn) not in use.speakers for turn in turns),
         "detail": 0 if use.details is None else _lost_details(turns, use.details),
-        "call id": 0 if "$id" in use.names else ids,
+        "call id": ids,
     }
     notices = _unsent("messages", of_messages)
     return notices + _unsent("tools", {"description": 0 if "$description" in use.names else described})
+
+
+def lost_reasoning(conversation: Conversation, use: TemplateUse) -> list[Notice]:
+    """Returns the notice of reasoning beside that whose state the one field of its turn has."""
+    if not use.one_state:
+        return []
+    items = _Items(conversation, use)
+    turns = [turn for turn in conversation.turns if turn.role == "assistant"]
+    count = sum(len(items.told(turn)) - len(items.sent(turn)) for turn in turns)
+    detail = f"{count} reasoning(s) beside another one of the turn: the backend has one field for state"
+    return [Notice("encode", "dropped", "REASONING_NOT_SENT", detail, level="debug")] if count else []
 
 
 def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
@@ -151,7 +173,8 @@ class _Items:
     """Makes the items of `$turns`."""
 
     def __init__(self, conversation: Conversation, use: TemplateUse) -> None:
-        self._called = {call.id: call.name for turn in conversation.turns for call in turn.calls}
+        # The names of the calls of each id. An id that occurs again means the calls of the last turn.
+        self._called = {call.id: [call.name] for turn in conversation.turns for call in turn.calls}
         self._paths = conversation.paths
         self._use = use
 
@@ -165,8 +188,9 @@ class _Items:
             yield from ({"$role": "tool", "$index": index, **self._result(result)} for result in turn.results)
             if turn.role == "tool":
                 return
+        self._called |= {call.id: [one.name for one in turn.calls if one.id == call.id] for call in turn.calls}
         turn = self._stated(turn)
-        thoughts = [block for block in turn.blocks if isinstance(block, Reasoning)]
+        thoughts = self.sent(turn)
         index = position if turn.index is None else turn.index
         yield {
             "$role": "user" if turn.role == "tool" else _role(turn),
@@ -178,6 +202,17 @@ class _Items:
             "$parts": [self._part(block, index, place) for place, block in enumerate(turn.blocks)],
             "$calls": [self._call(call) for call in turn.calls],
         }
+
+    def told(self, turn: Turn) -> Sequence[Reasoning]:
+        """Returns the reasoning of a turn that has a text or state."""
+        thoughts = [block for block in self._stated(turn).blocks if isinstance(block, Reasoning)]
+        return [thought for thought in thoughts if thought.text or self._state(thought.extra)]
+
+    def sent(self, turn: Turn) -> Sequence[Reasoning]:
+        """Returns the reasoning of a turn that is sent as one: state belongs to its own text alone."""
+        thoughts = self.told(turn)
+        with_state = [thought for thought in thoughts if self._state(thought.extra)]
+        return with_state[:1] if with_state and self._use.one_state else thoughts
 
     def _part(self, block: Block, turn: int, place: int) -> Values:
         match block:
@@ -202,7 +237,7 @@ class _Items:
                 assert_never(block)
 
     def _image(self, image: Image, turn: int, place: int) -> Values:
-        if not self._use.image_bytes:
+        if not self._use.image_bytes or (self._use.image_urls and not is_data_url(image.url)):
             return {}
         param = self._paths.part.format(turn=turn, item=item_of(image, place), part=0)
         held = read_image(image.url, param)
@@ -213,7 +248,8 @@ class _Items:
         return {"$id": call.id, "$name": call.name, "$arguments": call.arguments, "$opaque": state}
 
     def _result(self, result: ToolResult) -> Values:
-        name = self._called.get(result.call_id)
+        names = self._called.get(result.call_id, [])
+        name = names.pop(0) if len(names) > 1 else next(iter(names), None)
         return {"$id": result.call_id, "$name": name, "$text": result.text, "$is_error": result.is_error or None}
 
     def _stated(self, turn: Turn) -> Turn:

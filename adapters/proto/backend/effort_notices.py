@@ -1,11 +1,16 @@
 """Tells which reasoning efforts a template sends as another one, or not at all."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from gateway.core.conversation import Json
 from gateway.core.notices import Notice
 from gateway.providers.request_rules import EFFORTS, OFF
+
+# A value, as JSON, that means no reasoning: a word of an enum, such as `EFFORT_NONE`, false, or a budget of 0.
+_MEANS_OFF: Final = re.compile(r"(?i)(\b|_)(none|off|disabled|false|0)\b(?!\.)")
 
 
 class EffortNotices:
@@ -23,18 +28,18 @@ class EffortNotices:
 
 
 def _joined_efforts(cases: Sequence[Mapping[str, Json]]) -> dict[str, Notice]:
-    """Returns a notice for each effort that has the values of another one in all fields: none for the one nearest to
-    `medium`, as which the others are sent, unless `none` is among them."""
+    """Returns a notice for each effort that has the values of another one in all fields: none for the one as which the
+    others are sent. That is `none` if it is among them and its values mean that the model does not reason, else the one
+    nearest to `medium`."""
     joined: dict[str, list[str]] = {}
     for effort in EFFORTS:
         if any(effort in case for case in cases):
             joined.setdefault(json.dumps([case.get(effort) for case in cases], sort_keys=True), []).append(effort)
     told: dict[str, Notice] = {}
-    for efforts in joined.values():
+    for values, efforts in joined.items():
         middle = min(efforts, key=lambda effort: abs(EFFORTS.index(effort) - EFFORTS.index("medium")))
-        told |= {effort: _joined_effort(effort, middle) for effort in efforts if effort != middle}
-        if OFF in efforts and middle != OFF:
-            told[middle] = _joined_effort(middle, OFF)
+        sent = OFF if OFF in efforts and _MEANS_OFF.search(values) else middle
+        told |= {effort: _joined_effort(effort, sent) for effort in efforts if effort != sent}
     return told
 
 

@@ -1,14 +1,15 @@
 """Compiles the rule for a message that reports a failure.
 
 The status that it names may be one of gRPC (1 to 16) or of HTTP (400 to 599), as a number or by name. Sources: gRPC,
-"Status codes and their use in gRPC"; Connect protocol reference, "Error codes"; RFC 9110, section 15.
+"Status codes and their use in gRPC"; Connect protocol reference, "Error codes"; RFC 9110, section 15; RFC 6585.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from adapters.proto.backend.error_finders import ErrorFinder
 from adapters.proto.backend.field_getters import Getter, Leaves, Place
-from adapters.proto.backend.judges import Judge
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.options import ErrorRule, Path
 from adapters.proto.backend.places import Kind, conditions, find_optional, find_place
@@ -21,31 +22,53 @@ from gateway.core.errors import BackendError
 
 _CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
 _HTTP: Final = range(400, 600)
+# What stands between the words of a name.
+_BETWEEN: Final = re.compile(r"[\W_]+")
 # A longer text of the backend is no name: its tails would be many.
 _LONGEST_NAME: Final = 64
-# Words are compared without their case and underscores, so that `ResourceExhausted` is one, too.
+
+
+def _bare(name: str) -> str:
+    return _BETWEEN.sub("", name.lower())
+
+
+# Words are compared by their letters and digits alone, so that `ResourceExhausted` is one, too. The names of HTTP are
+# those of RFC 9110 and RFC 6585, and those that earlier versions had.
+_HTTP_NAMES: Final[Mapping[int, tuple[str, ...]]] = {
+    400: ("bad request",),
+    401: ("unauthorized",),
+    402: ("payment required",),
+    403: ("forbidden",),
+    404: ("not found",),
+    405: ("method not allowed",),
+    406: ("not acceptable",),
+    408: ("request timeout",),
+    409: ("conflict",),
+    410: ("gone",),
+    411: ("length required",),
+    412: ("precondition failed",),
+    413: ("content too large", "payload too large", "request entity too large"),
+    414: ("URI too long", "request URI too long"),
+    415: ("unsupported media type",),
+    422: ("unprocessable content", "unprocessable entity"),
+    429: ("too many requests",),
+    431: ("request header fields too large",),
+    500: ("internal server error",),
+    501: ("not implemented",),
+    502: ("bad gateway",),
+    503: ("service unavailable",),
+    504: ("gateway timeout",),
+}
 _BY_WORD: Final[Mapping[str, int]] = {
-    "badrequest": 400,
-    "unauthorized": 401,
-    "paymentrequired": 402,
-    "forbidden": 403,
-    "requesttimeout": 408,
-    "conflict": 409,
-    "contenttoolarge": 413,
-    "payloadtoolarge": 413,
-    "unprocessablecontent": 422,
-    "unprocessableentity": 422,
-    "toomanyrequests": 429,
-    "internalservererror": 500,
-    "badgateway": 502,
-    "serviceunavailable": 503,
-    "gatewaytimeout": 504,
-    **{name.replace("_", ""): code for code, (name, _) in STATUSES.items()},
+    **{str(status): status for status in _HTTP},
+    **{_bare(name): status for status, names in _HTTP_NAMES.items() for name in names},
+    "cancelled": 1,
+    **{_bare(name): code for code, (name, _) in STATUSES.items()},
 }
 
 
-def compile_error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
-    """Returns the judge of one rule: the error that a message reports, or None. Raises OptionError."""
+def compile_error(rule: ErrorRule, kind: Kind, place: str) -> ErrorFinder:
+    """Returns the finder of one rule: the error that a message reports, or None. Raises OptionError."""
     if not rule.when:
         raise mapping_error(f"{place}.when", "an error needs a condition")
     holds = conditions(rule.when, kind, f"{place}.when")
@@ -53,23 +76,24 @@ def compile_error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
     code_of = _code(rule.code, kind, f"{place}.code")
     status_of = _status(rule.status, kind, f"{place}.status")
 
-    def judge(message: Any) -> BackendError | None:
+    def find_error(message: Any) -> BackendError | None:
         if not holds(message):
             return None
         said = message_of(message) or ""
         text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
         return _failure(status_of(message), text, code_of(message))
 
-    return judge
+    return find_error
 
 
 def _failure(status: int | None, text: str, code: str | int | None) -> BackendError:
-    word = None if code is None else str(code)
+    word = code if isinstance(code, str) and not code.isdecimal() else None
     if status is not None and status in STATUSES:
         return rpc_error(status, text, {}, word=word)
     if status is not None:
         return reported_error(status, message=text, code=word, fields={"type": word})
-    failure: dict[str, Json] = {"message": text, "code": code, "type": code}
+    # A number may be a status, but is no word.
+    failure: dict[str, Json] = {"message": text, "code": word or (code and _stated(code)), "type": word}
     return reported_failure(failure)
 
 
@@ -95,7 +119,7 @@ def _status(written: int | Path | None, kind: Kind, place: str) -> Getter:
     get = found.get
     if found.leaf == "enum":
         known = _statuses(found, place)
-        return lambda message: known.get(get(message))
+        return lambda message: known.get(number := get(message)) or (number if number in _HTTP else None)
     return lambda message: _stated(get(message))
 
 
@@ -127,6 +151,6 @@ def _by_name(word: str) -> int | None:
     """Returns the status of a name, before which a prefix may stand, such as that of its enum."""
     if len(word) > _LONGEST_NAME:
         return None
-    parts = word.lower().split("_")
+    parts = _BETWEEN.split(word.lower())
     tails = ("".join(parts[first:]) for first in range(len(parts)))
     return next((_BY_WORD[tail] for tail in tails if tail in _BY_WORD), None)

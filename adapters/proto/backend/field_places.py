@@ -52,6 +52,10 @@ class _TracedCompiler(TemplateCompiler):
         render = super()._item(template, field, scope, place)
         return lambda values, notices: [_placed(value, place) for value in render(values, notices) or ()] or None
 
+    def _texts(self, name: str, field: Field, place: str) -> Render:
+        render = super()._texts(name, field, place)
+        return lambda values, notices: [_Placed(place, value) for value in render(values, notices) or ()] or None
+
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         return _traced(super()._single(template, field, scope, place), place)
 

@@ -1,6 +1,6 @@
 """Compiles the part of a request template that becomes JSON, in a text or in a Struct, and renders it.
 
-A name without a value is left out, and so is an object that becomes empty.
+A name without a value is left out, and so is an object that becomes empty, unless it is the whole value.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,7 +8,18 @@ from typing import TypeAlias
 
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.rendering import Values
-from adapters.proto.backend.template_keys import AS, CALL, CASE, CONDITIONS, EACH, MARK, is_value_with
+from adapters.proto.backend.template_keys import (
+    AS,
+    CALL,
+    CASE,
+    CONDITIONS,
+    EACH,
+    JSON,
+    MARK,
+    NAME_AFTER_TEXT,
+    NAME_INSIDE,
+    is_value_with,
+)
 from adapters.proto.backend.template_names import Scope
 from adapters.proto.backend.used_names import CALLS, UsedNames
 from gateway.core.conversation import Json
@@ -23,14 +34,18 @@ def compile_json(shape: Json, scope: Scope, place: str, used: UsedNames, *, keep
     match shape:
         case str() if shape.startswith(MARK):
             return _name(shape, scope, place, used)
+        case str() if NAME_INSIDE.search(shape):
+            return _mixed(shape, scope, place, used)
         case dict() if EACH in shape:
             items = _each(shape, scope, place, used)
             return lambda values: items(values) or None
+        case dict() if JSON in shape:
+            raise mapping_error(place, f"{JSON} cannot stand in JSON, where a value stands for itself")
         case dict() if CASE in shape:
-            return _case(shape, scope, place, used)
+            return _case(shape, scope, place, used, keeps_empty=keeps_empty)
         case dict() if CALL in shape:
             call = used.call(shape, scope, place)
-            made = compile_json(call.template, call.scope, call.place, used)
+            made = compile_json(call.template, call.scope, call.place, used, keeps_empty=keeps_empty)
             return lambda values: made({**values, **held[0]}) if (held := values[CALLS]) else None
         case dict() if is_value_with(shape) and not shape.keys() - {*CONDITIONS, AS}:
             condition = used.condition(shape, scope, place)
@@ -49,6 +64,17 @@ def _name(name: str, scope: Scope, place: str, used: UsedNames) -> JsonRender:
     if scope.kind(name) in (None, "bytes") and name not in scope.texts:
         raise mapping_error(place, f"{name} is {scope.described(name)}, which is no JSON")
     return lambda values: values.get(name)
+
+
+def _mixed(text: str, scope: Scope, place: str, used: UsedNames) -> JsonRender:
+    parts = NAME_AFTER_TEXT.fullmatch(text)
+    if parts is None:
+        raise mapping_error(place, "a name cannot stand inside a text, other than at its end")
+    before, name = parts.groups()
+    used.use(name, scope, place)
+    if scope.kind(name) != "text":
+        raise mapping_error(place, f"text stands before a text only; {name} is {scope.described(name)}")
+    return lambda values: None if (value := values.get(name)) is None else before + value
 
 
 def _object(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames, *, keeps_empty: bool) -> JsonRender:
@@ -96,7 +122,10 @@ def _each(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames) 
     return render
 
 
-def _case(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames) -> JsonRender:
+def _case(shape: Mapping[str, Json], scope: Scope, place: str, used: UsedNames, *, keeps_empty: bool) -> JsonRender:
     forms = used.case(shape, scope, place)
-    renders = {word: compile_json(form.template, form.scope, form.place, used) for word, form in forms.written.items()}
+    renders = {
+        word: compile_json(form.template, form.scope, form.place, used, keeps_empty=keeps_empty)
+        for word, form in forms.written.items()
+    }
     return lambda values: None if (chosen := renders.get(values[forms.name])) is None else chosen(values)

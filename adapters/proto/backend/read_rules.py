@@ -9,18 +9,18 @@ import msgspec
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
 from adapters.proto.backend.call_rule import compile_call
+from adapters.proto.backend.error_finders import (
+    ErrorFinder,
+    find_first,
+    find_if,
+    find_in_each,
+    find_in_first_choice,
+    find_inside,
+)
 from adapters.proto.backend.error_rule import compile_error
 from adapters.proto.backend.field_getters import Condition, Getter, Leaves
 from adapters.proto.backend.finish_rule import FinishReader, compile_finish
 from adapters.proto.backend.json_places import DOCUMENT
-from adapters.proto.backend.judges import (
-    Judge,
-    judge_each,
-    judge_first,
-    judge_first_choice,
-    judge_if,
-    judge_inside,
-)
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.named_fields import named_fields
 from adapters.proto.backend.options import Count, Path, ReadRule, UsageRule
@@ -52,10 +52,10 @@ class Rules:
         compiled = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
         self._readers = [one.read for one in compiled if one.read is not None]
         # By the message that has to be there for an error; None: any.
-        self._errors: dict[str | None, list[Judge]] = {}
+        self._errors: dict[str | None, list[ErrorFinder]] = {}
         for rule, one in zip(rules, compiled, strict=True):
-            if one.judge is not None:
-                self._errors.setdefault(_needed(rule, kind), []).append(one.judge)
+            if one.find_error is not None:
+                self._errors.setdefault(_needed(rule, kind), []).append(one.find_error)
         self.reads_end = compiler.reads_end
         self.reads_calls = compiler.reads_calls
         self.reads_stop = compiler.reads_stop
@@ -67,20 +67,20 @@ class Rules:
 
     def read(self, message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
         """Writes what one message says. Raises BackendError for an error that it reports, before all else."""
-        for needed, judges in self._errors.items():
+        for needed, finders in self._errors.items():
             if needed is None or message.HasField(needed):
-                for judge in judges:
-                    if (error := judge(message)) is not None:
+                for finder in finders:
+                    if (error := finder(message)) is not None:
                         raise error
         for reader in self._readers:
             reader(message, writer, arguments)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
-    """The reader and the judge of one rule with its inner rules, as far as it has them."""
+    """The reader and the finder of errors of one rule with its inner rules, as far as it has them."""
 
     read: Reader | None
-    judge: Judge | None
+    find_error: ErrorFinder | None
 
 
 class _Scope(msgspec.Struct, frozen=True):
@@ -104,15 +104,15 @@ class _Scope(msgspec.Struct, frozen=True):
             read = read_if(self.holds, read)
         return read if self.items is None else read_each(self.items, read)
 
-    def judge(self, judge: Judge) -> Judge:
-        """Returns the judge of the message that holds them."""
+    def find_error(self, finder: ErrorFinder) -> ErrorFinder:
+        """Returns the finder of errors in the message that holds them."""
         if self.document is not None:
-            judge = judge_inside(self.document, judge)
+            finder = find_inside(self.document, finder)
         if self.choice is not None:
-            judge = judge_first_choice(self.choice, judge)
+            finder = find_in_first_choice(self.choice, finder)
         if self.holds is not None:
-            judge = judge_if(self.holds, judge)
-        return judge if self.items is None else judge_each(self.items, judge)
+            finder = find_if(self.holds, finder)
+        return finder if self.items is None else find_in_each(self.items, finder)
 
 
 def _scope(rule: ReadRule, kind: Kind, place: str) -> _Scope:
@@ -140,17 +140,17 @@ class _Compiler:
         inner rules."""
         scope = _scope(rule, kind, place)
         readers = self._own(rule, scope.kind, place)
-        judges = [] if rule.error is None else [compile_error(rule.error, scope.kind, f"{place}.error")]
+        finders = [] if rule.error is None else [compile_error(rule.error, scope.kind, f"{place}.error")]
         for n, inner in enumerate(rule.rules):
             below = self.rule(inner, scope.kind, f"{place}.rules[{n}]")
             readers += [] if below.read is None else [below.read]
-            judges += [] if below.judge is None else [below.judge]
-        if not readers and not judges:
+            finders += [] if below.find_error is None else [below.find_error]
+        if not readers and not finders:
             raise mapping_error(place, "the rule reads nothing")
         read = scope.read(read_all(readers)) if readers else None
         if read is not None and rule.each is not None:
             read = read_if_there([rule.each], kind, read)
-        return _Compiled(read, scope.judge(judge_first(judges)) if judges else None)
+        return _Compiled(read, scope.find_error(find_first(finders)) if finders else None)
 
     def _own(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
         readers: list[Reader] = []

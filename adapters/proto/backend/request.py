@@ -11,6 +11,7 @@ from adapters.proto.backend.conversation_values import (
     TemplateUse,
     changes,
     conversation_values,
+    lost_reasoning,
     requested_format,
 )
 from adapters.proto.backend.mapping_error import mapping_error
@@ -147,11 +148,20 @@ class _StructuredRequest:
             system_apart="$system" in names,
             results_in_parts="result" in parts,
             reasoning="reasoning" in parts or "$reasoning" in names,
+            one_state="reasoning" not in parts and self.template.used.uses_beside(OPAQUE, "$reasoning"),
+            call_ids=self.template.used.uses_beside("$id", "$arguments"),
+            result_ids=self.template.used.uses_beside("$id", "$is_error"),
             image_bytes=bool({"$bytes", "$media_type"} & names),
+            image_urls="$url" in names,
             asked=self.template.asked,
         )
         self._check_turns(variants.get("$turns", frozenset()))
+        if "$chosen" in names and "named" not in self._choices:
+            raise mapping_error(
+                "request", "$chosen has a value only with the word 'named' of $choice, which is missing"
+            )
         self._check_calls(rules)
+        self._check_state(rules)
         self._formats = self._known_formats()
         images = "image" in parts
         trial = trial_conversation(provider, field, tools="$tools" in names, images=images)
@@ -183,6 +193,13 @@ class _StructuredRequest:
             raise mapping_error("request", "the mapping has $tools, but $turns lacks the variant 'tool'")
         if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
+
+    def _check_state(self, rules: Rules) -> None:
+        """Raises OptionError where state that a rule reads has no place in the request."""
+        for owner in sorted(rules.state_of):
+            if not self.template.used.has_state_of(owner):
+                has = f"the mapping has a rule `opaque` on the {owner}"
+                raise mapping_error("request", f"{has}, but no $opaque at a {owner}")
 
     def _known_formats(self) -> frozenset[str]:
         """Returns the shapes of the response that the template has a place for; none: it has no name for a shape.
@@ -236,7 +253,7 @@ class _StructuredRequest:
         names, use = self.template.names, self._use
         known = _client_fields(names)
         known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
-        known |= {"tool_choice"} if self._choices else set()
+        known |= {"tool_choice"} if "$choice" in names else set()
         known |= {"reasoning_effort"} if "$effort" in names else set()
         known |= {"response_format"} if self._formats else set()
         carried = {field for name, field in _CARRIED.items() if name in names}
@@ -248,7 +265,7 @@ class _StructuredRequest:
             tools="$tools" in names,
             images="image" in self.template.variants.get("$parts", ()),
             image_roles=frozenset({"user"}),
-            remote_images=not use.image_bytes,
+            remote_images=use.image_urls or not use.image_bytes,
             system="first" if use.system_apart else "anywhere",
             state=_state_rule(use.provider, rules.state_of),
         )
@@ -257,7 +274,7 @@ class _StructuredRequest:
         self._check_choice(conversation)
         self._check_format(conversation)
         arranged, moved = self._arranged(conversation)
-        notices = [*changes(conversation, self._use), *moved]
+        notices = [*changes(conversation, self._use), *moved, *lost_reasoning(arranged, self._use)]
         message = self.template.render(self._values(arranged), notices)
         return message, tuple(notices), None
 
@@ -286,7 +303,7 @@ class _StructuredRequest:
 
     def _arranged(self, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
         """Returns the conversation with its calls and results where the wire has them."""
-        by_place = "$id" not in self._use.names
+        by_place = self._use.paired_by_place
         if CALL in self._use.names:
             turns, moved = one_call_a_turn(conversation.turns, paired_by_place=by_place)
         elif by_place:
@@ -310,6 +327,7 @@ class _OpenAIRequest:
             raise mapping_error("read", "the mapping has $openai, but no rule has `openai`")
         self.template = RequestTemplate(dict(options.request), method.request, OPENAI)
         self.capabilities = replace(CAPABILITIES, request_id="$request_id" in self.template.names)
+        self._fields = [name for name in self.template.names if name.startswith(FIELD)]
         self._streams = method.streams_responses
         self.template.try_out({"$openai": {"messages": []}, "$model": "model", "$request_id": NO_REQUEST}, [])
 
@@ -319,6 +337,7 @@ class _OpenAIRequest:
             "$openai": document,
             "$model": conversation.model or None,
             "$request_id": conversation.request_id,
+            **{name: conversation.params.get(name.removeprefix(FIELD)) for name in self._fields},
         }
         return self.template.render(values, []), notices, None
 

@@ -5,7 +5,6 @@ because that costs a small part of what the JSON form of protobuf costs.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -28,7 +27,10 @@ from adapters.proto.backend.template_keys import (
     EACH,
     JSON,
     MARK,
+    NAME_AFTER_TEXT,
+    NAME_INSIDE,
     TOGETHER,
+    WITH,
     check_keys,
     check_oneofs,
     check_single_value,
@@ -49,9 +51,6 @@ from gateway.protobuf.json_struct import NestedTooDeep
 OPAQUE: Final = "$opaque"
 # Compiles the inner part of a form: as one value, or as the items of a list.
 Compile: TypeAlias = Callable[[Written], Render]
-
-_NAME_INSIDE: Final = re.compile(r"\$[a-z]")
-_NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
 
 
 class RequestTemplate:
@@ -99,11 +98,14 @@ class TemplateCompiler:
 
     def __init__(self) -> None:
         self.used = UsedNames()
+        # The scopes of the fields that get state.
+        self._states: list[Scope] = []
 
     def message(self, template: Json, kind: MessageType, scope: Scope, place: str) -> Render:
         if not isinstance(template, dict):
             raise mapping_error(place, f"{kind.full_name} is a message; write an object")
         condition = self.used.condition(template, scope, place)
+        first = len(self._states)
         parts = [
             (key, self._field(value, find_field(key, kind, place), scope, f"{place}.{key}"))
             for key, value in template.items()
@@ -115,12 +117,14 @@ class TemplateCompiler:
             made = {key: value for key, part in parts if (value := part(values, notices)) is not None}
             return made if made or not parts else None
 
-        return render if condition is None else self._provided(condition, scope, render)
+        return render if condition is None else self._provided(condition, scope, render, first)
 
-    def _provided(self, condition: Condition, scope: Scope, render: Render) -> Render:
+    def _provided(self, condition: Condition, scope: Scope, render: Render, first: int) -> Render:
         """Renders a part where its condition holds. Reasoning that it leaves out for its lack of state is told, unless
-        a part of the template is for reasoning without state."""
+        a part of the template is for reasoning without state; and so is state whose one field, of those from `first`,
+        is in the part."""
         of_reasoning = OPAQUE in condition.needed and "$arguments" not in scope.kinds
+        of_state = any(one is scope for one in self._states[first:])
 
         def provided(values: Values, notices: list[Notice]) -> Value:
             if condition.holds(values):
@@ -128,6 +132,8 @@ class TemplateCompiler:
             if of_reasoning and values.get(OPAQUE) is None and OPAQUE not in self.used.absent:
                 reasons = values.get("$kind") == "reasoning" or values.get("$reasoning") is not None
                 notices += [_NOT_RETURNED] if reasons else []
+            if of_state and values.get(OPAQUE) is not None and sum(one is scope for one in self._states) == 1:
+                notices.append(_STATE_LEFT_OUT)
             return None
 
         return provided
@@ -147,8 +153,7 @@ class TemplateCompiler:
             self.used.use(template, scope, place)
         if isinstance(template, dict):
             check_single_value(template, place)
-            check_keys(template, (EACH,), place)
-        raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
+        raise mapping_error(place, f"the field is repeated; write a list, {EACH}, {CASE}, or {WITH} and {AS!r}")
 
     def _items(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         """Compiles what becomes items of a repeated field: one form, or a list of forms, which render a list."""
@@ -204,6 +209,7 @@ class TemplateCompiler:
             raise mapping_error(f"{place}.{misplaced[0]}", "it cannot stand in a map")
         condition = self.used.condition(template, scope, place)
         field = entry.fields_by_name["value"]
+        first = len(self._states)
         parts = [
             (key, self._single(value, field, scope, f"{place}.{key}"))
             for key, value in template.items()
@@ -213,7 +219,7 @@ class TemplateCompiler:
         def render(values: Values, notices: list[Notice]) -> Value:
             return {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
 
-        return render if condition is None else self._provided(condition, scope, render)
+        return render if condition is None else self._provided(condition, scope, render, first)
 
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         def single(written: Written) -> Render:
@@ -222,7 +228,7 @@ class TemplateCompiler:
         match template:
             case str() if template.startswith(MARK):
                 return self._leaf(template, field, scope, place)
-            case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
+            case str() if (mixed := NAME_AFTER_TEXT.fullmatch(template)) is not None:
                 return self._mixed(mixed[1], mixed[2], field, scope, place)
             case dict() if EACH in template:
                 raise misplaced_each(field, place)
@@ -245,6 +251,8 @@ class TemplateCompiler:
     def _leaf(self, name: str, field: Field, scope: Scope, place: str) -> Render:
         fitting = [other for other, kind in scope.kinds.items() if value_converter(kind, field, other) is not None]
         self.used.use(name, scope, place, fitting)
+        if name == OPAQUE:
+            self._states.append(scope)
         kind = scope.kind(name)
         convert = None if kind is None else value_converter(kind, field, name)
         if convert is None:
@@ -290,7 +298,9 @@ class TemplateCompiler:
         check_keys(template, (*CONDITIONS, AS), place)
         condition = self.used.condition(template, scope, place)
         assert condition is not None
-        return self._provided(condition, scope, compiled(Written(template[AS], scope, f"{place}.{AS}")))
+        first = len(self._states)
+        render = compiled(Written(template[AS], scope, f"{place}.{AS}"))
+        return self._provided(condition, scope, render, first)
 
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         check_keys(template, (JSON,), place)
@@ -314,7 +324,7 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         check_keys(template, (*CONDITIONS, CASE, CALL, JSON), place)
         if condition := next((key for key in CONDITIONS if key in template), None):
             raise mapping_error(place, f"{condition} needs the key {AS!r}: the field is of {type_name(field)}")
-    if isinstance(template, str) and _NAME_INSIDE.search(template):
+    if isinstance(template, str) and NAME_INSIDE.search(template):
         raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
         names = field.enum_type.values_by_name
@@ -327,4 +337,7 @@ def _constant(template: Json, field: Field, place: str) -> Render:
 
 _NOT_RETURNED: Final = Notice(
     "encode", "dropped", "REASONING_NOT_SENT", "reasoning without state of the backend", level="debug"
+)
+_STATE_LEFT_OUT: Final = Notice(
+    "encode", "dropped", "REASONING_NOT_SENT", "state whose part of the message has a condition", level="debug"
 )

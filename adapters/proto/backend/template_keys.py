@@ -3,6 +3,7 @@
 Those that begin with the mark are no fields of a message.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,9 @@ from gateway.core.conversation import Json
 from gateway.core.errors import OptionError
 
 MARK: Final = "$"
+# A name in a text can be found only behind it.
+NAME_INSIDE: Final = re.compile(r"\$[a-z]")
+NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
 WITH: Final = "$with"
 WITHOUT: Final = "$without"
 EACH: Final = "$each"
@@ -94,10 +98,12 @@ def _exclude(one: Json, other: Json) -> bool:
     """Returns whether never both parts of a template have a value."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return False
-    if CASE in one and one[CASE] == other.get(CASE):
-        return not (one.keys() & other.keys()) - {CASE}
     pairs = ((one, other), (other, one))
-    return any(_names(this.get(WITH)) & _names(that.get(WITHOUT)) for this, that in pairs)
+    if any(_names(this.get(WITH)) & _names(that.get(WITHOUT)) for this, that in pairs):
+        return True
+    if is_value_with(one) or is_value_with(other):
+        return _exclude(one.get(AS, one), other.get(AS, other))
+    return CASE in one and one[CASE] == other.get(CASE) and not (one.keys() & other.keys()) - {CASE}
 
 
 def _names(written: Json) -> set[str]:
@@ -136,8 +142,8 @@ def _repeated(path: str, field: Field, place: str) -> FieldPath:
         if field.is_repeated:
             raise mapping_error(place, f"{step!r} is repeated; the path ends there")
     if not _holds_items(field := _below(field, last, place)):
-        reason = f"{last!r} is of {type_name(field)}, which is not repeated; neighbours are joined in a list"
-        raise mapping_error(place, reason)
+        fault = "a map" if is_map(field) else f"of {type_name(field)}, which is not repeated"
+        raise mapping_error(place, f"{last!r} is {fault}; neighbours are joined in a list")
     return (*above, last)
 
 

@@ -45,8 +45,8 @@ class Counts(msgspec.Struct, frozen=True):
             case _:
                 assert_never(mode)
 
-    def report(self) -> UsageReport:
-        """Returns the counts as an event."""
+    def report(self) -> UsageReport | None:
+        """Returns the counts as an event; None: none of them is possible."""
         prompt, completion, total, reasoning, cached, answer = [token_count(getattr(self, name)) for name in COUNTS]
         completion = completion or (answer or 0) + (reasoning or 0)
         total = total or (prompt + completion if prompt and completion else 0)
@@ -55,6 +55,8 @@ class Counts(msgspec.Struct, frozen=True):
             extra["prompt_tokens_details"] = {"cached_tokens": cached}
         if reasoning:
             extra["completion_tokens_details"] = {"reasoning_tokens": reasoning}
+        if not (prompt or completion or total or extra):
+            return None
         return UsageReport(prompt or None, completion or None, total or None, extra=extra)
 
 

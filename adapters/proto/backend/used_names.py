@@ -62,6 +62,14 @@ class UsedNames:
         """Returns whether the name is used with the names of this scope."""
         return any(one is scope for one in self._scopes.get(name, ()))
 
+    def uses_beside(self, name: str, other: str) -> bool:
+        """Returns whether the name is used where another one with one value exists, too."""
+        return any(other in scope.kinds for scope in self._scopes.get(name, ()))
+
+    def has_state_of(self, owner: str) -> bool:
+        """Returns whether the state of the reasoning, or of a call, has a place."""
+        return any(("$arguments" in scope.kinds) is (owner == "call") for scope in self._scopes.get("$opaque", ()))
+
     def condition(self, template: Mapping[str, Json], scope: Scope, place: str) -> Condition | None:
         """Returns the condition in `$with` and `$without`; None: there is none. Raises OptionError."""
         needed = self._listed(template, WITH, scope, place)

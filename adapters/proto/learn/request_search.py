@@ -112,6 +112,10 @@ def _turns(exchanges: Sequence[RecordedExchange], apart: bool, in_parts: bool) -
             system_apart=apart,
             results_in_parts=in_parts,
             reasoning=True,
+            one_state=False,
+            call_ids=True,
+            result_ids=True,
+            image_urls=False,
             image_bytes=_has_image_bytes(exchange),
         )
         yield conversation_values(exchange.conversation, use)

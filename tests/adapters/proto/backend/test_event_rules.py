@@ -119,6 +119,7 @@ UNSAID: Final = (502, "upstream_error")
         ("failure.code", {"code": "CODE_TOO_LARGE"}, (413, "request_too_large")),
         ("failure.code", {"code": "CODE_BORED"}, UNSAID),
         ("failure.code", {"code": 77}, UNSAID),
+        ("failure.code", {"code": 503}, (503, "upstream_overloaded")),
         ("failure.code", {}, UNSAID),
         ("failure.number", {"number": 8}, RATE_LIMIT),
         ("failure.number", {"number": 429}, RATE_LIMIT),
@@ -133,6 +134,11 @@ UNSAID: Final = (502, "upstream_error")
         ("failure.word", {"word": "ResourceExhausted"}, RATE_LIMIT),
         ("failure.word", {"word": "CANCELLED"}, UNSAID),
         ("failure.word", {"word": "ERROR_TOO_MANY_REQUESTS"}, RATE_LIMIT),
+        ("failure.word", {"word": "Too Many Requests"}, RATE_LIMIT),
+        ("failure.word", {"word": "too-many-requests"}, RATE_LIMIT),
+        ("failure.word", {"word": "StatusCode.RESOURCE_EXHAUSTED"}, RATE_LIMIT),
+        ("failure.word", {"word": "HTTP 429"}, RATE_LIMIT),
+        ("failure.word", {"word": "REQUEST_ENTITY_TOO_LARGE"}, (413, "request_too_large")),
         ("failure.word", {"word": "PayloadTooLarge"}, (413, "request_too_large")),
         ("failure.word", {"word": "429"}, RATE_LIMIT),
         ("failure.word", {"word": "8"}, RATE_LIMIT),
@@ -172,6 +178,15 @@ def test_a_code_of_the_backend_is_kept_beside_the_status() -> None:
             [TEXT, {"each": "events", "error": rule}], {"events": [{"failure": {**failure, "number": number}}]}
         )
         assert (error.status, error.code, error.message) == (400, "bad_image", "bad")
+
+
+@pytest.mark.parametrize("number", [8, 429])
+def test_a_code_of_digits_is_no_word_for_the_client(number: int) -> None:
+    codes: list[Entry] = [{"code": "failure.word"}, {"status": "failure.number", "code": "failure.number"}]
+    for rule in codes:
+        failure: dict[str, Json] = {"text": "slower", "word": str(number), "number": number}
+        error = failed([TEXT, {"each": "events", "error": {**FAILED, **rule}}], {"events": [{"failure": failure}]})
+        assert (error.status, error.code) in (RATE_LIMIT, UNSAID)
 
 
 def test_a_status_of_another_method_is_told_as_the_operators_matter() -> None:

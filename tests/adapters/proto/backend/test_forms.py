@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adapters.proto.backend.effort_notices import EffortNotices
 from gateway.core.conversation import (
     Conversation,
     Image,
@@ -135,12 +136,11 @@ def test_the_pieces_of_a_state_are_one_until_a_call_or_the_end_follows() -> None
             {"medium": "EFFORT_MUCH", "high": "EFFORT_MUCH", "xhigh": "EFFORT_MUCH"},
             {"high": "medium", "xhigh": "medium"},
         ),
-        ({"none": "EFFORT_LITTLE", "low": "EFFORT_LITTLE"}, {"none": "low", "low": "none"}),
+        ({"none": "EFFORT_LITTLE", "low": "EFFORT_LITTLE"}, {"none": "low"}),
         ({"low": "EFFORT_LITTLE", "high": "EFFORT_MUCH"}, {}),
     ],
 )
 def test_efforts_with_one_value_are_told_but_for_the_middle_one(said: dict[str, Any], told: dict[str, str]) -> None:
-    """Whether one that stands beside `none` has the model think, nothing says: both are told."""
     forms = {**FORMS, "request": {**FORMS["request"], "effort": {"$case": "$effort", **said}}}
     for effort in said:
         asked = Conversation((USER,), params={"reasoning_effort": effort})
@@ -149,6 +149,15 @@ def test_efforts_with_one_value_are_told_but_for_the_middle_one(said: dict[str, 
             for one in [effort]
             if one in told
         ]
+
+
+@pytest.mark.parametrize("value", [0, False, "EFFORT_NONE", "off", {"budget": 0}])
+def test_efforts_whose_value_means_no_reasoning_are_sent_as_none(value: Json) -> None:
+    told = EffortNotices([{"none": value, "minimal": value, "low": value, "high": 0.5}])
+    details = {effort: notice.detail for effort in ("none", "minimal", "low", "high") if (notice := told.of(effort))}
+    assert details == {
+        effort: f"the reasoning effort {effort!r} is sent with the value of 'none'" for effort in ("minimal", "low")
+    }
 
 
 def test_digits_that_a_float_loses_are_told() -> None:

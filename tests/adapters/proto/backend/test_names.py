@@ -7,13 +7,15 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.proto.backend.schema import message_class
+from adapters.proto.backend.schema import Schema, message_class
+from adapters.proto.backend.template_keys import joined_fields
 from gateway.core.conversation import (
     NO_REQUEST,
     Conversation,
     Image,
     Json,
     JsonObject,
+    NamedTool,
     Sampling,
     Text,
     ToolCall,
@@ -21,11 +23,11 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
-from gateway.core.errors import Unsupported
+from gateway.core.errors import OptionError, Unsupported
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from tests.adapters.proto.backend.grpc_server import sends
-from tests.adapters.proto.backend.mappings import FORMS, LISTS, SINGLE, TALK, TENSORS, Entry
+from tests.adapters.proto.backend.mappings import FORMS, LISTS, RELAY, SINGLE, TALK, TENSORS, Entry
 from tests.adapters.proto.backend.services import ANSWERS, METHODS
 from tests.adapters.proto.backend.test_encode import USER, adapter, sent
 from tests.adapters.proto.backend.test_grpc import HELLO, served
@@ -238,3 +240,102 @@ def test_json_of_an_object_whose_names_have_no_value_is_an_empty_object() -> Non
     for left_out in without:
         (_, _, parameters) = sent("tensors", tensor({"$json": left_out}), Conversation((USER,))).inputs
         assert [*parameters.contents.bytes_contents] == []
+
+
+def in_json(shape: Json) -> Entry:
+    """The mapping of `lists` with JSON of this shape in a text."""
+    return written(LISTS, model={"$json": shape})
+
+
+@pytest.mark.parametrize(
+    ("shape", "made"),
+    [
+        ({"m": "models/$model", "price": "US$5"}, '{"m":"models/m","price":"US$5"}'),
+        ({"$case": "$choice", "auto": {"seed": "$seed"}}, "{}"),
+        ({"$with": "$model", "as": {"seed": "$seed"}}, "{}"),
+        ({"inner": {"seed": "$seed"}}, "{}"),
+        ({"$each": "$tools", "as": "$name"}, ""),
+    ],
+)
+def test_json_has_names_behind_a_text_and_is_an_empty_object_without_values(shape: Json, made: str) -> None:
+    asked = Conversation((USER,), model="m")
+    assert sent("lists", in_json(shape), asked).model == made
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ({"m": "the $model of it"}, "$json.m: a name cannot stand inside a text, other than at its end"),
+        ({"m": "of $stop"}, "$json.m: text stands before a text only; $stop is a list"),
+        ({"m": "of $modl"}, "$json.m: there is no name '$modl' here; did you mean '$model'?"),
+        ({"m": {"$json": "$model"}}, "$json.m: $json cannot stand in JSON, where a value stands for itself"),
+    ],
+)
+def test_a_name_that_json_cannot_hold_is_told(shape: Json, said: str) -> None:
+    assert refusal(in_json(shape)).startswith(f"backends.x.request.model.{said}")
+
+
+def test_a_struct_has_names_behind_a_text() -> None:
+    parameters: Json = {"of": "tool $name", "schema": "$parameters"}
+    tools: Json = {"$each": "$tools", "as": {"function": {"name": "$name", "parameters": parameters}}}
+    made = sent("lists", written(LISTS, tools=tools), Conversation((USER,), (ToolSpec("look"),)))
+    assert dict(made.tools[0].function.parameters) == {"of": "tool look"}
+
+
+def test_a_field_of_the_client_has_a_value_beside_its_request_as_json() -> None:
+    entry = {**RELAY, "request": {**RELAY["request"], "engine": "$request.user"}}
+    assert sent("relay", entry, Conversation((USER,), params={"user": "ann"})).engine == "ann"
+
+
+def test_images_are_sent_as_their_bytes_or_by_their_url_where_both_have_a_place() -> None:
+    entry = copy.deepcopy(FORMS)
+    entry["request"]["entries"]["user"]["blocks"]["image"] = [
+        {"$with": "$bytes", "media": {"data": "$bytes"}},
+        {"$without": "$bytes", "media": {"url": "$url"}},
+    ]
+    assert adapter(entry).capabilities.remote_images
+    images = (Image("data:image/png;base64,aW1hZ2U="), Image("https://host/x.png"))
+    blocks = sent("forms", entry, Conversation((Turn("user", images),))).entries[0].blocks
+    assert [(one.media.data, one.media.url) for one in blocks] == [(b"image", ""), (b"", "https://host/x.png")]
+
+
+def test_a_chosen_tool_needs_the_word_that_gives_it_a_value() -> None:
+    said = "backends.x.request: $chosen has a value only with the word 'named' of $choice, which is missing"
+    assert refusal(written(LISTS, choice={"function_name": "$chosen"})) == said
+
+
+def test_cases_exclude_each_other_under_a_condition_too() -> None:
+    def where(word: str, value: str) -> Json:
+        return {"$with": "$tools", "as": {"$case": "$choice", word: value}}
+
+    entry = written(LISTS, choice={"mode": where("auto", "AUTO"), "function_name": where("named", "$chosen")})
+    made = sent("lists", entry, Conversation((USER,), (ToolSpec("look"),), NamedTool("look")))
+    assert made.choice.function_name == "look"
+    both = written(LISTS, choice={"mode": where("named", "AUTO"), "function_name": where("named", "$chosen")})
+    assert "'mode' and 'function_name' are of one oneof" in refusal(both)
+
+
+def test_a_repeated_field_says_what_can_stand_there() -> None:
+    results: Json = {"name": "$name", "content": "$text"}
+    entry = copy.deepcopy(LISTS)
+    entry["request"]["messages"]["tool"]["result_list"]["results"] = results
+    said = "the field is repeated; write a list, $each, $case, or $with and 'as'"
+    assert refusal(entry) == f"backends.x.request.messages.tool.result_list.results: {said}"
+
+
+def test_a_map_is_no_list_in_which_neighbours_are_joined() -> None:
+    calls: JsonObject = {"$each": "$turns", "by": "$role", "together": "fields", "user": {}, "assistant": {}}
+    fields = Schema(adapter(FORMS).schema).method(FORMS["method"]).request.fields_by_name["entries"].message_type
+    call = fields.fields_by_name["blocks"].message_type.fields_by_name["call"]
+    with pytest.raises(OptionError, match="'fields' is a map; neighbours are joined in a list"):
+        joined_fields(calls, call, "request")
+
+
+def test_the_places_of_texts_that_are_joined_are_told() -> None:
+    said: Json = {"name": "$text", "contents": {"bytes_contents": "$stop"}}
+    turns = dict.fromkeys(("system", "user", "assistant"), said)
+    inputs: Json = {"$each": "$turns", "by": "$role", "together": "contents.bytes_contents", **turns}
+    asked = Conversation((USER, USER), sampling=Sampling(stop=("a", "b")))
+    places = adapter(written(TENSORS, inputs=inputs)).field_places(asked, Policy())
+    found = [(one.field.rpartition(".")[2], one.value) for one in places if "bytes_contents" in one.field]
+    assert found == [(f"bytes_contents[{n}]", word) for n, word in enumerate("abab")]

@@ -185,7 +185,7 @@ def test_a_prompt_that_gemini_blocks_is_an_answer_that_a_filter_ended(word: str)
     [
         ("none", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
         ("minimal", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
-        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, ["EFFORT_CHANGED"]),
+        ("low", {"include_thoughts": True, "thinking_level": "LOW"}, []),
         ("medium", {"include_thoughts": True, "thinking_level": "MEDIUM"}, []),
         ("high", {"include_thoughts": True, "thinking_level": "HIGH"}, []),
         ("xhigh", {"include_thoughts": True, "thinking_level": "HIGH"}, ["EFFORT_CHANGED"]),

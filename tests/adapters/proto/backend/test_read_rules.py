@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
+from adapters.proto.backend.token_counts import Counts
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, TextDelta, UsageReport
@@ -250,3 +251,9 @@ def test_an_error_is_judged_before_all_else(reason: str) -> None:
     with pytest.raises(BackendError) as failed:
         events("parts", PARTS, crash)
     assert (failed.value.status, failed.value.code, failed.value.events) == (400, "context_length_exceeded", ())
+
+
+@pytest.mark.parametrize("counts", [Counts(), Counts(prompt=1 << 70)])
+def test_counts_of_which_none_is_possible_make_no_report(counts: Counts) -> None:
+    assert counts.report() is None
+    assert Counts(prompt=3, completion=1 << 70).report() == UsageReport(prompt_tokens=3)

@@ -161,9 +161,14 @@ def test_calls_of_one_id_get_their_results_one_by_one() -> None:
     assert [line.split()[0] for line in lines] == ["assistant", "function", "assistant", "function"]
 
 
+WITH_ID = {"role": "function", "name": "$name", "content": {"$json": ["$id", "$text"]}}
+CALL_WITH_ID = {"$call": {"name": "$name", "arguments": {"$json": ["$id", "$arguments"]}}}
+
+
 def with_ids() -> Entry:
-    """The mapping of `single` with ids, in the content of results."""
-    return turns_of(SINGLE, "tool", {"role": "function", "name": "$name", "content": {"$json": ["$id", "$text"]}})
+    """The mapping of `single` with ids, in the arguments of calls and in the content of results."""
+    call = {"role": "assistant", "content": "$text", "function_call": CALL_WITH_ID}
+    return turns_of(turns_of(SINGLE, "tool", WITH_ID), "assistant", call)
 
 
 def turns_of(entry: Entry, role: str, form: Any) -> Entry:
@@ -179,6 +184,44 @@ def test_a_wire_with_ids_keeps_the_results_behind_all_calls() -> None:
     assert [line.split()[0] for line in lines] == ["assistant", "assistant", "function", "function"]
     assert lines[2] == 'function walk ["c2","result c2"]'
     assert adapter(with_ids()).encode(asked, Policy()).notices == ()
+
+
+@pytest.mark.parametrize("side", ["calls", "results"])
+def test_ids_of_one_side_pair_nothing(side: str) -> None:
+    both = with_ids()["request"]["messages"]
+    role = {"calls": "assistant", "results": "tool"}[side]
+    asked = conversation(*SITUATIONS["odd order"])
+    entry = turns_of(SINGLE, role, both[role])
+    lines = single(sent("single", entry, asked))
+    assert [line.split()[1] for line in lines if line.startswith("function")] == ["look", "walk"]
+    assert [line.split()[0] for line in lines] == ["assistant", "function"] * 2
+    details = [notice.detail for notice in adapter(entry).encode(asked, Policy()).notices]
+    assert details == [
+        "the backend has no field for call id (2) of messages",
+        "each result was put behind its call: the wire has one call a message",
+    ]
+
+
+def test_a_result_of_an_unknown_call_follows_that_of_the_one_call() -> None:
+    orphaned = conversation(calling(("c1", "look")), *results("c9", "c1"))
+    lines = single(sent("single", SINGLE, orphaned))
+    assert lines[1:] == [LOOKED, 'function {"result":"result c9"}']
+    rules = [notice.rule for notice in adapter(SINGLE).encode(orphaned, Policy()).notices]
+    assert "RESULTS_IN_CALL_ORDER" in rules
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (calling(("c1", "look")), *results("c1"), calling(("c1", "walk")), *results("c1")),
+        (calling(("c1", "look"), ("c1", "walk")), *results("c1", "c1")),
+    ],
+    ids=["in two turns", "in one turn"],
+)
+def test_a_result_has_the_name_of_its_own_call_where_ids_are_equal(turns: tuple[Turn, ...]) -> None:
+    lines = listed(sent("lists", LISTS, conversation(*turns)))
+    results_of = " ".join(line.removeprefix("result_list: ") for line in lines if line.startswith("result_list"))
+    assert results_of == "look=result c1 walk=result c1"
 
 
 def sealed(state: str | None) -> Conversation:
@@ -206,6 +249,52 @@ def test_reasoning_is_sent_with_its_state_or_without_and_is_told_where_neither_h
     assert thinking(with_state) == (["!"], ["REASONING_NOT_SENT"])
     assert thinking(value) == (["!"], ["REASONING_NOT_SENT"])
     assert thinking(with_state, bare) == (["Hm.", "!"], [])
+
+
+WITH_STATE = {"$with": "$opaque", "thought": {"text": "$reasoning", "seal": "$opaque"}}
+WITH_REASONING = {"$with": "$reasoning", "thought": {"text": "$reasoning", "seal": "$opaque"}}
+
+
+@pytest.mark.parametrize(
+    ("form", "thoughts", "made", "told"),
+    [
+        (WITH_STATE, [("one", "b25l"), ("two", "dHdv")], ("one", b"one"), 1),
+        (WITH_STATE, [("one", "b25l"), ("two", None)], ("one", b"one"), 1),
+        (WITH_STATE, [("one", None), ("two", "dHdv")], ("two", b"two"), 1),
+        (WITH_STATE, [("", "b25l")], ("", b"one"), 0),
+        (WITH_REASONING, [("", "b25l")], ("", b""), 1),
+        (WITH_REASONING, [("one", None), ("two", None)], ("one\ntwo", b""), 0),
+    ],
+)
+def test_state_is_sent_with_its_own_reasoning_and_what_is_left_out_is_told(
+    form: Json, thoughts: list[tuple[str, str | None]], made: tuple[str, bytes], told: int
+) -> None:
+    entry = copy.deepcopy(FORMS)
+    calls: Json = {"$each": "$calls", "as": {"call": {"name": "$name", "fields": "$arguments", "seal": "$opaque"}}}
+    entry["request"]["entries"]["assistant"] = {"role": "model", "blocks": [form, {"text": "$text"}, calls]}
+    blocks = [
+        Reasoning(text, extra=with_provider_state("acme", {"seal": state}) if state else {}) for text, state in thoughts
+    ]
+    asked = Conversation((USER, Turn("assistant", (*blocks, Text("!")), index=1)))
+    thought = sent("forms", entry, asked).entries[1].blocks[0].thought
+    assert (thought.text, thought.seal) == made
+    rules = [notice.rule for notice in adapter(entry).encode(asked, Policy()).notices]
+    assert rules == ["REASONING_NOT_SENT"] * told
+
+
+def without_state_of(owner: str) -> Entry:
+    entry = copy.deepcopy(FORMS)
+    blocks = entry["request"]["entries"]["assistant"]["blocks"]
+    place = blocks["call"]["call"] if owner == "call" else blocks["reasoning"]["thought"]
+    for key in ("seal", "$with"):
+        place.pop(key, None)
+    return entry
+
+
+@pytest.mark.parametrize("owner", ["call", "reasoning"])
+def test_state_that_a_rule_reads_needs_a_place_at_its_owner(owner: str) -> None:
+    said = f"backends.x.request: the mapping has a rule `opaque` on the {owner}, but no $opaque at a {owner}"
+    assert refusal(without_state_of(owner)) == said
 
 
 def test_state_beside_a_turn_stays_with_its_first_call() -> None:
@@ -399,7 +488,7 @@ def test_a_choice_without_a_word_is_refused_by_name_and_alone(
         made.encode(Conversation((USER,), TOOLS, choice), Policy())
     assert refused.value.message == f"tool_choice is not supported: this model's backend cannot be forced {said}"
     assert refused.value.param == "tool_choice"
-    assert ("tool_choice" in made.capabilities.supported_params) is (words != ("auto", "none"))
+    assert "tool_choice" in made.capabilities.supported_params
 
 
 def test_the_places_of_a_list_of_messages_are_told() -> None:

@@ -535,8 +535,8 @@ def recorded(service: str, word: str) -> list[RecordedExchange]:
     adapter = ProtoAdapter(options, 1 << 20)
     method = Schema(options.schema).method(options.method)
     forced = "tool_choice" in adapter.capabilities.supported_params or service == "sglang"
-    # This one cannot be made to call any tool.
-    forced &= service != "gigachat"
+    # These cannot be made to call any tool.
+    forced &= service not in ("gigachat", "single")
     said = answers(word)
     return [
         _exchange(service, adapter, method, options.carrier, kind, request, said[kind])
