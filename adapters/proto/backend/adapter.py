@@ -115,7 +115,7 @@ def _serialized(message: Message) -> bytes:
     try:
         return message.SerializeToString(deterministic=True)
     except EncodeError as error:
-        # "Message acme.v1.Request is missing required fields: turns[0].role"
+        # The runtime names the fields behind a colon, such as "turns[0].role".
         fields = str(error).rpartition(": ")[2]
         raise InvalidRequest(f"The request has no value for {fields}, which the backend's message requires.") from error
 
