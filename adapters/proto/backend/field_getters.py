@@ -88,6 +88,9 @@ def find_repeated(written: str, kind: MessageType, place: str) -> tuple[Getter, 
         raise unknown_name(place, f"{kind.full_name} has no field {last.name!r}", last.name, kind.fields_by_name)
     field = kind.fields_by_name[last.name]
     if last.selector is not None or not field.is_repeated or field.message_type is None or is_map(field):
+        if last.selector is None and not field.is_repeated and field.message_type is not None:
+            reason = f"{last.name!r} is one message, which needs no `each`: name it in the paths ('{written}.FIELD')"
+            raise mapping_error(place, reason)
         raise mapping_error(place, f"{last.name!r} is no repeated field of messages")
     return _getter([*owner, last.name]), field.message_type
 
