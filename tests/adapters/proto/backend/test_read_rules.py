@@ -60,15 +60,35 @@ def test_the_end_is_told_by_the_rule(rule: dict[str, Any], last: dict[str, Any],
     assert finish_of(found) == ended and fold(found).text == "a"
 
 
-def test_an_unknown_word_is_a_stop_with_a_notice_and_a_failure_is_an_error() -> None:
+def test_an_unknown_word_is_a_stop_with_a_notice() -> None:
     found = deltas({"finish": {"at": "reason"}}, {"content": b64("a"), "reason": "tired"})
     assert finish_of(found) == ("stop", "tired")
     assert rules(found) == ["FINISH_REASON_UNKNOWN"]
-    for rule, word in (({"at": "reason"}, "error"), ({"at": "reason", "failures": ["tired"]}, "tired")):
-        with pytest.raises(BackendError) as failed:
-            deltas({"finish": rule}, {"content": b64("a"), "reason": word})
-        assert failed.value.code == "upstream_stream_truncated"
-        assert fold(failed.value.events).text == "a"
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ({}, "error"),
+        ({"failures": ["tired"]}, "tired"),
+        *[
+            ({}, word)
+            for word in ("failed", "FAILURE", "internal_error", "InternalError", "EngineFailed", "err.timeout")
+        ],
+        ({"reasons": {"full": "length"}}, "FINISH_REASON_ERROR"),
+    ],
+)
+def test_a_word_that_means_a_failure_is_an_error(rule: Entry, word: str) -> None:
+    with pytest.raises(BackendError) as failed:
+        deltas({"finish": {"at": "reason", **rule}}, {"content": b64("a"), "reason": word})
+    assert failed.value.code == "upstream_stream_truncated"
+    assert fold(failed.value.events).text == "a"
+
+
+@pytest.mark.parametrize(("word", "reason"), [("no_error", "stop"), ("unfailing", "stop")])
+def test_a_word_with_a_declared_meaning_has_it(word: str, reason: str) -> None:
+    rule = {"at": "reason", "reasons": {word: reason}}
+    assert finish_of(deltas({"finish": rule}, {"content": b64("a"), "reason": word})) == (reason, word)
 
 
 def test_a_number_of_an_enum_that_the_schema_lacks_may_have_a_meaning() -> None:
