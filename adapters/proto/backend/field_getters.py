@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
-from adapters.proto.backend.field_values import STRUCT, WRAPPERS, fits, is_map, item_of, type_name
+from adapters.proto.backend.field_values import STRUCT, WRAPPERS, fits, is_map, item_of, no_value, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.options import Conditions
 from adapters.proto.backend.paths import Key, Match, Position, Selector, Step, parse_path
@@ -235,6 +235,7 @@ def _equals(found: Place, value: bool | int | str, place: str) -> Condition:
         number = enum.values_by_name[value].number
         return lambda message: bool(get(message) == number)
     if not fits(value, found.field):
-        raise mapping_error(place, f'{value!r} is no value of {type_name(found.field)}; "set" and "unset" ask for one')
+        named = f"{value!r} is no value of {type_name(found.field)}" if enum is None else no_value(value, found.field)
+        raise mapping_error(place, f'{named}; "set" and "unset" ask for one')
     wanted = value.encode() if isinstance(value, str) and found.leaf == "bytes" else value
     return lambda message: bool(get(message) == wanted)
