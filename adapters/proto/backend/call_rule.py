@@ -57,10 +57,9 @@ def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = N
         writer.call(identity if key is None else key, identity, named, written, opaque)
 
     def read(message: Any, writer: AnswerWriter, reader: ArgumentsReader) -> None:
-        opaque = "" if state is None else _state(state, message)
         for item in (message,) if items is None else items(message):
             if (holds is None or holds(item)) and (is_there is None or is_there(item)):
-                read_one(item, opaque, writer, reader)
+                read_one(item, "" if state is None else _state(state, message), writer, reader)
 
     return read
 
