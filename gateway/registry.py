@@ -76,6 +76,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
         located = OptionError(f"{where}.{error.message}")
         located.place = f"{where}.{error.place}" if error.place else ""
         located.correction = error.correction
+        located.governs = f"{where}.{error.governs}" if error.governs else ""
         raise located from error
 
 

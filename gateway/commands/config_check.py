@@ -104,7 +104,7 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
     from gateway.core.errors import SettingsError
     from gateway.diagnostics.entry_check import entry_faults
     from gateway.registry import adapter_signs
-    from gateway.server.upstream.backends import check_address, check_headers, check_tls
+    from gateway.server.upstream.backends import check_address, check_headers, check_tls, tls_faults
     from gateway.server.upstream.credentials import check_signing
 
     where = f"backends.{name}"
@@ -113,11 +113,8 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
     with contextlib.suppress(SettingsError):
         if adapter_signs(f"{where}.adapter", entry.adapter):
             checks.append(partial(check_signing, where, entry))
-    if entry.tls is not None:
-        ca_only = msgspec.structs.replace(entry.tls, cert_file=None, key_file=None)
-        parts = (ca_only, msgspec.structs.replace(entry.tls, ca_file=None))
-        checks += [partial(check_tls, where, msgspec.structs.replace(entry, tls=part)) for part in parts]
-    found: dict[str, SettingsError] = {}
+    checks.append(partial(check_tls, where, entry))
+    found = {error.message: error for error in tls_faults(where, entry)}
     for check_part in checks:
         try:
             check_part()

@@ -219,4 +219,7 @@ class SettingsError(GatewayError):
 
 
 class OptionError(SettingsError):
-    """An adapter cannot use its options; the message begins with the place in its entry, like `read[0].text: `."""
+    """An adapter cannot use its options; the message begins with the place in its entry, like `read[0].text: `.
+    `governs` is the place of an object whose other values cannot be read without this one; empty: there is none."""
+
+    governs: str = ""

@@ -28,6 +28,7 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
     """Returns the message of every fault, with its place and the nearest name; empty for an entry that can be used."""
     found: list[str] = []
     removed: list[str] = []
+    governed: list[str] = []
     guessed: set[str] = set()
     options: dict[str, Json] = copy.deepcopy(dict(entry.options))
     while len(found) < MOST:
@@ -35,7 +36,7 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
             load_adapter(name, msgspec.structs.replace(entry, options=options), max_event)
         except SettingsError as error:
             place = error.place.removeprefix(f"backends.{name}").removeprefix(".")
-            if place not in guessed and not _follows(error, place, removed):
+            if place not in guessed and not _follows(error, place, removed, governed):
                 found.append(error.message)
                 if error.correction is not None and place == "adapter":
                     entry = msgspec.structs.replace(entry, adapter=error.correction.nearest)
@@ -49,14 +50,18 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
             if not _remove(options, place):
                 break
             removed.append(place)
+            if isinstance(error, OptionError) and error.governs:
+                governed.append(error.governs.removeprefix(f"backends.{name}."))
         else:
             break
     return tuple(found)
 
 
-def _follows(error: SettingsError, place: str, removed: list[str]) -> bool:
-    """Whether a fault may follow from what was removed: it is of what encloses a removed value, or the adapter compares
-    a whole part with others."""
+def _follows(error: SettingsError, place: str, removed: list[str], governed: list[str]) -> bool:
+    """Whether a fault may follow from what was removed: it is of what encloses a removed value, or of an object whose
+    values are read by a removed one, or the adapter compares a whole part with others."""
+    if any(place.startswith(f"{one}.") for one in governed):
+        return True
     compares = isinstance(error, OptionError) and not _NESTED.search(place)
     return bool(removed) and (compares or any(one.startswith(place) for one in removed))
 

@@ -125,6 +125,12 @@ def test_every_wrong_file_of_tls_is_an_error(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert "error: backends.b.tls.ca_file: 'none.pem' cannot be read: No such file or directory" in said
     assert f"error: backends.b.tls.key_file: the key in {other!r} does not fit the certificate in" in said
+    missing = {"ca_file": "a.pem", "cert_file": "b.pem", "key_file": "c.pem"}
+    assert run("check", sound(tmp_path, backends=secure(**missing))) == 1
+    said = capsys.readouterr().out
+    for setting, file in missing.items():
+        assert said.count(f"backends.b.tls.{setting}: {file!r} cannot be read: No such file or directory") == 1
+    assert "3 errors" in said
     assert run("check", "--strict", sound(tmp_path, backends=secure(cert_file=certificate, key_file=key))) == 0
     http = {"b": {"adapter": "openai_chat", "base_url": "http://host", "tls": {"cert_file": certificate}}}
     assert run("check", sound(tmp_path, backends=http)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.settings import parse_settings
-from tests.adapters.proto.backend.mappings import DELTAS, PARTS, TALK, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, PARTS, SINGLE, TALK, Entry
 
 URL: Final = {"adapter": "proto", "base_url": "http://127.0.0.1:9"}
 
@@ -158,3 +158,12 @@ def test_what_follows_from_a_guessed_name_is_no_fault_of_its_own() -> None:
     """`$modle` is taken for `$model`, which a repeated field does not take; the client's author meant neither."""
     found = faults(template(DELTAS, stop="$modle"))
     assert found == ["request.stop: there is no name '$modle' here; did you mean '$model'?"]
+
+
+def test_each_of_one_message_is_one_fault() -> None:
+    wrong = copy.deepcopy(SINGLE)
+    call = {"each": "message.function_call", "name": "name", "arguments": "arguments"}
+    wrong["read"][0]["rules"][1]["call"] = call
+    (fault,) = faults(wrong)
+    said = "'function_call' is one message, which needs no `each`: name it in the paths ('message.function_call.FIELD')"
+    assert fault == f"read[0].rules[1].call.each: {said}"

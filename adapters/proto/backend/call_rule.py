@@ -6,15 +6,16 @@ from typing import Any, Final, TypeAlias
 
 from adapters.proto.backend.answer_writer import AnswerWriter
 from adapters.proto.backend.arguments_reader import ArgumentsReader
-from adapters.proto.backend.field_getters import Leaves, Place
+from adapters.proto.backend.field_getters import Condition, Leaves, Place
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.options import CallRule, ReadRule
-from adapters.proto.backend.places import Kind, conditions, find_items, find_place
+from adapters.proto.backend.places import Kind, conditions, find_items, find_place, holder_is_set
 
 _NAME: Final[Leaves] = {"text": "text"}
 _INDEX: Final[Leaves] = {"integer": "a whole number"}
 _PIECES: Final[Leaves] = {"text": "text", "bytes": "bytes"}
-_ARGUMENTS: Final[Leaves] = {**_PIECES, "struct": "a google.protobuf.Struct", "map": "a map", "message": "a message"}
+_OBJECTS: Final[Leaves] = {"struct": "a google.protobuf.Struct", "map": "a map", "message": "a message"}
+_ARGUMENTS: Final[Leaves] = {**_PIECES, **_OBJECTS}
 
 
 CallReader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
@@ -26,8 +27,9 @@ def reads_ids(rules: Sequence[ReadRule]) -> bool:
 
 
 def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = None) -> CallReader:
-    """Returns the reader of one rule. `state` is the place in the message of the opaque state of the calls. Raises
-    OptionError."""
+    """Returns the reader of one rule. `state` is the place in the message of the opaque state of the calls. A call
+    whose message is not there is none; where the call has no message of its own, neither is one of which nothing is
+    said. Raises OptionError."""
     items = None
     if rule.each is not None:
         items, kind = find_items(rule.each, kind, f"{place}.each")
@@ -36,6 +38,9 @@ def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = N
     arguments = find_place(rule.arguments, kind, f"{place}.arguments", _ARGUMENTS)
     call_id = None if rule.id is None else find_place(rule.id, kind, f"{place}.id", _NAME)
     index = None if rule.index is None else find_place(rule.index, kind, f"{place}.index", _INDEX)
+    is_there = holder_is_set([rule.name, rule.arguments], kind, f"{place}.name")
+    if is_there is None and items is None:
+        is_there = _any_said([found for found in (name, arguments, call_id, index) if found is not None])
     if rule.mode != "whole":
         if arguments.leaf not in _PIECES:
             raise mapping_error(f"{place}.mode", f"{_ARGUMENTS[arguments.leaf]} holds whole arguments")
@@ -52,12 +57,16 @@ def compile_call(rule: CallRule, kind: Kind, place: str, state: Place | None = N
         writer.call(identity if key is None else key, identity, named, written, opaque)
 
     def read(message: Any, writer: AnswerWriter, reader: ArgumentsReader) -> None:
-        opaque = "" if state is None else _state(state, message)
         for item in (message,) if items is None else items(message):
-            if holds is None or holds(item):
-                read_one(item, opaque, writer, reader)
+            if (holds is None or holds(item)) and (is_there is None or is_there(item)):
+                read_one(item, "" if state is None else _state(state, message), writer, reader)
 
     return read
+
+
+def _any_said(places: Sequence[Place]) -> Condition:
+    """Returns the condition that one of the places has a value, which is not empty."""
+    return lambda item: any([found.is_set(item) if found.leaf in _OBJECTS else found.get(item) for found in places])
 
 
 def _state(found: Place, message: Any) -> str:
@@ -67,7 +76,7 @@ def _state(found: Place, message: Any) -> str:
 
 def _text(found: Place, item: Any, name: str, writer: AnswerWriter, reader: ArgumentsReader) -> str:
     value = found.get(item)
-    if found.leaf in ("struct", "map", "message"):
+    if found.leaf in _OBJECTS:
         return reader.read(found, value, name, writer)
     return writer.characters(found, value, whole=True) if isinstance(value, bytes) else str(value)
 

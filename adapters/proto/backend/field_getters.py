@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
-from adapters.proto.backend.field_values import STRUCT, WRAPPERS, fits, is_map, item_of, type_name
+from adapters.proto.backend.field_values import STRUCT, WRAPPERS, fits, is_map, item_of, no_value, type_name
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.options import Conditions
 from adapters.proto.backend.paths import Key, Match, Position, Selector, Step, parse_path
@@ -88,6 +88,9 @@ def find_repeated(written: str, kind: MessageType, place: str) -> tuple[Getter, 
         raise unknown_name(place, f"{kind.full_name} has no field {last.name!r}", last.name, kind.fields_by_name)
     field = kind.fields_by_name[last.name]
     if last.selector is not None or not field.is_repeated or field.message_type is None or is_map(field):
+        if last.selector is None and not field.is_repeated and field.message_type is not None:
+            reason = f"{last.name!r} is one message, which needs no `each`: name it in the paths ('{written}.FIELD')"
+            raise mapping_error(place, reason)
         raise mapping_error(place, f"{last.name!r} is no repeated field of messages")
     return _getter([*owner, last.name]), field.message_type
 
@@ -232,6 +235,7 @@ def _equals(found: Place, value: bool | int | str, place: str) -> Condition:
         number = enum.values_by_name[value].number
         return lambda message: bool(get(message) == number)
     if not fits(value, found.field):
-        raise mapping_error(place, f'{value!r} is no value of {type_name(found.field)}; "set" and "unset" ask for one')
+        named = f"{value!r} is no value of {type_name(found.field)}" if enum is None else no_value(value, found.field)
+        raise mapping_error(place, f'{named}; "set" and "unset" ask for one')
     wanted = value.encode() if isinstance(value, str) and found.leaf == "bytes" else value
     return lambda message: bool(get(message) == wanted)

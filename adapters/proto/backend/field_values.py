@@ -181,6 +181,13 @@ def fits(value: Json, field: Field) -> bool:
     return False
 
 
+def no_value(value: Json, field: Field) -> str:
+    """Returns the reason why a JSON value, which does not fit the field, is refused; of an enum's number its name."""
+    reason = f"{json.dumps(value)} is no value of {type_name(field)}"
+    known = None if field.enum_type is None or type(value) is not int else field.enum_type.values_by_number.get(value)
+    return reason if known is None else f"{reason}; write its name, {known.name}"
+
+
 def literal(value: Json, field: Field) -> Value:
     """Returns a value of the template, which `fits` the field, as the constructor takes it."""
     if field.message_type is not None:

@@ -1,5 +1,7 @@
-"""Compiles the rule that finds the end of a response. Every value must have a meaning: none is a success by default."""
+"""Compiles the rule that finds the end of a response. Every value of an enum must have a meaning: none is a success by
+default. A text may be one that no rule knows: one that says so is a failure, any other a stop with a notice."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +18,10 @@ from gateway.core.events import Reason
 # Any: a message whose class exists only at run time.
 FinishReader: TypeAlias = Callable[[Any, AnswerWriter], None]
 _WORDS: Final[Leaves] = {"enum": "an enum", "text": "text", "flag": "a bool"}
+# A text with one of these words is reported as a failure: as a stop it would be a success.
+_FAILED: Final = FAILURES | {"errors", "exception", "fail", "failed", "fails", "failure"}
+# The words of `internal_error`, `InternalError` and `INTERNAL_ERROR`.
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def compile_finish(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
@@ -42,17 +48,27 @@ def _by_value(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
     if found.leaf == "enum":
         return _by_enum(rule, found, place)
     if found.leaf == "text":
-        meanings = {**REASONS, **rule.reasons}
-        failures = frozenset({*FAILURES, *rule.failures})
+        failures = frozenset(rule.failures)
 
         def read(message: Any, writer: AnswerWriter) -> None:
             if (word := found.get(message)) and word not in rule.none:
-                _end(word, meanings.get(word) or REASONS.get(word.lower()), failures, writer)
+                declared = rule.reasons.get(word)
+                _end(word, declared if declared or word in failures else _reason(word), failures, writer)
 
         return read
     if rule.reasons or rule.none or rule.failures:
         raise mapping_error(place, "a bool has no other meaning than the end; use `when` for more")
     return lambda message, writer: writer.finish("stop", "") if found.get(message) else None
+
+
+def _reason(word: str) -> Reason | None:
+    """Returns the common meaning of a text, in any case; None: it is unknown. Raises BackendRejected for one that says
+    that the response failed, such as `internal_error`."""
+    if (reason := REASONS.get(word.lower())) is not None:
+        return reason
+    if word.lower() in FAILURES or not _FAILED.isdisjoint(part.lower() for part in _PARTS.findall(word)):
+        raise _failed()
+    return None
 
 
 def _by_enum(rule: FinishRule, found: Place, place: str) -> FinishReader:
@@ -119,12 +135,16 @@ def _named(rule: FinishRule) -> tuple[str, ...]:
 
 
 def _end(word: str, reason: Reason | None, failures: frozenset[str], writer: AnswerWriter) -> None:
-    if word in failures or word.lower() in failures:
-        raise BackendRejected("The backend ended its response early.", code="upstream_stream_truncated")
+    if word in failures:
+        raise _failed()
     if reason is None:
         detail = f"the backend's finish reason {word[:40]!r} is unknown; read as stop"
         writer.note_once("changed", "FINISH_REASON_UNKNOWN", detail)
     writer.finish(reason or "stop", word)
+
+
+def _failed() -> BackendRejected:
+    return BackendRejected("The backend ended its response early.", code="upstream_stream_truncated")
 
 
 _COMPILERS: Final[Mapping[str, Callable[[FinishRule, Kind, str], FinishReader]]] = {

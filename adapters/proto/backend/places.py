@@ -1,6 +1,9 @@
 """Finds what a path of a rule names: a field of a message, a tensor, or a place in a JSON document."""
 
-from typing import Any, TypeAlias
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Final, TypeAlias
 
 from adapters.proto.backend.field_getters import (
     Condition,
@@ -15,9 +18,12 @@ from adapters.proto.backend.json_places import DOCUMENT, document_conditions, fi
 from adapters.proto.backend.mapping_error import mapping_error
 from adapters.proto.backend.options import Conditions, Path, Tensor
 from adapters.proto.backend.tensors import find_tensor
+from gateway.core.errors import OptionError
 
 # The type of a message, or `DOCUMENT`.
 Kind: TypeAlias = Any
+# The end of a step; a key and a value in brackets may have dots.
+_DOT: Final = re.compile(r"\.(?![^\[]*\])")
 
 
 def find_place(written: Path, kind: Kind, place: str, leaves: Leaves) -> Place:
@@ -37,7 +43,12 @@ def find_optional(written: Path | None, kind: Kind, place: str, leaves: Leaves) 
 
 def find_items(written: str, kind: Kind, place: str) -> tuple[Getter, Kind]:
     """Returns the getter of the items at a path, and their type. Raises OptionError."""
-    return (find_list(written, place), DOCUMENT) if kind is DOCUMENT else find_repeated(written, kind, place)
+    try:
+        return (find_list(written, place), DOCUMENT) if kind is DOCUMENT else find_repeated(written, kind, place)
+    except OptionError as error:
+        # The paths beside it begin from the items.
+        error.governs = place.rpartition(".")[0]
+        raise
 
 
 def conditions(written: Conditions, kind: Kind, place: str) -> Condition:
@@ -51,3 +62,14 @@ def single_message(written: Path, kind: Kind) -> str | None:
         return None
     field = kind.fields_by_name.get(written.partition(".")[0])
     return None if field is None or field.message_type is None or not field.has_presence else str(field.name)
+
+
+def holder_is_set(written: Sequence[Path], kind: Kind, place: str) -> Condition | None:
+    """Returns the condition that the innermost message that holds all these paths is there. None: that is the message
+    from which the paths begin. Raises OptionError."""
+    steps = [[] if isinstance(path, Tensor) else _DOT.split(path)[:-1] for path in written]
+    common = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*steps, strict=False))]
+    if not common:
+        return None
+    path = ".".join(common)
+    return (find_in_document(path, place) if kind is DOCUMENT else find_field(path, kind, place)).is_set

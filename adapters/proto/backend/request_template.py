@@ -13,7 +13,17 @@ from google.protobuf.message import EncodeError, Message
 
 from adapters.proto.backend.conversation_values import unsent_turn
 from adapters.proto.backend.effort_notices import EffortNotices
-from adapters.proto.backend.field_values import STRUCT, VALUE, Value, converter, fits, is_map, literal, type_name
+from adapters.proto.backend.field_values import (
+    STRUCT,
+    VALUE,
+    Value,
+    converter,
+    fits,
+    is_map,
+    literal,
+    no_value,
+    type_name,
+)
 from adapters.proto.backend.json_shapes import compile_json
 from adapters.proto.backend.mapping_error import mapping_error, unknown_name
 from adapters.proto.backend.object_values import value_converter, write_object
@@ -330,7 +340,7 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         names = field.enum_type.values_by_name
         raise unknown_name(place, f"{field.enum_type.full_name} has no value {template!r}", template, names)
     if not fits(template, field):
-        raise mapping_error(place, f"{json.dumps(template)} is no value of {type_name(field)}")
+        raise mapping_error(place, no_value(template, field))
     value = literal(template, field)
     return lambda values, notices: value
 

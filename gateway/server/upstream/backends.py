@@ -1,10 +1,11 @@
 """Builds backends from settings: adapter, address, credential; demo backends start in this process."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urljoin
 
 import msgspec
@@ -29,7 +30,7 @@ from gateway.server.upstream.credentials import (
 from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import Headers, check_header
 from gateway.server.upstream.http.origin import Url, read_url, split_url
-from gateway.server.upstream.http.tls import BACKEND_CONTEXTS
+from gateway.server.upstream.http.tls import BACKEND_CONTEXTS, file_faults
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
@@ -40,6 +41,10 @@ DEMO = "demo:"
 DEMOS = ("agent", "chat", "messages", "responses", "gemini", "text", "grpc")
 # An adapter has one head, or one for streams and one for whole responses.
 HEADS = 4
+# Headers of every request, or of one wire, that a credential would replace.
+_OF_REQUEST: Final = re.compile(
+    r"accept|accept-encoding|connection|content-.*|host|timeout|user-agent|x-grpc-web|(grpc|connect)-.*"
+)
 
 
 # The version of HTTP, method, path, the adapter's headers and the credential's: the inputs of a head besides the
@@ -291,11 +296,22 @@ def check_tls(where: str, settings: BackendSettings) -> None:
         raise SettingsError(f"{where}.tls.{error.message}") from error
 
 
+def tls_faults(where: str, settings: BackendSettings) -> Iterator[SettingsError]:
+    """Yields an error for each file of TLS that cannot be used. Reads them."""
+    for error in () if settings.tls is None else file_faults(settings.tls):
+        yield SettingsError(f"{where}.tls.{error.message}")
+
+
 def check_headers(where: str, settings: BackendSettings) -> None:
     """Raises SettingsError for headers that cannot be sent, and for a name of the credential's that none can have."""
     for name, value in settings.headers.items():
         _check_header(f"{where}.headers", name, value)
-    _check_header(f"{where}.api_key_header", settings.api_key_header, "")
+    place, name = f"{where}.api_key_header", settings.api_key_header
+    _check_header(place, name, "")
+    if _OF_REQUEST.fullmatch(name.lower()):
+        raise SettingsError(f"{place}: {name!r} is a header that the gateway sets; name the one that holds the key")
+    if name.lower().endswith("-bin"):
+        raise SettingsError(f"{place}: {name!r} is binary metadata of gRPC, as which no key is sent")
 
 
 def _check_header(place: str, name: str, value: str) -> None:

@@ -45,6 +45,15 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),
         ({"api_key_header": "x key"}, "backends.b.api_key_header: 'x key' is not a header name that can be set"),
+        *[
+            ({"api_key_header": name}, f"backends.b.api_key_header: {name!r} is a header that the gateway sets")
+            for name in ("content-type", "Accept", "host", "connection", "grpc-timeout", "connect-protocol-version")
+        ],
+        *[
+            ({"api_key_header": name}, f"backends.b.api_key_header: {name!r} is not a header name that can be set")
+            for name in ("content-length", "Transfer-Encoding", "te")
+        ],
+        ({"api_key_header": "x-key-Bin"}, "backends.b.api_key_header: 'x-key-Bin' is binary metadata of gRPC"),
         ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini', 'demo:text' and 'demo:grpc'"),
         ({"base_url": "demo:none?defect=no_done"}, "the demo backends are 'demo:agent'"),
         (

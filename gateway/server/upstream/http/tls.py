@@ -2,9 +2,9 @@
 
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -127,9 +127,7 @@ def _with_client(context: ssl.SSLContext, files: TlsSettings) -> ssl.SSLContext:
     if files.cert_file is None:
         return context
     _certificates("cert_file", files.cert_file)
-    setting, key_file = ("key_file", files.key_file) if files.key_file is not None else ("cert_file", files.cert_file)
-    if not _KEY.search(_content(setting, key_file)):
-        raise SettingsError(f"{setting}: {key_file!r} holds no private key in PEM form")
+    setting, key_file = _key(files.cert_file, files.key_file)
     try:
         context.load_cert_chain(files.cert_file, key_file, _no_passphrase)
     except _EncryptedKey as error:
@@ -139,6 +137,31 @@ def _with_client(context: ssl.SSLContext, files: TlsSettings) -> ssl.SSLContext:
         reason = f"does not fit the certificate in {files.cert_file!r}" if pair else "cannot be used"
         raise SettingsError(f"{setting}: the key in {key_file!r} {reason}") from error
     return context
+
+
+def _key(cert_file: str, key_file: str | None) -> tuple[str, str]:
+    """Returns the setting and the file of the private key of a certificate."""
+    setting, file = ("key_file", key_file) if key_file is not None else ("cert_file", cert_file)
+    if not _KEY.search(_content(setting, file)):
+        raise SettingsError(f"{setting}: {file!r} holds no private key in PEM form")
+    return setting, file
+
+
+def file_faults(files: TlsSettings) -> tuple[SettingsError, ...]:
+    """Returns an error for each file that cannot be used, as `load_context` raises the first one; and if all can be
+    read, one for a key that is not that of its certificate."""
+    checks: list[Callable[[], object]] = [partial(_trusting, files.ca_file)]
+    if files.cert_file is not None:
+        checks.append(partial(_certificates, "cert_file", files.cert_file))
+        checks.append(partial(_key, files.cert_file, files.key_file))
+        checks.append(partial(_with_client, ssl.create_default_context(), files))
+    found: dict[str, SettingsError] = {}
+    for check in checks:
+        try:
+            check()
+        except SettingsError as error:
+            found.setdefault(error.message, error)
+    return tuple(found.values())
 
 
 class _EncryptedKey(Exception):

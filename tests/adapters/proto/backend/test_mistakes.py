@@ -240,6 +240,18 @@ REFUSED: list[tuple[Entry, str]] = [
     (changed(TALK, request={"text": "$prompt", "engine": "x/$model/y"}), "request.engine: a name cannot stand inside"),
     (changed(TALK, request={"text": ["$prompt"]}), "request.text: "),
     (changed(TALK, request={"text": "$prompt", "limits": "hot"}), 'request.limits: "hot" is no value of'),
+    (
+        turns(PARTS, "user", {"speaker": 2, "parts": [{"text": "$text"}]}),
+        "request.turns.user.speaker: 2 is no value of acme.parts.v1.Speaker; write its name, SPEAKER_PERSON",
+    ),
+    (
+        turns(PARTS, "user", {"speaker": 99, "parts": [{"text": "$text"}]}),
+        "request.turns.user.speaker: 99 is no value of acme.parts.v1.Speaker",
+    ),
+    (
+        rule(TALK, 1, when={"ending": 1}),
+        'read[1].when.ending: 1 is no value of acme.talk.v1.Ending; write its name, ENDING_DONE; "set" and',
+    ),
     (changed(TALK, request={"text": "$prompt", "seed": "$temperature"}), "request.seed: $temperature is a number"),
     (changed(TALK, request={"text": "$prompt", "seed": 2**63}), "request.seed: 9223372036854775808 is no value"),
     (changed(TALK, request={"text": "$prompt", "limits": {"until": "$model"}}), "request.limits.until: the field is"),
@@ -281,7 +293,7 @@ REFUSED: list[tuple[Entry, str]] = [
     ),
     (rule(TALK, 1, finish={}), "read[1].finish: write one of `at`, `oneof` and `reason`"),
     (rule(TALK, 1, finish={"reason": "stop"}), "read[1].finish: a `reason` needs a condition"),
-    (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is no repeated field of messages"),
+    (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is one message, which needs no `each`"),
     (rule(PARTS, 1, text="parts.text"), "read[1].text: 'parts' is repeated; use each"),
     (
         rule(

@@ -14,7 +14,7 @@ from gateway.core.notices import Notice
 from gateway.settings import check_options
 from gateway.testing.events import fold
 from gateway.testing.replay import replay
-from tests.adapters.proto.backend.mappings import DELTAS, PARTS, TALK, Entry
+from tests.adapters.proto.backend.mappings import DELTAS, PARTS, SINGLE, TALK, Entry
 from tests.adapters.proto.backend.services import WRITERS, answer, b64
 
 ASKED = Conversation((Turn("user", (Text("?"),), index=0),))
@@ -60,15 +60,35 @@ def test_the_end_is_told_by_the_rule(rule: dict[str, Any], last: dict[str, Any],
     assert finish_of(found) == ended and fold(found).text == "a"
 
 
-def test_an_unknown_word_is_a_stop_with_a_notice_and_a_failure_is_an_error() -> None:
+def test_an_unknown_word_is_a_stop_with_a_notice() -> None:
     found = deltas({"finish": {"at": "reason"}}, {"content": b64("a"), "reason": "tired"})
     assert finish_of(found) == ("stop", "tired")
     assert rules(found) == ["FINISH_REASON_UNKNOWN"]
-    for rule, word in (({"at": "reason"}, "error"), ({"at": "reason", "failures": ["tired"]}, "tired")):
-        with pytest.raises(BackendError) as failed:
-            deltas({"finish": rule}, {"content": b64("a"), "reason": word})
-        assert failed.value.code == "upstream_stream_truncated"
-        assert fold(failed.value.events).text == "a"
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ({}, "error"),
+        ({"failures": ["tired"]}, "tired"),
+        *[
+            ({}, word)
+            for word in ("failed", "FAILURE", "internal_error", "InternalError", "EngineFailed", "err.timeout")
+        ],
+        ({"reasons": {"full": "length"}}, "FINISH_REASON_ERROR"),
+    ],
+)
+def test_a_word_that_means_a_failure_is_an_error(rule: Entry, word: str) -> None:
+    with pytest.raises(BackendError) as failed:
+        deltas({"finish": {"at": "reason", **rule}}, {"content": b64("a"), "reason": word})
+    assert failed.value.code == "upstream_stream_truncated"
+    assert fold(failed.value.events).text == "a"
+
+
+@pytest.mark.parametrize(("word", "reason"), [("no_error", "stop"), ("unfailing", "stop")])
+def test_a_word_with_a_declared_meaning_has_it(word: str, reason: str) -> None:
+    rule = {"at": "reason", "reasons": {word: reason}}
+    assert finish_of(deltas({"finish": rule}, {"content": b64("a"), "reason": word})) == (reason, word)
 
 
 def test_a_number_of_an_enum_that_the_schema_lacks_may_have_a_meaning() -> None:
@@ -257,3 +277,72 @@ def test_an_error_is_judged_before_all_else(reason: str) -> None:
 def test_counts_of_which_none_is_possible_make_no_report(counts: Counts) -> None:
     assert counts.report() is None
     assert Counts(prompt=3, completion=1 << 70).report() == UsageReport(prompt_tokens=3)
+
+
+# Where one call stands beside a text, and its parts in a message.
+CALL: Entry = {"name": "message.function_call.name", "arguments": "message.function_call.arguments"}
+LOOK: dict[str, Any] = {"message": {"function_call": {"name": "look", "arguments": '{"at": 1}'}}}
+
+
+def single(read: list[Entry], *alternatives: dict[str, Any]) -> list[Event]:
+    """What answers with these alternatives become."""
+    finish: Entry = {"each": "alternatives", "finish": {"at": "finish_reason"}}
+    messages = [{"alternatives": [one]} for one in (*alternatives, {"finish_reason": "stop"})]
+    return events("single", {**SINGLE, "read": [*read, finish]}, *messages, carrier="frames_u32")
+
+
+def called(found: list[Event]) -> list[tuple[str, str]]:
+    """The calls, in a response without any that are dropped."""
+    assert "CALL_EMPTY" not in rules(found)
+    return [(one.name, one.arguments) for one in fold(found).calls]
+
+
+def test_a_message_of_a_call_that_is_not_there_is_no_call() -> None:
+    rule: Entry = {"each": "alternatives", "text": "message.content", "call": CALL}
+    found = single([rule], {"message": {"content": "Hi"}}, LOOK, {"index": 0})
+    assert fold(found).text == "Hi" and called(found) == [("look", '{"at": 1}')]
+
+
+def test_a_part_without_a_call_has_no_arguments_in_a_struct() -> None:
+    call: Entry = {"id": "call.id", "name": "call.name", "arguments": "call.fields"}
+    entry = {**PARTS, "read": [{"each": "parts", "text": "text", "call": call}, *PARTS["read"][-2:]]}
+    parts = [{"text": "Hi"}, {"call": {"id": "c", "name": "look", "fields": {"at": 1}}}]
+    found = events("parts", entry, {"parts": parts}, {"ended": {"fully": {}}})
+    assert fold(found).text == "Hi" and called(found) == [("look", '{"at":1}')]
+
+
+def test_a_call_in_a_message_of_its_own_needs_a_name() -> None:
+    rule: Entry = {"each": "alternatives", "text": "message.content", "call": CALL}
+    for broken in ({}, {"arguments": "{}"}):
+        with pytest.raises(BackendError) as failed:
+            single([rule], {"message": {"function_call": broken}})
+        assert failed.value.code == "upstream_invalid_tool_call"
+
+
+def test_an_item_without_the_message_of_its_call_is_no_call() -> None:
+    call: Entry = {"each": "alternatives", **CALL}
+    found = single([{"each": "alternatives", "text": "message.content"}, {"call": call}], {"index": 0}, LOOK)
+    assert called(found) == [("look", '{"at": 1}')]
+
+
+def test_a_call_without_a_message_of_its_own_is_one_if_anything_is_said_of_it() -> None:
+    rule: Entry = {"text": "content", "call": {"name": "reason", "arguments": "thinking"}}
+    found = deltas({**rule, "finish": {"when": {"index": 9}, "reason": "stop"}}, {"content": b64("Hi")}, {"index": 9})
+    assert fold(found).text == "Hi" and not called(found)
+    with pytest.raises(BackendError) as failed:
+        deltas({**rule, "finish": {"when": {"index": 9}, "reason": "stop"}}, {"thinking": "{}"}, {"index": 9})
+    assert failed.value.code == "upstream_invalid_tool_call"
+
+
+@pytest.mark.parametrize("value", ["null", "absent"])
+def test_a_call_that_a_document_lacks_is_none(value: str) -> None:
+    said = '{"text": "Hi", "call": null}' if value == "null" else '{"text": "Hi"}'
+    rule: Entry = {
+        "each": "alternatives",
+        "json": "message.content",
+        "text": "text",
+        "call": {"name": "call.name", "arguments": "call.arguments"},
+    }
+    asked = '{"call": {"name": "look", "arguments": {"at": 1}}}'
+    found = single([rule], {"message": {"content": said}}, {"message": {"content": asked}})
+    assert fold(found).text == "Hi" and called(found) == [("look", '{"at":1}')]

@@ -42,8 +42,9 @@ async def test_the_service_of_the_page_learns_that_a_client_has_left(mapped: Yan
         await cancel(mapped, backend, CHAT, SCENARIOS["plain"])
 
 
-def test_the_messages_of_the_second_service_are_those_of_its_preset() -> None:
+def test_the_template_and_the_rules_of_the_second_service_are_those_of_its_preset() -> None:
     page = PAGE.read_text(encoding="utf-8").partition("## A service with one call a message")[2]
-    (shown,) = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
+    messages, rules = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
     preset = json.loads((ROOT / "adapters" / "proto" / "presets" / "gigachat.json").read_text(encoding="utf-8"))
-    assert json.loads(shown) == preset["request"]["messages"]
+    assert json.loads(messages) == preset["request"]["messages"]
+    assert json.loads(rules) == preset["read"]
