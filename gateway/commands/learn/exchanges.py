@@ -25,6 +25,7 @@ REQUEST: Final = "request.json"
 EXPECTED: Final = "expected.json"
 TRAILERS: Final = "trailers.txt"
 _BODIES: Final = (".bin", ".hex", ".json")
+_ERRORS: Final = range(400, 600)
 _MAX_EVENT: Final = 64 << 20
 
 
@@ -116,7 +117,8 @@ def _known(path: Path, conversation: Conversation) -> KnownAnswer | None:
 
 
 def _known_error(data: bytes) -> KnownError | None:
-    """Returns the error of OpenAI's form in a file, and the status beside it, if there is one; None: it is no error."""
+    """Returns the error of OpenAI's form in a file, with the status beside it, or else a number that is its code; None:
+    it is no error. A number is no word for an error."""
     try:
         found = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -124,8 +126,10 @@ def _known_error(data: bytes) -> KnownError | None:
     error = found.get("error") if isinstance(found, dict) else None
     if not isinstance(error, dict):
         return None
-    status = found.get("status")
-    return KnownError(str(error.get("message") or ""), status if isinstance(status, int) else 0)
+    status, code = found.get("status"), str(error.get("code") or "")
+    number = int(code) if code.isdecimal() else 0
+    told = status if isinstance(status, int) else number if number in _ERRORS else 0
+    return KnownError(str(error.get("message") or ""), told, "" if number else code)
 
 
 def _told(events: Sequence[Event]) -> KnownAnswer:
@@ -182,5 +186,5 @@ def _named(conversation: Conversation, model: str) -> Conversation:
 
 def _of_run(run: OfflineRun) -> KnownAnswer:
     if run.error is not None:
-        return KnownAnswer(error=KnownError(run.error.message, run.status))
+        return KnownAnswer(error=KnownError(run.error.message, run.error.status, run.error.code or ""))
     return _told([event for events in run.events for event in events])
