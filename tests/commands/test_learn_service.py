@@ -203,3 +203,42 @@ def test_an_exchange_whose_request_is_refused_keeps_its_known_answer(
     exchange("must", said("Hm", "m"), text("Hmm"), {"tools": [TOOL], "tool_choice": "required"}, {"tools": [SENT_TOOL]})
     printed, _ = learned(capsys)
     assert "  must: differs\n    request: recorded a request, made a refusal: tool_choice" in printed
+
+
+def test_a_oneof_of_choices_is_written_by_the_words_of_the_choice(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversations()
+    choices()
+    printed, entry = learned(capsys)
+    assert {name: entry["request"][name] for name in ("forbid", "must", "only")} == {
+        "forbid": {"$case": "$choice", "none": True},
+        "must": {"$case": "$choice", "required": True},
+        "only": {"$case": "$choice", "named": "$chosen"},
+    }
+    assert "oneof" not in printed and "differs" not in printed
+
+
+def choices() -> None:
+    named = {"type": "function", "function": {"name": "weather"}}
+    answers: dict[str, tuple[Message, Message]] = {
+        "none": ({"tool_choice": "none"}, {"forbid": True}),
+        "must": ({"tool_choice": "required"}, {"must": True}),
+        "named": ({"tool_choice": named}, {"only": "weather"}),
+    }
+    for name, (asked, sent) in answers.items():
+        tools = [] if name == "none" else [SENT_TOOL]
+        exchange(name, said("H", name), text(f"H{name}"), {"tools": [TOOL], **asked}, {"tools": tools, **sent})
+
+
+def test_members_of_a_oneof_that_no_choice_tells_apart_are_open_and_no_other_doubt_names_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversations()
+    exchange("c", said("H", "i"), text("Hi"), {"user": "anna"}, {"only": "anna"})
+    exchange("d", said("H", "o"), text("Ho"), {"seed": 4}, {"must": True})
+    printed, entry = learned(capsys)
+    (kept,) = {"must", "only"} & {*entry["request"]}
+    (dropped,) = {"must", "only"} - {kept}
+    assert "request: 'must' and 'only' are of one oneof, and both are recorded" in printed
+    assert f"request.{dropped}" not in printed.partition("not decided")[2]
