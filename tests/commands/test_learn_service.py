@@ -242,3 +242,14 @@ def test_members_of_a_oneof_that_no_choice_tells_apart_are_open_and_no_other_dou
     (dropped,) = {"must", "only"} - {kept}
     assert "request: 'must' and 'only' are of one oneof, and both are recorded" in printed
     assert f"request.{dropped}" not in printed.partition("not decided")[2]
+
+
+def test_the_id_of_a_call_is_never_a_constant(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All recorded calls have one id, as those of a server that counts in each conversation."""
+    exchange("a", said("Go", "od."), text("Good."), turns=(("system", "Be good."), ("user", "Hello")))
+    for name in ("r", "s", "t"):
+        results(name, "z9")
+    _, entry = learned(capsys)
+    turns = entry["request"]["turns"]
+    assert turns["assistant"]["calls"]["as"]["key"] == "$id"
+    assert turns["tool"]["call_key"] == "$id"
