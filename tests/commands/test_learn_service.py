@@ -253,3 +253,16 @@ def test_the_id_of_a_call_is_never_a_constant(folder: Path, capsys: pytest.Captu
     turns = entry["request"]["turns"]
     assert turns["assistant"]["calls"]["as"]["key"] == "$id"
     assert turns["tool"]["call_key"] == "$id"
+
+
+def test_one_wrong_answer_leaves_the_rule_of_the_others_and_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversations()
+    exchange("c", said("O", "K"), text("OK"))
+    exchange("wrong", said("Fi", "ne"), text("nope"))
+    printed, entry = learned(capsys)
+    assert any(rule.get("text") == "said" for rule in entry["read"])
+    assert "read.text: said holds it in the other responses, but not in wrong\n" in printed
+    assert '  wrong: differs\n    answer.text: recorded "nope", made "Fine"\n' in printed
+    assert "  a: equal\n" in printed
