@@ -266,3 +266,15 @@ def test_one_wrong_answer_leaves_the_rule_of_the_others_and_is_named(
     assert "read.text: said holds it in the other responses, but not in wrong\n" in printed
     assert '  wrong: differs\n    answer.text: recorded "nope", made "Fine"\n' in printed
     assert "  a: equal\n" in printed
+
+
+def test_tools_that_were_recorded_beside_the_choice_of_none_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversations()
+    none = {"tools": [TOOL], "tool_choice": "none"}
+    exchange("none", said("H", "i"), text("Hi"), none, {"tools": [SENT_TOOL], "forbid": True})
+    printed, entry = learned(capsys)
+    assert entry["request"]["tools"]["$each"] == "$tools"
+    assert "request.tools: recorded beside tool_choice none, with which the gateway never sends tools\n" in printed
+    assert "  none: differs\n    request.tools: recorded " in printed

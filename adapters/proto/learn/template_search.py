@@ -221,10 +221,25 @@ def _repeated(field: Field, scope: Scope, samples: Sequence[Sample], place: str)
     if found is not None:
         return found
     ways = [*_each_ways(field, scope, samples, place), *_list_ways(field, scope, samples, place)]
+    learned = best(ways)
+    if (learned is None or learned.open) and (tools := _tools(field, scope, samples, place)) is not None:
+        return tools
     reason = "no list has as many items"
     if "$turns" in scope.items and field.message_type is not None:
         reason += "; where one turn is several messages in another order, write a list of them for its variant"
-    return best(ways) or unexplained(place, reason)
+    return learned or unexplained(place, reason)
+
+
+def _tools(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned | None:
+    """Returns the template of tools that are also recorded beside the choice to call none; None: they are not."""
+    below = [sample for sample in samples if sample.values.get("$choice") != "none"]
+    if len(below) == len(samples):
+        return None
+    learned = best(_each_ways(field, scope, below, place))
+    if learned is None or not isinstance(learned.template, dict) or learned.template[EACH] != "$tools":
+        return None
+    reason = "recorded beside tool_choice none, with which the gateway never sends tools"
+    return learned.with_doubts(Doubt("open", place, reason))
 
 
 def _each_ways(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Iterator[Learned]:
