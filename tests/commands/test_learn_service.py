@@ -278,3 +278,14 @@ def test_tools_that_were_recorded_beside_the_choice_of_none_are_told(
     assert entry["request"]["tools"]["$each"] == "$tools"
     assert "request.tools: recorded beside tool_choice none, with which the gateway never sends tools\n" in printed
     assert "  none: differs\n    request.tools: recorded " in printed
+
+
+def test_one_conversation_is_told_to_be_too_few(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exchange("a", said("Go", "od."), text("Good."), turns=(("user", "Hi"), ("user", "Ho")))
+    body = Path("recorded/a/body.json")
+    body.write_text(body.read_text().replace("Ho", "HO"))
+    assert learn("recorded", "--schema", "desk.proto") == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(
+        "dragoman: one conversation is too few to tell where it stands in the recorded requests: add"
+    )
