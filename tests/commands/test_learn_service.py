@@ -289,3 +289,13 @@ def test_one_conversation_is_told_to_be_too_few(folder: Path, capsys: pytest.Cap
     assert printed.startswith(
         "dragoman: one conversation is too few to tell where it stands in the recorded requests: add"
     )
+
+
+@pytest.mark.parametrize("part", ["body", "answer"])
+def test_a_message_that_is_not_of_the_schema_names_its_file(
+    part: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversations()
+    Path(f"recorded/b/{part}.json").write_text('{"nothing": 1}')
+    assert learn("recorded", "--schema", "desk.proto") == 2
+    assert capsys.readouterr().err.startswith(f"dragoman: recorded/b/{part}.json: it is no acme.desk.v1.")

@@ -22,6 +22,8 @@ from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings, Settings
 
 REQUEST: Final = "request.json"
+SENT: Final = "body"
+ANSWER: Final = "answer"
 EXPECTED: Final = "expected.json"
 TRAILERS: Final = "trailers.txt"
 _BODIES: Final = (".bin", ".hex", ".json")
@@ -31,13 +33,14 @@ _MAX_EVENT: Final = 64 << 20
 
 class ExchangeFiles(msgspec.Struct, frozen=True):
     """One exchange as it was recorded. `method` and `carrier` are those that its head names; None: nothing does.
-    `sent_json` and `answer_json`: the body is the JSON form of its messages, without a carrier."""
+    `sent_json` and `answer_json`: the body is the JSON form of its messages, without a carrier, in the `folder`."""
 
     exchange: RecordedExchange
     method: str | None = None
     carrier: str | None = None
     sent_json: bool = False
     answer_json: bool = False
+    folder: Path = Path()
 
 
 def read_exchanges(paths: Sequence[Path], settings: Settings | None) -> list[ExchangeFiles]:
@@ -58,12 +61,12 @@ def _of_folder(path: Path) -> Iterator[ExchangeFiles]:
 
 def _of_files(path: Path) -> ExchangeFiles:
     conversation = _conversation(path / REQUEST)
-    body, sent_json = _body(path, "body")
-    answer, answer_json = _body(path, "answer")
+    body, sent_json = _body(path, SENT)
+    answer, answer_json = _body(path, ANSWER)
     trailers = _trailers(path / TRAILERS)
     known = _known(path / EXPECTED, conversation)
     exchange = RecordedExchange(path.name, conversation, Policy(), body, answer, trailers, known)
-    return ExchangeFiles(exchange, sent_json=sent_json, answer_json=answer_json)
+    return ExchangeFiles(exchange, sent_json=sent_json, answer_json=answer_json, folder=path)
 
 
 def _conversation(path: Path) -> Conversation:
