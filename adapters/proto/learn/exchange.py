@@ -10,10 +10,11 @@ from gateway.core.policy import Policy
 
 
 class KnownError(msgspec.Struct, frozen=True):
-    """The error that a client got. `status`: 0 where it is not known."""
+    """The error that a client got. `status` is 0, and a text empty, where it is not known."""
 
     message: str = ""
     status: int = 0
+    code: str = ""
 
 
 class KnownAnswer(msgspec.Struct, frozen=True):

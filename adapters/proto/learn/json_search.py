@@ -26,6 +26,9 @@ class JsonSample(msgspec.Struct, frozen=True):
 
 _NO_JSON: Final = ("bytes",)
 
+# The id of a call is never a constant, however short it is.
+ID: Final = "$id"
+
 
 def find_json(scope: Scope, samples: Sequence[JsonSample], place: str) -> Learned:
     """Returns the template that makes the recorded value in every sample, or what is open."""
@@ -66,7 +69,8 @@ def _named(scope: Scope, samples: Sequence[JsonSample], place: str) -> Learned |
     found = [name for name in (*names, *sorted(scope.texts), *fields) if shows(name, scope, samples)]
     if not found:
         return None
-    if len({repr(sample.value) for sample in samples}) == 1 and not is_specific(samples[0].value):
+    same = len({repr(sample.value) for sample in samples}) == 1
+    if same and found[0] != ID and not is_specific(samples[0].value):
         return None
     return Learned(found[0], others(place, found[0], found[1:]), 1)
 

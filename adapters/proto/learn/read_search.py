@@ -8,6 +8,7 @@ import msgspec
 
 from adapters.proto.backend.field_getters import leaf_of
 from adapters.proto.learn.call_search import call_rule, find_calls
+from adapters.proto.learn.error_search import find_errors
 from adapters.proto.learn.finish_search import find_finish, finish_rule
 from adapters.proto.learn.learned import Doubt
 from adapters.proto.learn.response import RecordedResponse, spots_of, text_of
@@ -148,29 +149,12 @@ class _Search:
                 return
 
     def _errors(self) -> None:
-        """Adds a rule for each message that only responses which are errors have."""
-        failed = [one for one in self._all if one.known.error is not None and not one.failed and one.messages]
-        sound = {spot for one in self._answers for spot in one.spots.values}
-        for one in failed:
-            own = [spot for spot in one.spots.values if spot not in sound and not spot.tensor]
-            if any(spot in self._read for spot in own):
-                continue
-            texts = [spot for spot in own if leaf_of(one.spots.fields[spot]) == "text"]
-            message = next((spot for spot in texts if _says(one, spot)), next(iter(texts), None))
-            told = message or next(iter(own), None)
-            if told is None:
-                if not any(spot in self._read for spot in one.spots.values):
-                    self._doubts.append(Doubt("open", "read.error", f"nothing tells the failure of {one.name}"))
-                continue
-            held = _held(told, [spot for spot in own if spot.each == told.each])
-            rule: dict[str, Json] = {"when": {held: "set"}}
-            reason = f"every response with it is an error, as {one.name} is"
-            self._doubts.append(Doubt("assumed", f"read.error: {held}", reason))
-            rule |= {} if message is None else {"message": message.path}
-            status = 0 if one.known.error is None else one.known.error.status
-            rule |= {"status": status} if 400 <= status <= 599 else {}
-            self._tree.add(told.each, {"error": rule})
-            self._read += own
+        errors, doubts = find_errors(self._all, self._read)
+        self._doubts += doubts
+        for found in errors:
+            self._tree.add(found.each, {"error": found.rule})
+            self._read += found.read
+            self._doubts += found.doubts
 
     def _choice(self, content: Sequence[Way]) -> None:
         """Marks the number of a choice, in the items of the first repeated field."""
@@ -202,17 +186,6 @@ def _text_rule(name: str, place: TextPlace) -> dict[str, Any]:
 
 def _models(responses: Sequence[RecordedResponse]) -> list[str | None]:
     return [one.known.model or one.conversation.model for one in responses]
-
-
-def _says(response: RecordedResponse, spot: Spot) -> bool:
-    message = "" if response.known.error is None else response.known.error.message
-    return any(text_of(value.value) and text_of(value.value) in message for value in response.of(spot))
-
-
-def _held(told: Spot, own: Sequence[Spot]) -> str:
-    """Returns the outermost message of an error that only errors have."""
-    above = [spot.path for spot in own if told.path.startswith(f"{spot.path}.")]
-    return min(above, key=len, default=told.path)
 
 
 def _openai_document(responses: Sequence[RecordedResponse]) -> Spot | None:

@@ -26,6 +26,10 @@ _NOWHERE: Final = (
     "no field of the recorded requests holds the conversation: not as turns, not as the text that the gateway writes,"
     " and not as OpenAI's JSON"
 )
+_TOO_FEW: Final = (
+    "one conversation is too few to tell where it stands in the recorded requests: add an exchange with other texts,"
+    " one with an earlier turn of the assistant, and one with its text beside calls"
+)
 _WIRE: Final = {"path": "", "request": {"text": "$prompt"}, "framing": "text", "ends": "close"}
 
 
@@ -66,7 +70,8 @@ def find_request_template(
         nearest = max(nearest, learned, key=lambda one: one.evidence)
     if not found:
         rest = [f"{doubt.place}: {doubt.reason}" for doubt in nearest.doubts if doubt.kind == "open"]
-        raise SettingsError("; ".join([_NOWHERE, *rest[:_SHOWN]]))
+        few = len({repr(one.conversation.turns) for one in exchanges}) == 1
+        raise SettingsError("; ".join([_TOO_FEW if few else _NOWHERE, *rest[:_SHOWN]]))
     return min(found, key=lambda one: (one.learned.open, -one.learned.evidence))
 
 

@@ -1,6 +1,6 @@
 """Finds the template of a message from the values of the names and the recorded messages of several exchanges."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ import msgspec
 
 from adapters.proto.backend.field_values import STRUCT, VALUE, WRAPPERS, is_map
 from adapters.proto.backend.schema import Field, MessageType
-from adapters.proto.backend.template_keys import AS, BY, CALL, CASE, EACH, TOGETHER, WITH
+from adapters.proto.backend.template_keys import AS, BY, CALL, CASE, EACH, TOGETHER, WITH, check_oneofs
 from adapters.proto.backend.template_names import Scope, Variants
 from adapters.proto.learn.alignment import APART, ONE_CALL, Alignment, align
 from adapters.proto.learn.json_search import JsonSample, find_json, others
@@ -17,6 +17,7 @@ from adapters.proto.learn.samples import ABSENT, Sample, conditions, holds, is_t
 from adapters.proto.learn.value_search import find_value, json_value
 from adapters.text.backend.request_template import names_in
 from gateway.core.conversation import Json
+from gateway.core.errors import OptionError
 
 # A list of messages that differ by a name in a field, such as the tensors of a request, has few of them.
 _MOST_KEYS: Final = 64
@@ -24,22 +25,46 @@ _MOST_KEYS: Final = 64
 
 def find_message(kind: MessageType, scope: Scope, samples: Sequence[Sample], place: str) -> Learned:
     """Returns the template of messages that are all there: an object of the fields that are recorded in any of them."""
-    fields: dict[str, Json] = {}
+    found = {field: find_field(field, scope, samples, f"{place}.{field.name}") for field in kind.fields}
     doubts: list[Doubt] = []
-    evidence = 0
-    oneofs: dict[str, str] = {}
-    for field in kind.fields:
-        learned = find_field(field, scope, samples, f"{place}.{field.name}")
-        if learned.template is not None:
-            fields[field.name] = learned.template
-            oneof = None if field.containing_oneof is None else str(field.containing_oneof.full_name)
-            if oneof is not None and (other := oneofs.setdefault(oneof, str(field.name))) != field.name:
-                reason = f"{other!r} and {field.name!r} are of one oneof, and both are recorded"
-                doubts.append(Doubt("open", place, reason))
-                del fields[field.name]
-        doubts += learned.doubts
-        evidence += learned.evidence
-    return Learned(fields, tuple(doubts), evidence)
+    for oneof in kind.oneofs:
+        members = {field: found[field] for field in oneof.fields if found[field].template is not None}
+        if len(members) > 1:
+            chosen, rest = _of_oneof(kind, members, scope, samples, place)
+            found |= {field: chosen.get(field, NOTHING) for field in oneof.fields}
+            doubts += rest
+    fields: Json = {
+        str(field.name): learned.template for field, learned in found.items() if learned.template is not None
+    }
+    doubts += [doubt for learned in found.values() for doubt in learned.doubts]
+    return Learned(fields, tuple(doubts), sum(learned.evidence for learned in found.values()))
+
+
+def _of_oneof(
+    kind: MessageType, members: Mapping[Field, Learned], scope: Scope, samples: Sequence[Sample], place: str
+) -> tuple[Mapping[Field, Learned], tuple[Doubt, ...]]:
+    """Returns the templates of the members of a oneof, of which a request has one: as they were found, or each with
+    words of its own of one choice. Where neither is possible they are the first one, and what is open."""
+    ways = [members]
+    for name in scope.cases:
+        cases = {field: _case(name, field, scope, samples, f"{place}.{field.name}") for field in members}
+        ways.append({field: learned for field, learned in cases.items() if learned is not None})
+    for way in ways:
+        templates = {str(field.name): learned.template for field, learned in way.items()}
+        if len(way) == len(members) and _excludes(templates, kind, place):
+            return way, ()
+    (first, learned), *others = members.items()
+    reasons = (f"{first.name!r} and {field.name!r} are of one oneof, and both are recorded" for field, _ in others)
+    return {first: learned}, tuple(Doubt("open", place, reason) for reason in reasons)
+
+
+def _excludes(templates: Mapping[str, Json], kind: MessageType, place: str) -> bool:
+    """Whether never two of these fields have a value."""
+    try:
+        check_oneofs(templates, kind, place)
+    except OptionError:
+        return False
+    return True
 
 
 def find_field(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned:
@@ -124,27 +149,33 @@ def _struct(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -
 def _cases(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Iterator[Learned]:
     """Yields the templates that choose the value by the words of a choice."""
     for name in scope.cases:
-        words = dict.fromkeys(sample.values.get(name) for sample in samples)
-        found: dict[str, Json] = {}
-        doubts: list[Doubt] = []
-        evidence = 1
-        for word in words:
-            below = [sample for sample in samples if sample.values.get(name) == word]
-            if all(value_of(sample.message, field) is ABSENT for sample in below):
-                continue
-            learned = _single(field, scope, below, f"{place}.{word}")
-            doubts += learned.doubts
-            evidence += learned.evidence
-            if learned.template is None or not isinstance(word, str):
-                break
-            found[word] = learned.template
-        else:
-            template: Json = {CASE: name, **found}
-            if found and holds(template, field, scope, samples):
-                unseen = [word for word in scope.cases[name] if word not in words]
-                if unseen:
-                    doubts.append(Doubt("open", place, f"no exchange shows {name} as {', '.join(unseen)}"))
-                yield Learned(template, tuple(doubts), evidence)
+        if (learned := _case(name, field, scope, samples, place)) is not None:
+            yield learned
+
+
+def _case(name: str, field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned | None:
+    """Returns the template that chooses the value by the words of this choice; None: they do not."""
+    found: dict[str, Json] = {}
+    doubts: list[Doubt] = []
+    evidence = 1
+    words = dict.fromkeys(sample.values.get(name) for sample in samples)
+    for word in words:
+        below = [sample for sample in samples if sample.values.get(name) == word]
+        if all(value_of(sample.message, field) is ABSENT for sample in below):
+            continue
+        learned = _single(field, scope, below, f"{place}.{word}")
+        doubts += learned.doubts
+        evidence += learned.evidence
+        if learned.template is None or not isinstance(word, str):
+            return None
+        found[word] = learned.template
+    template: Json = {CASE: name, **found}
+    if not found or not holds(template, field, scope, samples):
+        return None
+    unseen = [word for word in scope.cases[name] if word not in words]
+    if unseen:
+        doubts.append(Doubt("open", place, f"no exchange shows {name} as {', '.join(unseen)}"))
+    return Learned(template, tuple(doubts), evidence)
 
 
 def _map(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned:
@@ -190,10 +221,25 @@ def _repeated(field: Field, scope: Scope, samples: Sequence[Sample], place: str)
     if found is not None:
         return found
     ways = [*_each_ways(field, scope, samples, place), *_list_ways(field, scope, samples, place)]
+    learned = best(ways)
+    if (learned is None or learned.open) and (tools := _tools(field, scope, samples, place)) is not None:
+        return tools
     reason = "no list has as many items"
     if "$turns" in scope.items and field.message_type is not None:
         reason += "; where one turn is several messages in another order, write a list of them for its variant"
-    return best(ways) or unexplained(place, reason)
+    return learned or unexplained(place, reason)
+
+
+def _tools(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Learned | None:
+    """Returns the template of tools that are also recorded beside the choice to call none; None: they are not."""
+    below = [sample for sample in samples if sample.values.get("$choice") != "none"]
+    if len(below) == len(samples):
+        return None
+    learned = best(_each_ways(field, scope, below, place))
+    if learned is None or not isinstance(learned.template, dict) or learned.template[EACH] != "$tools":
+        return None
+    reason = "recorded beside tool_choice none, with which the gateway never sends tools"
+    return learned.with_doubts(Doubt("open", place, reason))
 
 
 def _each_ways(field: Field, scope: Scope, samples: Sequence[Sample], place: str) -> Iterator[Learned]:

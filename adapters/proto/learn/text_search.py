@@ -43,13 +43,19 @@ def find_text(
     if not any(texts):
         return LearnedText()
     spots = spots_of(responses, "text", "bytes")
-    found = [place for spot in spots for place in _fitting(spot, responses, texts)]
+    tried = [pair for spot in spots for pair in _tried(spot, responses, texts)]
+    found = [place for place, others in tried if not others]
     if found:
         return _chosen(found, responses, what)
     for pair in combinations(spots, 2):
         if all(_interleaved(pair, one) == text for one, text in zip(responses, texts, strict=True)):
             return LearnedText(tuple(TextPlace(spot, "delta", {}) for spot in pair))
-    return LearnedText((), (Doubt("open", f"read.{what}", "no field holds it in every response"),))
+    fewest = min((others for _, others in tried), key=len, default=())
+    if not 0 < len(fewest) * 2 < sum(map(bool, texts)):
+        return LearnedText((), (Doubt("open", f"read.{what}", "no field holds it in every response"),))
+    learned = _chosen([place for place, others in tried if others == fewest], responses, what)
+    reason = f"{learned.places[0].spot.text} holds it in the other responses, but not in {', '.join(fewest)}"
+    return LearnedText(learned.places, (Doubt("open", f"read.{what}", reason), *learned.doubts))
 
 
 def _chosen(found: Sequence[TextPlace], responses: Sequence[RecordedResponse], what: str) -> LearnedText:
@@ -68,13 +74,17 @@ def _chosen(found: Sequence[TextPlace], responses: Sequence[RecordedResponse], w
     return LearnedText((chosen,), tuple(doubts))
 
 
-def _fitting(spot: Spot, responses: Sequence[RecordedResponse], texts: Sequence[str]) -> Iterator[TextPlace]:
-    """Yields the modes and conditions with which a spot holds the text of every answer."""
+def _tried(
+    spot: Spot, responses: Sequence[RecordedResponse], texts: Sequence[str]
+) -> Iterator[tuple[TextPlace, tuple[str, ...]]]:
+    """Yields the modes and conditions with which a spot may hold the text, each with the names of the responses in
+    which it does not."""
     for when in ({}, *_filters(spot, responses)):
         kept = [_kept(spot, when, response) for response in responses]
         for mode in _MODES:
-            if all(_joined(values, mode) == text for values, text in zip(kept, texts, strict=True)):
-                yield TextPlace(spot, mode, when)
+            fits = [_joined(values, mode) == text for values, text in zip(kept, texts, strict=True)]
+            others = tuple(one.name for one, fit in zip(responses, fits, strict=True) if not fit)
+            yield TextPlace(spot, mode, when), others
 
 
 def _joined(values: Sequence[Value], mode: Mode) -> str | None:

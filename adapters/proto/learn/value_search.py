@@ -14,7 +14,7 @@ from adapters.proto.backend.field_values import WRAPPERS, item_of
 from adapters.proto.backend.schema import Field
 from adapters.proto.backend.template_keys import AS, JSON, MARK, WITH
 from adapters.proto.backend.template_names import FIELD, Scope
-from adapters.proto.learn.json_search import JsonSample, find_json, is_specific, others, shows
+from adapters.proto.learn.json_search import ID, JsonSample, find_json, is_specific, others, shows
 from adapters.proto.learn.learned import Doubt, Learned
 from adapters.proto.learn.samples import ABSENT, Sample, client_fields, conditions, holds, rendered, value_of
 from gateway.core.conversation import Json
@@ -34,7 +34,7 @@ def find_value(field: Field, scope: Scope, samples: Sequence[Sample], place: str
     if named is None or constant is None:
         return named or constant or text
     # A field of the client that never changes may be equal by chance.
-    if _specific(values) and FIELD not in str(named.template):
+    if named.template == ID or (_specific(values) and FIELD not in str(named.template)):
         return named
     return constant.with_doubts(Doubt("chosen", place, "a constant; as well fits", (str(named.template),)))
 

@@ -22,21 +22,25 @@ from gateway.registry import DEFAULT_DIALECT, load_adapter
 from gateway.settings import BackendSettings, Settings
 
 REQUEST: Final = "request.json"
+SENT: Final = "body"
+ANSWER: Final = "answer"
 EXPECTED: Final = "expected.json"
 TRAILERS: Final = "trailers.txt"
 _BODIES: Final = (".bin", ".hex", ".json")
+_ERRORS: Final = range(400, 600)
 _MAX_EVENT: Final = 64 << 20
 
 
 class ExchangeFiles(msgspec.Struct, frozen=True):
     """One exchange as it was recorded. `method` and `carrier` are those that its head names; None: nothing does.
-    `sent_json` and `answer_json`: the body is the JSON form of its messages, without a carrier."""
+    `sent_json` and `answer_json`: the body is the JSON form of its messages, without a carrier, in the `folder`."""
 
     exchange: RecordedExchange
     method: str | None = None
     carrier: str | None = None
     sent_json: bool = False
     answer_json: bool = False
+    folder: Path = Path()
 
 
 def read_exchanges(paths: Sequence[Path], settings: Settings | None) -> list[ExchangeFiles]:
@@ -57,12 +61,12 @@ def _of_folder(path: Path) -> Iterator[ExchangeFiles]:
 
 def _of_files(path: Path) -> ExchangeFiles:
     conversation = _conversation(path / REQUEST)
-    body, sent_json = _body(path, "body")
-    answer, answer_json = _body(path, "answer")
+    body, sent_json = _body(path, SENT)
+    answer, answer_json = _body(path, ANSWER)
     trailers = _trailers(path / TRAILERS)
     known = _known(path / EXPECTED, conversation)
     exchange = RecordedExchange(path.name, conversation, Policy(), body, answer, trailers, known)
-    return ExchangeFiles(exchange, sent_json=sent_json, answer_json=answer_json)
+    return ExchangeFiles(exchange, sent_json=sent_json, answer_json=answer_json, folder=path)
 
 
 def _conversation(path: Path) -> Conversation:
@@ -116,7 +120,8 @@ def _known(path: Path, conversation: Conversation) -> KnownAnswer | None:
 
 
 def _known_error(data: bytes) -> KnownError | None:
-    """Returns the error of OpenAI's form in a file, and the status beside it, if there is one; None: it is no error."""
+    """Returns the error of OpenAI's form in a file, with the status beside it, or else a number that is its code; None:
+    it is no error. A number is no word for an error."""
     try:
         found = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -124,8 +129,10 @@ def _known_error(data: bytes) -> KnownError | None:
     error = found.get("error") if isinstance(found, dict) else None
     if not isinstance(error, dict):
         return None
-    status = found.get("status")
-    return KnownError(str(error.get("message") or ""), status if isinstance(status, int) else 0)
+    status, code = found.get("status"), str(error.get("code") or "")
+    number = int(code) if code.isdecimal() else 0
+    told = status if isinstance(status, int) else number if number in _ERRORS else 0
+    return KnownError(str(error.get("message") or ""), told, "" if number else code)
 
 
 def _told(events: Sequence[Event]) -> KnownAnswer:
@@ -182,5 +189,5 @@ def _named(conversation: Conversation, model: str) -> Conversation:
 
 def _of_run(run: OfflineRun) -> KnownAnswer:
     if run.error is not None:
-        return KnownAnswer(error=KnownError(run.error.message, run.status))
+        return KnownAnswer(error=KnownError(run.error.message, run.error.status, run.error.code or ""))
     return _told([event for events in run.events for event in events])

@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from adapters.proto.learn import KnownAnswer, RecordedExchange
+from adapters.proto.learn import KnownAnswer, KnownError, RecordedExchange
 from gateway.adapter import Adapter
 from gateway.core.answer import read_answer
 from gateway.core.conversation import Json, ToolCall
-from gateway.core.errors import GatewayError
+from gateway.core.errors import BackendError, BackendRejected, GatewayError
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.diagnostics.trial import Trial, try_response
@@ -34,7 +34,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """The result of one exchange. `compared`: the answer was compared with what the client got, not only read.
+    """The result of one exchange. `compared`: it is known what the client got, so that the answer is not only read.
     `outdated` is what the schema does not know of the response."""
 
     name: str
@@ -51,17 +51,19 @@ class Replay(msgspec.Struct, frozen=True):
 
 def replay(adapter: Adapter, recorded: RecordedExchange) -> Replay:
     """Returns the differences of one exchange."""
+    known = recorded.known
+    compared = known is not None and known.error != KnownError()
     try:
         exchange = Exchange(adapter, recorded.conversation, recorded.policy)
     except GatewayError as error:
-        return Replay(recorded.name, (Difference("request", "a request", f"a refusal: {error.message}"),), (), False)
+        refused = Difference("request", "a request", f"a refusal: {error.message}")
+        return Replay(recorded.name, (refused,), (), compared)
     sent = tuple(_fields(adapter.describe(recorded.body), adapter.describe(exchange.request.body), "request"))
     trial = try_response(exchange, recorded.answer, recorded.trailers or {"grpc-status": "0"})
-    known = recorded.known
-    read = tuple(_read(trial)) if known is None else tuple(_answer(known, trial))
+    read = tuple(_read(trial)) if known is None else tuple(_answer(known, trial, recorded.answer))
     events = [event for arrival in trial.arrivals for event in arrival.events]
     outdated = (event.detail for event in events if isinstance(event, Notice) and event.rule == "SCHEMA_OUTDATED")
-    return Replay(recorded.name, sent, read, known is not None, tuple(outdated))
+    return Replay(recorded.name, sent, read, compared, tuple(outdated))
 
 
 def _fields(recorded: Json, made: Json, place: str) -> Iterator[Difference]:
@@ -87,12 +89,13 @@ def _same_json(recorded: Json, made: Json) -> bool:
         return False
 
 
-def _answer(known: KnownAnswer, trial: Trial) -> Iterator[Difference]:
+def _answer(known: KnownAnswer, trial: Trial, body: bytes) -> Iterator[Difference]:
     if (known.error is not None) is not (trial.error is not None):
         made = "an answer" if trial.error is None else f"the error {trial.error.message}"
         yield Difference("answer", "an answer" if known.error is None else "an error", made)
         return
-    if known.error is not None:
+    if known.error is not None and trial.error is not None:
+        yield from _error(known.error, trial.error, body)
         return
     answer = read_answer(event for arrival in trial.arrivals for event in arrival.events)
     yield from _different("answer.text", known.text, answer.text)
@@ -102,6 +105,19 @@ def _answer(known: KnownAnswer, trial: Trial) -> Iterator[Difference]:
         yield from _different("answer.finish", known.finish, None if answer.finish is None else answer.finish.reason)
     if known.usage is not None:
         yield from _different("answer.usage", _counts(known.usage), _counts(answer.usage))
+
+
+def _error(known: KnownError, made: BackendError, body: bytes) -> Iterator[Difference]:
+    """Yields what differs of an error. A response that only cannot be read tells none, unless the client got that, too.
+    The code and the message count where the gateway passes on those of the backend."""
+    if known.code != made.code and not isinstance(made, BackendRejected):
+        yield Difference("answer.error", "an error", f"a response that is none: {made.message}")
+    if known.status:
+        yield from _different("answer.error.status", known.status, made.status)
+    if known.code and made.own_words is not None:
+        yield from _different("answer.error.code", known.code, made.code)
+    if known.message and known.message.encode() in body and made.own_words is not None:
+        yield from _different("answer.error.message", known.message, made.message)
 
 
 def _read(trial: Trial) -> Iterator[Difference]:

@@ -20,7 +20,7 @@ from adapters.proto.learn import (
     write_response,
 )
 from gateway.adapter import Adapter, SchemaAdapter
-from gateway.commands.learn.exchanges import ExchangeFiles, read_exchanges
+from gateway.commands.learn.exchanges import ANSWER, SENT, ExchangeFiles, read_exchanges
 from gateway.commands.learn.probe import probe, save_exchanges
 from gateway.commands.learn.replay import Replay, replay
 from gateway.commands.learn.report import changes_text, doubts_text, entry_text, replays_text
@@ -164,11 +164,15 @@ def located(source: Source, files: Sequence[ExchangeFiles]) -> tuple[Source, lis
 
 def _with_bodies(file: ExchangeFiles, schema: DescriptorSet, method: str) -> RecordedExchange:
     one = file.exchange
+    body, answer, name = one.body, one.answer, SENT
     try:
-        body = write_request(schema, method, one.body) if file.sent_json else one.body
-        answer = write_response(schema, method, one.answer) if file.answer_json else one.answer
+        if file.sent_json:
+            body = write_request(schema, method, one.body)
+        name = ANSWER
+        if file.answer_json:
+            answer = write_response(schema, method, one.answer)
     except InvalidRequest as error:
-        raise InvalidRequest(f"{one.name}: {error.message}") from error
+        raise InvalidRequest(f"{file.folder / name}.json: {error.message}") from error
     return msgspec.structs.replace(one, body=body, answer=answer)
 
 
