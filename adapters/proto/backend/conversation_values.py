@@ -188,7 +188,10 @@ class _Items:
             yield from ({"$role": "tool", "$index": index, **self._result(result)} for result in turn.results)
             if turn.role == "tool":
                 return
-        self._called |= {call.id: [one.name for one in turn.calls if one.id == call.id] for call in turn.calls}
+        called: dict[str, list[str]] = {}
+        for call in turn.calls:
+            called.setdefault(call.id, []).append(call.name)
+        self._called |= called
         turn = self._stated(turn)
         thoughts = self.sent(turn)
         index = position if turn.index is None else turn.index
