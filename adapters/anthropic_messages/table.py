@@ -112,12 +112,6 @@ class RequestMetadata(msgspec.Struct, frozen=True):
     user_id: Annotated[str | None, Parameter("user", None, read=APART)] = None
 
 
-class AskedSummary(msgspec.Struct, frozen=True):
-    """`compaction`: of the type `summarize`. Any other type is for a backend of the same API."""
-
-    type: Annotated[str, _UNLISTED]
-
-
 class MessageThread(msgspec.Struct, frozen=True):
     """`thread`: a conversation that the server keeps."""
 
@@ -193,17 +187,6 @@ class MessagesFields(msgspec.Struct, frozen=True):
         MessageThread | None,
         reported("of type `continue`: refused, in the words that make Claude Code send the whole conversation"),
     ] = None
-    compaction: Annotated[
-        AskedSummary | None,
-        Parameter(
-            how="a compaction instead of an answer, by the gateway where the backend makes none "
-            "([compression.md](../compression.md#compactions-that-a-client-asks-for)); its `instructions` are then "
-            "reported",
-            read=NEVER,
-            write=NEVER,
-            handling="emulated",
-        ),
-    ] = None
     mcp_servers: Annotated[list[Any] | None, refused("an empty list is accepted")] = None
     container: Annotated[Any, refused()] = None
 
@@ -213,9 +196,7 @@ TABLE: Final = RequestTable(
     {
         "messages": Parameter("messages", "see below", read=APART, write=APART),
         "cache_control": reported("at the top level; in blocks the backend reports it"),
-        "context_management": reported(
-            "unless all of its edits are `compact_20260112`: the gateway then compacts for a backend that does not"
-        ),
+        "context_management": reported(),
         "service_tier": reported(name="service_tier", write=APART),
         "inference_geo": reported(),
     },
