@@ -6,6 +6,7 @@ What such a file says is the word of its makers, at the time of the file: nothin
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Final, Literal, TypeAlias
@@ -21,6 +22,8 @@ from gateway.settings.values import Price
 Form: TypeAlias = Literal["genai-prices", "models.dev", "LiteLLM"]
 
 _MOST_DIGITS: Final = 6
+# A number above it is a mistake of the file.
+_MOST: Final = 10**12
 # That of all three files, and of a price without one.
 _CURRENCY: Final = "USD"
 # Keys of LiteLLM's entries that say nothing that a setting could hold, or the same as another one.
@@ -83,8 +86,8 @@ def read_model_file(body: bytes, today: date) -> ModelFile:
     """Returns what a file says, with the prices of a day. Raises SettingsError for a file in none of the three
     forms."""
     try:
-        document = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+        document = msgspec.json.decode(body.removeprefix(BOM_UTF8))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise SettingsError(f"it is no JSON: {error}") from error
     listed = document.get("providers") if isinstance(document, dict) else document
     if isinstance(listed, list) and listed and all(isinstance(_dict(one).get("models"), list) for one in listed):
@@ -347,8 +350,8 @@ def _flag(value: Json) -> bool | None:
 def _number(value: Json) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < float("inf") else None
+    return float(value) if 0 <= value <= _MOST else None
 
 
 def _tokens(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST else None

@@ -232,11 +232,24 @@ def test_a_provider_is_that_of_the_address_or_of_the_name(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"{}", b"3", b"null", b'{"a": 1}', b'{"a": {"b": 1}}', b'[{"id": 1}]']
+    "body",
+    [
+        *(b"", b"{", b"[]", b"{}", b"3", b"null", b'{"a": 1}', b'{"a": {"b": 1}}', b'[{"id": 1}]'),
+        *(b"[" * 100_000, b'{"a": "\xff"}', b'\xef\xbb\xbf{"a": 1}'),
+    ],
 )
 def test_another_file_is_refused(body: bytes) -> None:
     with pytest.raises(SettingsError, match=r"it is (no JSON|in none of the forms)"):
         read_model_file(body, TODAY)
+
+
+@pytest.mark.parametrize("number", [1e305, 10**400])
+def test_a_number_that_is_a_mistake_is_none(number: float) -> None:
+    entry = {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": number}
+    entry |= {"input_cost_per_token": number, "output_cost_per_token": number}
+    (provider,) = read_model_file(json.dumps({"m": entry}).encode(), TODAY).providers_at("", "openai")
+    found = provider.find("m")
+    assert found is not None and (found.context_length, found.price) == (None, None)
 
 
 WRONG: Final[Any] = [

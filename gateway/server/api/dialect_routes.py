@@ -145,6 +145,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
             (name,) = request.path_params.values()
         name = gateway_state.backends.listed_name(name)
         gateway_state.backends.route(name)
+        gateway_state.admission.check_model(request.scope["context"].key, name)
         if served.route.fixed is not None:
             return _fixed(served.route.fixed)
         (model,) = await _models(gateway_state, served, [name])

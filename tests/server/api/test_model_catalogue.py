@@ -282,8 +282,11 @@ async def test_a_key_for_some_models_does_not_open_others_by_such_an_id(monkeypa
         response = await gateway.client.post(
             "/v1/messages", json={"model": "claude-dragoman-other", **USER}, headers=head
         )
+        hidden = await gateway.client.get("/v1/models/other", headers=head)
+        assert (await gateway.client.get("/v1/models/m", headers=head)).status_code == 200
     assert [model["id"] for model in page["data"]] == ["claude-dragoman-m"]
     assert response.status_code in (403, 404), response.text
+    assert hidden.status_code == 403, hidden.text
 
 
 @pytest.mark.parametrize(
