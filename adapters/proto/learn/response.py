@@ -85,7 +85,8 @@ def _tensors(message: Any) -> Iterator[tuple[Spot, Any]]:
 def _outputs(holder: Any) -> Iterable[Any]:
     field = holder.DESCRIPTOR.fields_by_name.get("outputs")
     messages = field is not None and field.is_repeated and field.message_type is not None
-    return getattr(holder, "outputs") if messages else ()  # noqa: B009 (its class exists only at run time)
+    outputs: Iterable[Any] = holder.outputs if messages else ()
+    return outputs
 
 
 def _is_message(field: Any) -> bool:

@@ -128,8 +128,9 @@ def _written(value: Any, field: Field) -> Json:
         items = [_written(item, field) for item in value]
         return None if any(item is None for item in items) else items
     if isinstance(value, Message):
+        wrapper: Any = value  # its class exists only at run time
         wrapped = field.message_type is not None and field.message_type.full_name in WRAPPERS
-        return _written(value.value, field.message_type.fields_by_name["value"]) if wrapped else None  # type: ignore[attr-defined]
+        return _written(wrapper.value, field.message_type.fields_by_name["value"]) if wrapped else None
     if isinstance(value, bytes):
         try:
             value = value.decode()
