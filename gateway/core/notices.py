@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         "BLANK_TEXT_NOT_SENT",
         "BLOCK_BINDING_ADDED",
         "BRIDGE_ADDED",
+        "CACHE_KEY_ADDED",
+        "CACHE_MARKS_CHANGED",
         "CACHE_MARKS_REFUSED",
         "CALLS_EMPTY",
         "CALLS_TYPE",
