@@ -62,7 +62,8 @@ def translate_marks(conversation: Conversation, rules: CacheRules | None) -> tup
     tools = tuple([translation.tool(tool) for tool in conversation.tools])
     turns = tuple([translation.turn(turn) for turn in conversation.turns])
     params = _params(conversation, rules, translation.lifetime, notices := translation.notices())
-    return msgspec.structs.replace(conversation, tools=tools, turns=turns, params=params), notices
+    kept = msgspec.structs.replace(conversation, tools=tools, turns=turns, params=params, marked=translation.kept > 0)
+    return kept, notices
 
 
 def with_cache_key(conversation: Conversation) -> tuple[Conversation, list[Notice]]:
@@ -96,6 +97,8 @@ class _Translation:
         # Of the other API's marks, the first ones beyond what the backend accepts.
         self._beyond = max(0, len(marks) + automatic - rules.most) if rules is not None and foreign else 0
         self._sent = self._surplus = 0
+        # Marks of both names that are sent.
+        self.kept = 0
         self._unplaced: dict[CacheMark, Counter[str]] = {}
 
     @property
@@ -173,6 +176,7 @@ class _Translation:
                     self._unplaced.setdefault(name, Counter())[place] += 1
             return {}
         if rules.mark in extra:
+            self.kept += 1
             return {rules.mark: _accepted(extra[rules.mark], rules)}
         if extra[_OTHER[rules.mark]] is None:
             return {}
@@ -181,7 +185,8 @@ class _Translation:
             self._surplus += 1
             return {}
         self._sent += 1
-        return {rules.mark: _new_mark(rules, self.lifetime)}
+        self.kept += 1
+        return rules.new_mark(self.lifetime)
 
 
 def _takes(rules: CacheRules | None, place: str) -> bool:
@@ -242,11 +247,11 @@ def _automatic(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
     """Returns the mark of a whole request for OpenAI's options: its implicit breakpoint, unless they turn it off."""
     if not isinstance(options, Mapping):
         return None
-    mark = None
+    mark: Json = None
     asked = _longest([options])
     nearest = None if asked is None else rules.nearest(asked)
     if options.get("mode") != "explicit":
-        mark = _new_mark(rules, nearest)
+        mark = rules.new_mark(nearest)[rules.mark]
         notices.append(_notice("changed", f"{_OPTIONS} is sent as {rules.mark}{_for(nearest, asked)}"))
     notices += _left_out(options, frozenset({"mode", "ttl"}))
     return mark
@@ -264,11 +269,6 @@ def _accepted(mark: Json, rules: CacheRules) -> Json:
     if asked is None or asked in rules.lifetimes or not isinstance(mark, Mapping):
         return mark
     return {**mark, "ttl": rules.nearest(asked)}
-
-
-def _new_mark(rules: CacheRules, lifetime: str | None) -> dict[str, Json]:
-    mark: dict[str, Json] = {"type": "ephemeral"} if rules.mark == MARKS[0] else {"mode": "explicit"}
-    return mark if lifetime is None or lifetime == rules.lifetimes[0] else {**mark, "ttl": lifetime}
 
 
 def _longest(marks: Sequence[Json]) -> str | None:

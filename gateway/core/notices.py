@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         "BRIDGE_ADDED",
         "CACHE_KEY_ADDED",
         "CACHE_MARKS_CHANGED",
+        "CACHE_MARKS_PLACED",
         "CACHE_MARKS_REFUSED",
         "CALLS_EMPTY",
         "CALLS_TYPE",

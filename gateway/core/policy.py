@@ -78,10 +78,13 @@ class LoopGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PromptCache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the gateway adds for the prompt caches of providers.
 
+    - `breakpoints`: marks on the stable beginning of the prompt, where the provider takes some and the client gives
+      none.
     - `key`: a `prompt_cache_key`, made of the client's word for its user or session, where the backend has the field
       and the client's API has not.
     """
 
+    breakpoints: bool = False
     key: bool = False
 
 

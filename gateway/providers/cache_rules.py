@@ -1,7 +1,7 @@
 """Describes, as data, by which fields a request says what of the prompt its provider is to keep in a cache."""
 
 import re
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -51,6 +51,13 @@ class CacheRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def govern(self, model: str) -> bool:
         """Returns whether the model with this name takes marks."""
         return re.fullmatch(self.models, model.rpartition("/")[2]) is not None
+
+    def new_mark(self, lifetime: str | None = None) -> dict[str, Any]:
+        """Returns a mark as the field of what has it, for one of the lifetimes."""
+        mark = {"type": "ephemeral"} if self.mark == "cache_control" else {"mode": "explicit"}
+        if lifetime is not None and lifetime != self.lifetimes[0]:
+            mark["ttl"] = lifetime
+        return {self.mark: mark}
 
     def nearest(self, lifetime: str) -> str:
         """Returns the shortest lifetime that is no shorter than this one of LIFETIMES, else the longest."""

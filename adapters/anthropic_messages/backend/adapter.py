@@ -84,7 +84,9 @@ class AnthropicMessagesAdapter:
         """Encodes the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
         image and for a response format that the API cannot read."""
         rules = policy.profile.messages or self.capabilities.messages or NO_DEMANDS
-        encoded = encode_request(conversation, self._options, rules, policy.base_model)
+        encoded = encode_request(
+            conversation, self._options, rules, policy.base_model, marks=policy.prompt_cache.breakpoints
+        )
         headers = self._headers[conversation.stream]
         if encoded.betas:
             headers = {**headers, "anthropic-beta": encoded.betas}
