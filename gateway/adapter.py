@@ -17,6 +17,7 @@ from gateway.core.model_facts import UNKNOWN, ModelFacts
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
+from gateway.providers.cache_rules import CacheRules
 from gateway.providers.messages_rules import MessagesRules
 from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES, ToolRules
@@ -56,6 +57,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
       ones, and restored in the response.
     - `messages`: what the provider demands of a request of the Messages API, where no profile says it; None: the wire
       is another one.
+    - `cache`: by which marks a request says what of the prompt to keep in a cache, where no profile says it: that of
+      `request_rules` does for them; None: by none.
     - `state`: which state of its answers the provider wants back, for the state cache, where no profile says it.
     - `request_id`: each request holds an id of its own, `Conversation.request_id`.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
@@ -85,6 +88,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     tool_rules: ToolRules = NO_RULES
     call_id: Alphabet = Alphabet()
     messages: MessagesRules | None = None
+    cache: CacheRules | None = None
     state: StateRule | None = None
     request_id: bool = False
     event_fields: EventFields = {}

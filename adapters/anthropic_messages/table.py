@@ -187,6 +187,13 @@ class MessagesFields(msgspec.Struct, frozen=True):
         MessageThread | None,
         reported("of type `continue`: refused, in the words that make Claude Code send the whole conversation"),
     ] = None
+    cache_control: Annotated[
+        Any,
+        Parameter(
+            "cache_control",
+            "at the top level and in blocks: in the words of the backend ([prompt-caches.md](../prompt-caches.md))",
+        ),
+    ] = None
     mcp_servers: Annotated[list[Any] | None, refused("an empty list is accepted")] = None
     container: Annotated[Any, refused()] = None
 
@@ -195,7 +202,6 @@ TABLE: Final = RequestTable(
     MessagesFields,
     {
         "messages": Parameter("messages", "see below", read=APART, write=APART),
-        "cache_control": reported("at the top level; in blocks the backend reports it"),
         "context_management": reported(),
         "service_tier": reported(name="service_tier", write=APART),
         "inference_geo": reported(),

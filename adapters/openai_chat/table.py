@@ -95,11 +95,13 @@ _AS_WRITTEN: Final = (
     *("audio", "metadata", "modalities", "prediction", "prompt_cache_key", "prompt_cache_retention"),
     *("reasoning_effort", "safety_identifier", "service_tier", "store", "user", "verbosity", "web_search_options"),
 )
+_CACHE_FIELD: Final = "in the words of the backend ([prompt-caches.md](../prompt-caches.md))"
 TABLE: Final = RequestTable(
     ChatFields,
     {
         "messages": Parameter("messages", read=APART, write=APART),
         **{name: Parameter(name) for name in _AS_WRITTEN},
+        **{name: Parameter(name, _CACHE_FIELD) for name in ("cache_control", "prompt_cache_options")},
         "thinking": Parameter("thinking", "in the words of the provider, where its profile has any", write=APART),
     },
 )

@@ -152,6 +152,14 @@ class RequestFields(msgspec.Struct, frozen=True):
     ] = None
     service_tier: Annotated[str | None, Parameter("service_tier")] = None
     prompt_cache_key: Annotated[str | None, Parameter("prompt_cache_key")] = None
+    prompt_cache_options: Annotated[
+        Any,
+        Parameter(
+            "prompt_cache_options",
+            "in the words of the backend, as `prompt_cache_breakpoint` in parts "
+            "([prompt-caches.md](../prompt-caches.md))",
+        ),
+    ] = None
     prompt_cache_retention: Annotated[str | None, Parameter("prompt_cache_retention")] = None
     safety_identifier: Annotated[str | None, Parameter("safety_identifier")] = None
     user: Annotated[str | None, Parameter("user")] = None

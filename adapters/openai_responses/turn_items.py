@@ -18,6 +18,8 @@ INSTRUCTIONS: Final = "instructions"
 # The field that names the stored response which a request continues.
 PREVIOUS: Final = "previous_response_id"
 PHASE: Final = "phase"
+# The field of a part that ends a prefix of the prompt for the cache.
+BREAKPOINT: Final = "prompt_cache_breakpoint"
 # The type of an item that stands for a stored one.
 REFERENCE: Final = "item_reference"
 
@@ -106,14 +108,19 @@ class ItemEncoder:
         match tuple(parts):
             case ():
                 return ""
-            case (Text(text=text, extra=extra),) if not (self._own and extra):
+            case (Text(text=text, extra=extra),) if not (extra and (self._own or BREAKPOINT in extra)):
                 return text
             case several:
                 return list(self._parts(several, text_type))
 
     def _parts(self, parts: Iterable[Part], text_type: str) -> Iterator[Json]:
         for part in parts:
-            more = _unknown(part.extra) if self._own and not isinstance(part, File) else EMPTY
+            if isinstance(part, File) or not part.extra:
+                more = EMPTY
+            elif self._own:
+                more = _unknown(part.extra)
+            else:
+                more = {BREAKPOINT: part.extra[BREAKPOINT]} if BREAKPOINT in part.extra else EMPTY
             yield {**more, **_part(part, text_type)}
 
 

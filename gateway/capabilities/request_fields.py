@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from gateway.adapter import Capabilities
+from gateway.capabilities.prompt_caches import FIELD_NAMES, has_cache
 from gateway.core.call_arguments import is_custom_tool
 from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest, Unsupported
@@ -77,6 +78,7 @@ def _without_effect(conversation: Conversation, capabilities: Capabilities) -> I
             or name in GATEWAY_FIELDS
             or name in EMULATED
             or value is None
+            or (name in FIELD_NAMES and has_cache(capabilities))
         ):
             continue
         if name not in DEPRECATED or params.get(DEPRECATED[name]) is not None:

@@ -35,6 +35,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.providers.cache_rules import MARKS
 from gateway.providers.profile import NEUTRAL, Profile
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
@@ -171,6 +172,12 @@ class _Parts:
         its client. Raises InvalidRequest for an image that holds none."""
         if isinstance(part, File):
             held = held_data(part.url)
+            for mark in MARKS:
+                if part.part.get(mark) is not None:
+                    detail = f"{mark} of a {_kind(part)} is not sent: it is written anew"
+                    self._notices.append(
+                        Notice("encode", "dropped", "FIELD_NOT_SENT", detail, index=self._index, level="debug")
+                    )
             return File(part.kind, EMPTY, part.item, part.url if held is None else str(held), part.name)
         if not is_data_url(part.url):
             return part
@@ -209,17 +216,36 @@ def _kind(part: File) -> str:
     return kind if kind.isascii() and kind.replace("_", "").isalnum() and len(kind) <= _LONGEST_KIND else "file"
 
 
-def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> list[Notice]:
-    """One notice for all messages and one for all tools, with the names of the fields that nothing carries to the
-    backend, and how often they occur."""
+class FurtherFields(msgspec.Struct, frozen=True):
+    """The names of the fields of messages and of tools that are not those of the protocol, each as often as it
+    occurs."""
+
+    messages: list[str]
+    tools: list[str]
+
+
+def further_fields(conversation: Conversation) -> FurtherFields:
+    """Returns the names of the further fields of all messages and tools."""
     names = [name for turn in conversation.turns if turn.extra for name in _named(turn.extra)]
     names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
     names += [
         FAILED for turn in conversation.turns if turn.role == "tool" for result in turn.results if _failed(result)
     ]
+    return FurtherFields(names, [name for tool in conversation.tools for name in _tool_fields(tool)])
+
+
+def dropped_fields(
+    conversation: Conversation, capabilities: Capabilities, fields: FurtherFields | None = None, carried: str = ""
+) -> list[Notice]:
+    """One notice for all messages and one for all tools, with the names of the fields that nothing carries to the
+    backend, and how often they occur. `fields` are those of the conversation, and `carried` is a further one that
+    reaches the backend."""
+    if fields is None:
+        fields = further_fields(conversation)
     own = () if conversation.keeps is None else conversation.keeps.fields
-    messages = Counter([name for name in names if name not in capabilities.carries and name not in own])
-    tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool, capabilities)])
+    kept = {*capabilities.carries, carried}
+    messages = Counter([name for name in fields.messages if name not in kept and name not in own])
+    tools = Counter([name for name in fields.tools if name not in kept])
     param = conversation.paths.param
     return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]
 
@@ -256,13 +282,13 @@ def _named(extra: JsonObject) -> Iterator[str]:
             yield name
 
 
-def _tool_fields(tool: ToolSpec, capabilities: Capabilities) -> Iterator[str]:
+def _tool_fields(tool: ToolSpec) -> Iterator[str]:
     function = tool.extra.get("function")
     names = [*tool.extra, *(function if isinstance(function, dict) else ())]
     if tool.strict is not None:
         names.append("strict")
     known = ("type", "custom") if is_custom_tool(tool) else ("function",)
-    yield from (name for name in names if name not in known and name not in capabilities.carries)
+    yield from (name for name in names if name not in known)
 
 
 def _notice(where: str, counts: Counter[str]) -> list[Notice]:

@@ -275,6 +275,9 @@ class Conversation(msgspec.Struct, frozen=True):
 
     `finish_optional`: the provider may end the stream of its answer without a finish reason.
 
+    `marked`: some part has a mark for the prompt cache, so that texts are sent as parts: a message has then the same
+    form in a request where it has a mark and in a later one where it has none.
+
     `ends_with_result`: the last message of the client is a tool result, wherever repair put it, or if it dropped it.
     """
 
@@ -299,5 +302,6 @@ class Conversation(msgspec.Struct, frozen=True):
     keeps: StateRule | None = None
     holds: HeldState = ALL_STATE
     ends_with_result: bool = False
+    marked: bool = False
     finish_optional: bool = False
     request_id: str = NO_REQUEST

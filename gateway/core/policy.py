@@ -75,6 +75,19 @@ class LoopGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action: Literal["notice", "nudge", "no_tools"] = "notice"
 
 
+class PromptCache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the gateway adds for the prompt caches of providers.
+
+    - `breakpoints`: marks on the stable beginning of the prompt, where the provider takes some and the client gives
+      none.
+    - `key`: a `prompt_cache_key`, made of the client's word for its user or session, where the backend has the field
+      and the client's API has not.
+    """
+
+    breakpoints: bool = False
+    key: bool = False
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every setting of a route; `settings.json` sets the defaults at its top level, a model entry overrides them.
 
@@ -107,6 +120,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_model: str | None = None
     recent_tool_results: RecentToolResults = RecentToolResults()
     loop_guard: LoopGuard = LoopGuard()
+    prompt_cache: PromptCache = PromptCache()
     forced_tools: Literal["notice", "error"] = "notice"
 
     def __post_init__(self) -> None:

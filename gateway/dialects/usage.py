@@ -12,7 +12,8 @@ UsagePart = Literal["cached_tokens", "cache_write_tokens", "reasoning_tokens"]
 
 # Where servers of chat completions report the parts of a count, OpenAI's places first. Sources: the references of
 # DeepSeek (`prompt_cache_hit_tokens`), Kimi (`cached_tokens`) and Mistral's SDK (`num_cached_tokens`,
-# `prompt_token_details`), and SGLang's protocol (`reasoning_tokens`).
+# `prompt_token_details`), SGLang's protocol (`reasoning_tokens`), Alibaba, "Context cache", and LiteLLM, "Prompt
+# caching" (`cache_creation_*`, `cache_read_input_tokens`; its count of the prompt includes them).
 _PLACES: Final[dict[UsagePart, tuple[tuple[str, str], ...]]] = {
     "cached_tokens": (
         ("prompt_tokens_details", "cached_tokens"),
@@ -20,8 +21,14 @@ _PLACES: Final[dict[UsagePart, tuple[tuple[str, str], ...]]] = {
         ("", "prompt_cache_hit_tokens"),
         ("", "cached_tokens"),
         ("", "num_cached_tokens"),
+        ("", "cache_read_input_tokens"),
     ),
-    "cache_write_tokens": (("prompt_tokens_details", "cache_write_tokens"),),
+    "cache_write_tokens": (
+        ("prompt_tokens_details", "cache_write_tokens"),
+        ("prompt_tokens_details", "cache_creation_input_tokens"),
+        ("prompt_tokens_details", "cache_creation_tokens"),
+        ("", "cache_creation_input_tokens"),
+    ),
     "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"), ("", "reasoning_tokens")),
 }
 

@@ -7,6 +7,15 @@ import msgspec
 from gateway.adapter import Adapter, BackendRequest, Capabilities
 from gateway.capabilities.context_window import with_room
 from gateway.capabilities.offered_tools import fit_tools
+from gateway.capabilities.prompt_caches import (
+    FIELD_NAMES,
+    KEY,
+    MARK_NAMES,
+    cache_rules,
+    has_cache,
+    translate_marks,
+    with_cache_key,
+)
 from gateway.capabilities.prompted_demands import Demands, find_demands, with_words
 from gateway.capabilities.request_fields import (
     ONE_CALL,
@@ -15,7 +24,13 @@ from gateway.capabilities.request_fields import (
     check_sequences,
     watched_sequences,
 )
-from gateway.capabilities.unsupported_content import dropped_fields, keep_to, replace_shown
+from gateway.capabilities.unsupported_content import (
+    FurtherFields,
+    dropped_fields,
+    further_fields,
+    keep_to,
+    replace_shown,
+)
 from gateway.core.conversation import Conversation, NamedTool, ToolChoice
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -99,9 +114,12 @@ def plan_request(
     )
     encoded = profiled.conversation
     # A backend that receives every field receives every part.
+    further, carried = None, ""
     if not passes:
         encoded, replaced = keep_to(encoded, capabilities, policy)
         kept += replaced
+        encoded, further, carried, marked = _with_caches(encoded, capabilities, policy)
+        kept += marked
     if window is not None:
         encoded, lowered = with_room(encoded, window)
         kept += lowered
@@ -119,13 +137,33 @@ def plan_request(
         *request.notices,
     ]
     if not passes:
-        notices += dropped_fields(encoded, capabilities)
+        notices += dropped_fields(encoded, capabilities, further, carried)
     required = None
     if conversation.tool_choice not in ("auto", "none") and (passes or "tool_choice" not in capabilities.prompts):
         required = _required_choice(prepared.conversation)
     asks_one = passes or ONE_CALL in capabilities.supported_params
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
     return RequestPlan(prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call)
+
+
+def _with_caches(
+    conversation: Conversation, capabilities: Capabilities, policy: Policy
+) -> tuple[Conversation, FurtherFields, str, list[Notice]]:
+    """Returns the conversation with what its backend reads of caches, its further fields, the name of the field among
+    them that is the backend's mark (empty: none), and the notices."""
+    further, carried = further_fields(conversation), ""
+    notices: list[Notice] = []
+    if has_cache(capabilities):
+        names = (*further.messages, *further.tools, *conversation.params)
+        if not (MARK_NAMES.isdisjoint(names) and FIELD_NAMES.isdisjoint(names)):
+            rules = cache_rules(capabilities, policy, conversation.model)
+            conversation, notices = translate_marks(conversation, rules)
+            if rules is not None:
+                further, carried = further_fields(conversation), rules.mark
+    if policy.prompt_cache.key and KEY in capabilities.supported_params:
+        conversation, added = with_cache_key(conversation)
+        notices = [*notices, *added]
+    return conversation, further, carried, notices
 
 
 def _checked(

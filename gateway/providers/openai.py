@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.providers import refusals
+from gateway.providers.cache_rules import CHAT_CACHE
 from gateway.providers.profile import Alphabet, Profile
 from gateway.providers.provider import HostedKind, Provider
 from gateway.providers.request_rules import ModelRules, RequestRules, StopRules, ThinkingRules
@@ -99,6 +100,7 @@ REQUEST_RULES: Final = RequestRules(
     no_tools="absent",
     stops=StopRules(4),
     models=_MODELS,
+    cache=CHAT_CACHE,
 )
 # "Invalid schema for function: object schema missing properties", "array schema missing items", and "schema must have
 # type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level": of both of its APIs.

@@ -3,17 +3,22 @@
 from typing import Final
 
 from gateway.core.state_rule import StateRule
+from gateway.providers.cache_rules import CacheRules
 from gateway.providers.profile import Profile
 from gateway.providers.provider import HostedKind, Provider
 from gateway.providers.request_rules import RequestRules, ThinkingRules
 from gateway.providers.shared_rules import ANY_THINKING, FOUR_STOPS, LIMIT, ONLY_EFFORT, PDF
 
+# "Prompt caching": marks on parts of text, which it writes in the words of the provider behind it, and one for the
+# whole request.
+_CACHE: Final = CacheRules(mark="cache_control", lifetimes=("5m", "1h"), request="cache_control")
 # `reasoning` and `reasoning_effort` that differ are an error.
 _REQUEST_RULES: Final = RequestRules(
     ranges=LIMIT,
     stops=FOUR_STOPS,
     exclusive=(("reasoning", "reasoning_effort"),),
     thinking=ThinkingRules(off=ONLY_EFFORT),
+    cache=_CACHE,
 )
 # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
 _PROFILE: Final = Profile(

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.providers import refusals
+from gateway.providers.cache_rules import CacheRules
 from gateway.providers.profile import Profile
 from gateway.providers.provider import HostedKind, Provider
 from gateway.providers.request_rules import ModelRules, Range, RequestRules, ThinkingRules
@@ -24,6 +25,8 @@ _REQUEST_RULES: Final = RequestRules(
     exclusive=(("reasoning_effort", "thinking_budget"),),
     choices_while_thinking=NO_FORCED,
     thinking=_THINKING,
+    # "Explicit cache": at most four marks on parts, of which each looks back over 20 blocks; valid for five minutes.
+    cache=CacheRules(mark="cache_control"),
     models=(
         ModelRules(r"qwen3\.8-max.*", thinking=_efforts("low", "medium", "xhigh")),
         ModelRules(r"(deepseek-v4.*-[0-9]{4,}|glm-5\.3).*", thinking=_efforts("low", "high", "max")),

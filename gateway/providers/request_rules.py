@@ -6,6 +6,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from gateway.providers.cache_rules import CacheRules
+
 # How much a model is to think, by the words of clients; `default` is one of Groq's.
 _RANKS: Final = {"none": 0, "minimal": 1, "low": 2, "medium": 3, "default": 3, "high": 4, "xhigh": 5, "max": 6}
 EFFORTS: Final = tuple([word for word in _RANKS if word != "default"])
@@ -128,6 +130,7 @@ class RequestRules(FieldRules, frozen=True, forbid_unknown_fields=True, omit_def
     - `values`: the only values that a field may have.
     - `no_tools`: `absent` where the provider refuses an empty list of functions, and a choice beside no functions.
     - `models`: more rules for models by their names; the first entry that matches applies.
+    - `cache`: by which marks a request says what of the prompt to keep in a cache; null: by none.
     """
 
     limit: Literal["max_tokens", "max_completion_tokens"] | None = None
@@ -136,6 +139,7 @@ class RequestRules(FieldRules, frozen=True, forbid_unknown_fields=True, omit_def
     values: Mapping[str, tuple[str, ...]] = {}
     no_tools: Literal["any", "absent"] = "any"
     models: tuple[ModelRules, ...] = ()
+    cache: CacheRules | None = None
 
     def of_model(self, model: str) -> ModelRules | None:
         """Returns the further rules of the model with this name."""

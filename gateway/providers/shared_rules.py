@@ -18,7 +18,7 @@ ANY_THINKING: Final = MessagesRules()
 
 PENALTIES: Final = ("presence_penalty", "frequency_penalty")
 # Fields of OpenAI's bookkeeping and of its own models, which others refuse by name.
-OPENAI_FIELDS: Final = ("prompt_cache_retention", "safety_identifier", "store", "verbosity")
+OPENAI_FIELDS: Final = ("prompt_cache_options", "prompt_cache_retention", "safety_identifier", "store", "verbosity")
 # "max_tokens must be at least 1".
 LIMIT: Final = {"max_tokens": Range(1)}
 TO_ONE: Final = {"temperature": Range(0, 1)}

@@ -12,7 +12,7 @@ import msgspec
 from gateway.core.conversation import JsonObject
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.model_facts import ModelFacts
-from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
+from gateway.core.policy import FlattenOptions, LoopGuard, Policy, PromptCache, RecentToolResults
 from gateway.providers.profile import Profile
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.descriptor_files import DescriptorFiles
@@ -60,6 +60,7 @@ _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {
     "flatten.": FlattenOptions,
     "recent_tool_results.": RecentToolResults,
     "loop_guard.": LoopGuard,
+    "prompt_cache.": PromptCache,
     "keys.*.": KeySettings,
     "keys.*.compress.": KeyCompressSettings,
     "backends.*.": BackendSettings,

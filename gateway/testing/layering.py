@@ -41,7 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 _VALUES: Final = (
     "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
     " core.model_facts core.policy core.provider_state core.state_rule providers.messages_rules providers.profile"
-    " providers.request_rules providers.tool_rules core.wrong_value"
+    " providers.cache_rules providers.request_rules providers.tool_rules core.wrong_value"
 )
 
 ADAPTER: Final = _ours("core adapter history providers response tool_calls framing wires")
@@ -83,7 +83,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.providers", _ours("core.notices core.state_rule")),
     ImportRule("gateway.providers.messages_rules"),
-    ImportRule("gateway.providers.request_rules"),
+    ImportRule("gateway.providers.cache_rules"),
+    ImportRule("gateway.providers.request_rules", _ours("providers.cache_rules")),
     ImportRule("gateway.providers.tool_rules"),
     ImportRule(
         "gateway.providers.profile",

@@ -81,6 +81,7 @@ def test_the_end_of_a_message_corrects_the_cache_counts_of_its_start(
         {"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20},
         {"cached_tokens": 80},
         {"num_cached_tokens": 80},
+        {"cache_read_input_tokens": 80},
         {"prompt_tokens_details": None, "cached_tokens": 80},
         {"prompt_tokens_details": {"cached_tokens": 80}, "prompt_cache_hit_tokens": 7},
     ],
@@ -93,6 +94,22 @@ def test_cached_tokens_count_wherever_a_server_of_chat_completions_reports_them(
     assert responses.usage_object(usage)["input_tokens_details"] == details
     assert gemini.usage_object(usage)["cachedContentTokenCount"] == 80
     assert usage_object(usage) == {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **reported}
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        {"prompt_tokens_details": {"cache_write_tokens": 60}},
+        {"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 60}},
+        {"prompt_tokens_details": {"cache_creation_tokens": 60}},
+        {"cache_creation_input_tokens": 60, "cache_read_input_tokens": 0},
+    ],
+)
+def test_written_tokens_count_wherever_a_server_of_chat_completions_reports_them(reported: dict[str, Json]) -> None:
+    usage = UsageReport(100, 7, 107, extra=reported)
+    made = messages.usage_object(usage)
+    assert (made["input_tokens"], made["cache_creation_input_tokens"]) == (40, 60)
+    assert responses.usage_object(usage)["input_tokens_details"] == {"cached_tokens": 0, "cache_write_tokens": 60}
 
 
 def test_reasoning_tokens_at_the_top_count() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.core.model_facts import ModelFacts
-from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
+from gateway.core.policy import FlattenOptions, LoopGuard, Policy, PromptCache, RecentToolResults
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
 from gateway.registry import ADAPTERS
@@ -41,6 +41,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("flatten.", FlattenOptions),
     ("recent_tool_results.", RecentToolResults),
     ("loop_guard.", LoopGuard),
+    ("prompt_cache.", PromptCache),
     ("server.", ServerSettings),
     ("limits.", LimitSettings),
     ("log.", LogSettings),

@@ -113,9 +113,10 @@ def test_the_page_of_backends_names_what_a_client_of_another_api_can_send(name: 
 ELSEWHERE: Final = frozenset(
     {"dialect.py", "request_fields.py", "response_models.py", "response_object.py", "thinking.py"}
 )
-# The same words of other places: a role, a reason, the format of a tool, what a message or an answer has, what asks a
-# backend for its state.
+# The same words of other places: a role, a reason, the format of a tool, what a message, a block or an answer has, what
+# asks a backend for its state.
 HOMONYMS: Final[Mapping[str, frozenset[str]]] = {
+    "anthropic_messages": frozenset({"cache_control"}),
     "openai_chat": frozenset({"audio", "logprobs", "max_tokens", "service_tier", "stop", "user"}),
     "openai_completions": frozenset({"stop", "user"}),
     "openai_responses": frozenset({"format", "include", "user"}),
@@ -188,6 +189,7 @@ SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {"a": {"type":
 # What clients of any API may ask for, by canonical names. Values that a wire cannot have are among them.
 ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "audio": st.just({"voice": "a", "format": "mp3"}),
+    "cache_control": st.sampled_from(({"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"})),
     "frequency_penalty": SHARE,
     "logit_bias": st.dictionaries(st.sampled_from(("1", "2")), SHARE, min_size=1),
     "max_tokens": LIMITS,
@@ -197,6 +199,7 @@ ASKED: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "prediction": st.just({"type": "content", "content": "a"}),
     "presence_penalty": SHARE,
     "prompt_cache_key": st.text("ab", min_size=1),
+    "prompt_cache_options": st.sampled_from(({"mode": "explicit"}, {"mode": "implicit", "ttl": "30m"})),
     "prompt_cache_retention": st.sampled_from(("in_memory", "24h")),
     "reasoning_effort": st.sampled_from((*sorted(EFFORTS), "novel")),
     "response_format": st.sampled_from(

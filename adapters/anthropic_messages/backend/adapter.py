@@ -19,6 +19,7 @@ from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
 from gateway.providers.anthropic import MESSAGES_PROFILE
+from gateway.providers.cache_rules import MESSAGES_CACHE
 from gateway.providers.messages_rules import NO_DEMANDS
 from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES
@@ -68,6 +69,7 @@ class AnthropicMessagesAdapter:
             tool_rules=MESSAGES_PROFILE.tool_rules or NO_RULES,
             call_id=_CALL_ID,
             messages=MESSAGES_PROFILE.messages,
+            cache=MESSAGES_CACHE,
             state=MESSAGES_PROFILE.state,
         )
         self._options = options
@@ -82,7 +84,9 @@ class AnthropicMessagesAdapter:
         """Encodes the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
         image and for a response format that the API cannot read."""
         rules = policy.profile.messages or self.capabilities.messages or NO_DEMANDS
-        encoded = encode_request(conversation, self._options, rules, policy.base_model)
+        encoded = encode_request(
+            conversation, self._options, rules, policy.base_model, marks=policy.prompt_cache.breakpoints
+        )
         headers = self._headers[conversation.stream]
         if encoded.betas:
             headers = {**headers, "anthropic-beta": encoded.betas}

@@ -10,10 +10,12 @@ from adapters.anthropic_messages.backend.canonical import canonical_fields
 from adapters.anthropic_messages.backend.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.backend.request_fields import fit_fields
 from adapters.anthropic_messages.backend.turns import EncodedTurns, encode_turns
-from gateway.core.conversation import Conversation, Json
+from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.errors import nothing_to_send
 from gateway.core.notices import Notice
+from gateway.providers.cache_rules import MESSAGES_CACHE
 from gateway.providers.messages_rules import MessagesModel, MessagesRules
+from gateway.wires.cache_marks import MessageForm, Placement, Writer, has_fields, in_parts
 
 # A thread would leave the history to the backend, and the next request would refer to it.
 _NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})
@@ -34,11 +36,17 @@ class EncodedRequest(msgspec.Struct, frozen=True):
 
 
 def encode_request(
-    conversation: Conversation, options: AnthropicMessagesOptions, rules: MessagesRules, model: str | None = None
+    conversation: Conversation,
+    options: AnthropicMessagesOptions,
+    rules: MessagesRules,
+    model: str | None = None,
+    *,
+    marks: bool = False,
 ) -> EncodedRequest:
     """Encodes the client's own fields if the client spoke this API; otherwise build the fields from the values. `model`
-    is the name by which the rules go, if it is not that of the conversation. Raises InvalidRequest for an image that
-    the API cannot read, and for a conversation of system or blank text alone."""
+    is the name by which the rules go, if it is not that of the conversation. `marks`: those of the cache are placed
+    where a client of another API sets none. Raises InvalidRequest for an image that the API cannot read, and for a
+    conversation of system or blank text alone."""
     of_model = rules.of_model(model or conversation.model)
     notices: list[Notice] = []
     turns = encode_turns(conversation, rules, notices)
@@ -50,6 +58,11 @@ def encode_request(
         fields = canonical_fields(conversation, options, turns, notices)
         notices += fit_fields(fields, rules, of_model, conversation)
         betas = _with_binding(conversation, of_model, fields, "", notices)
+        if conversation.marked:
+            messages = [_in_parts(message) for message in turns.messages]
+            turns = msgspec.structs.replace(turns, messages=messages)
+        elif marks and not has_fields(fields):
+            turns = _with_marks(fields, turns, notices)
         return EncodedRequest(_body(conversation, turns, fields), betas, tuple(notices))
     fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
     if own.get("thread") is not None:
@@ -66,6 +79,42 @@ def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Jso
     if turns.system:
         body["system"] = turns.system
     return _encode(body)
+
+
+def _with_marks(fields: dict[str, Json], turns: EncodedTurns, notices: list[Notice]) -> EncodedTurns:
+    """Returns the turns with the marks of the cache, which a tool has as well."""
+    placement = Placement(MESSAGES_CACHE)
+    if isinstance(tools := fields.get("tools"), list):
+        fields["tools"] = placement.behind_tools(tools)
+    system = placement.behind_system(turns.system, _FORM)
+    marked = msgspec.structs.replace(turns, system=system, messages=placement.in_messages(turns.messages, _FORM))
+    notices += placement.notices()
+    return marked
+
+
+def _in_parts(message: JsonObject) -> JsonObject:
+    """Returns a message with parts of text, also in its results, of which one may have a mark."""
+    (listed,) = in_parts([message], _FORM)
+    if not isinstance(blocks := listed["content"], list):
+        return message
+    return {**listed, "content": [in_parts([block], _RESULT)[0] if _is_result(block) else block for block in blocks]}
+
+
+def _is_result(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _writer(message: JsonObject) -> Writer:
+    return "model" if message.get("role") == "assistant" else "input"
+
+
+# Thinking takes no mark.
+_FORM: Final = MessageForm(
+    _writer, lambda _: "content", "text", frozenset({"text", "image", "document", "tool_result"})
+)
+
+
+_RESULT: Final = MessageForm(lambda _: "input", lambda _: "content", "text", frozenset({"text", "image"}))
 
 
 def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:

@@ -26,14 +26,17 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.provider_state import STATE_FIELD, provider_state, with_provider_state
+from gateway.providers.cache_rules import MARKS
 
 # Google's state is a field of its compatible API; the state of any other provider belongs to another wire.
 _PROVIDER: Final = "google"
 _SAMPLING: Final = frozenset(Sampling.__struct_fields__)
 _NOTHING: Final[frozenset[str]] = frozenset()
-_IMAGE: Final = frozenset({"detail"})
+_MARKS: Final = frozenset(MARKS)
+_IMAGE: Final = frozenset({"detail"}) | _MARKS
 _TYPED: Final = frozenset({"type"})
-CARRIED: Final = _IMAGE | _TYPED | {f"{STATE_FIELD}.{_PROVIDER}", "strict"}
+_REFUSAL: Final = _TYPED | _MARKS
+CARRIED: Final = frozenset({"detail"}) | _TYPED | {f"{STATE_FIELD}.{_PROVIDER}", "strict"}
 
 
 def canonical_fields(conversation: Conversation) -> dict[str, Json]:
@@ -81,7 +84,7 @@ def _part(part: Text | Image | File) -> Text | Image | File:
     """A file never arrives here: its part is in the words of the client's dialect."""
     match part:
         case Text():
-            names = _TYPED if part.extra.get("type") == "refusal" else _NOTHING
+            names = _REFUSAL if part.extra.get("type") == "refusal" else _MARKS
             return msgspec.structs.replace(part, extra=_kept(part.extra, names))
         case Image():
             return msgspec.structs.replace(part, extra=_kept(part.extra, _IMAGE))

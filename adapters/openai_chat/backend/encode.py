@@ -1,6 +1,6 @@
 """Encodes a conversation as the body of a chat completions request."""
 
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -10,13 +10,18 @@ from adapters.openai_chat.backend.request_fields import fit_fields
 from adapters.openai_chat.backend.thinking import unsent_thinking
 from adapters.openai_chat.backend.tool_choice import Body
 from adapters.openai_chat.messages import encode_turn
-from gateway.core.conversation import Conversation, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Conversation, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.providers.cache_rules import CacheRules
 from gateway.providers.profile import Profile
+from gateway.wires.cache_marks import MessageForm, Placement, Writer, has_fields, has_marks, in_parts
 
 # The fields that offer functions, and the fields by which a pass forbids them. `functions` is deprecated.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
+
+# The mark that is a part of this API.
+BREAKPOINT: Final = "prompt_cache_breakpoint"
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,8 +36,32 @@ def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tupl
     rules = profile.request_rules
     if rules is None:
         return _encode(body), () if own else tuple(unsent_thinking(body, conversation))
-    notices = fit_fields(body, rules, policy.base_model or conversation.model, conversation)
+    model = policy.base_model or conversation.model
+    notices = fit_fields(body, rules, model, conversation)
+    if conversation.marked:
+        body["messages"] = in_parts(cast("list[JsonObject]", body["messages"]), _FORM)
+    elif policy.prompt_cache.breakpoints and rules.cache is not None and rules.cache.govern(model):
+        notices += _with_marks(body, rules.cache, own=own)
     return _encode(body), tuple(notices)
+
+
+def _with_marks(body: Body, rules: CacheRules, *, own: bool) -> list[Notice]:
+    """Places the marks of the provider's cache in the messages. `own`: the client has this API, of which the marks of
+    OpenAI are a part, so that it places them itself."""
+    messages: Any = body["messages"]
+    if (own and rules.mark == BREAKPOINT) or has_fields(body) or has_marks(messages, body.get("tools")):
+        return []
+    placement = Placement(rules)
+    body["messages"] = placement.in_messages(messages, _FORM)
+    return placement.notices()
+
+
+def _writer(message: JsonObject) -> Writer:
+    role = message.get("role")
+    return "model" if role == "assistant" else "system" if role in SYSTEM_ROLES else "input"
+
+
+_FORM: Final = MessageForm(_writer, lambda _: "content", "text", frozenset({"text", "image_url"}))
 
 
 def _own_body(conversation: Conversation, profile: Profile) -> Body:

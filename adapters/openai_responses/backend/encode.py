@@ -16,9 +16,11 @@ from adapters.openai_responses.backend.canonical import (
 from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.tools import tool_names
 from adapters.openai_responses.turn_items import INSTRUCTIONS, PREVIOUS, ItemEncoder
-from gateway.core.conversation import Conversation, Json, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.providers.cache_rules import RESPONSES_CACHE
+from gateway.wires.cache_marks import MessageForm, Placement, Writer, has_fields, in_parts
 
 # Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
 _GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
@@ -62,7 +64,37 @@ def _canonical_body(conversation: Conversation, policy: Policy, notices: list[No
     fields = canonical_fields(conversation, policy.base_model or conversation.model, policy.profile, notices)
     if conversation.keeps is not None:
         fields["include"] = _with_state(None)
+    if conversation.marked:
+        items = in_parts(items, _FORM)
+    elif policy.prompt_cache.breakpoints and RESPONSES_CACHE.govern(policy.base_model or conversation.model):
+        items = _with_marks(items, fields, notices)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})
+
+
+def _with_marks(items: list[JsonObject], fields: dict[str, Json], notices: list[Notice]) -> list[JsonObject]:
+    """Returns the items with the marks of the cache, unless the client says something of it."""
+    if has_fields(fields):
+        return items
+    placement = Placement(RESPONSES_CACHE)
+    marked = placement.in_messages(items, _FORM)
+    notices += placement.notices()
+    return marked
+
+
+def _writer(item: JsonObject) -> Writer:
+    role = item.get("role")
+    if role in SYSTEM_ROLES:
+        return "system"
+    return "input" if role == "user" or item.get("type") in _OUTPUTS else "model"
+
+
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+_FORM: Final = MessageForm(
+    _writer,
+    lambda item: "output" if item.get("type") in _OUTPUTS else "content",
+    "input_text",
+    frozenset({"input_text", "input_image"}),
+)
 
 
 def _with_state(include: object) -> list[Json]:
