@@ -21,6 +21,7 @@ from gateway.demo.serve import KINDS, serve_demo
 from tests.demo.faults.requests import body_of
 from tests.demo.http2_client import asked
 from tests.demo.wires import question
+from tests.tiers import sample
 
 CASES: Final = [(name, kind) for kind, faults in FAULTS.items() for name in faults]
 MARKED: Final = [(name, kind) for name, kind in CASES if FAULTS[kind][name].serves is None]
@@ -85,6 +86,7 @@ def without_drafts(played: tuple[object, ...]) -> str:
     return re.sub(r"\d+\)", ")", str(played))
 
 
+@sample()
 @pytest.mark.parametrize(("name", "kind"), MARKED)
 async def test_a_marker_and_an_address_get_the_same_response(name: str, kind: str) -> None:
     # The texts are equal, so that ids and token counts are: the marker's name stands for no fault beside an address.

@@ -10,6 +10,7 @@ from adapters.proto.learn import Proposal, RecordedExchange, fitting_methods, pr
 from gateway.commands.learn.replay import replay
 from gateway.settings import check_options
 from tests.adapters.proto.learn.recorded import SERVICES, options_of, recorded
+from tests.tiers import sample
 
 WORDS = ("Kyoto", "Reykjavik")
 
@@ -27,6 +28,11 @@ def adapter_of(service: str, proposal: Proposal, folder: Path) -> ProtoAdapter:
     return ProtoAdapter(entry, 1 << 20)
 
 
+def carrier(service: str) -> str:
+    return options_of(service).carrier
+
+
+@sample("shown", carrier)
 @pytest.mark.parametrize("shown", WORDS)
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_mapping_that_was_learned_replays_exchanges_that_were_held_back(
@@ -41,6 +47,7 @@ def test_a_mapping_that_was_learned_replays_exchanges_that_were_held_back(
     assert [(one.name, place.text()) for one in replays for place in (*one.request, *one.answer)] == []
 
 
+@sample(carrier)
 @pytest.mark.parametrize("service", SERVICES)
 def test_without_known_answers_every_rule_is_told_as_assumed(service: str) -> None:
     exchanges = [msgspec.structs.replace(one, known=None) for one in recorded(service, "Kyoto") if one.name != "error"]
