@@ -191,6 +191,7 @@ class ContentReader(msgspec.Struct):
             # A compaction that failed has neither text nor state.
             return (Reasoning("", extra=kept),) if kept else ()
         self.compactions.add(index)
+        self.changes.compacted = True
         return (Text(content, {**_rest(block, "content", "encrypted_content"), **kept}),)
 
 

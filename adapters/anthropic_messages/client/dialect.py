@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from adapters.anthropic_messages import DIALECT
+from adapters.anthropic_messages.client.compaction import compaction_events
 from adapters.anthropic_messages.client.decode import decode_document
 from adapters.anthropic_messages.client.errors import encode_error
 from adapters.anthropic_messages.client.message import encode_answer
@@ -71,6 +72,9 @@ class AnthropicMessagesDialect:
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> MessageStreamEncoder:
         estimate = partial(prompt_tokens, request.conversation)
         return MessageStreamEncoder(head, estimate, shows_thinking=_shows_thinking(request))
+
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
+        return compaction_events(request.echo, sealed, text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error, request_id)

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from adapters.openai_responses import DIALECT, PROVIDER
-from adapters.openai_responses.backend.canonical import CARRIED, custom_names
+from adapters.openai_responses.backend.canonical import CARRIED, OPENAI, custom_names
 from adapters.openai_responses.backend.decoder import ResponsesDecoder
 from adapters.openai_responses.backend.encode import encode_body
 from adapters.openai_responses.backend.event_reader import EventReader
@@ -61,6 +61,7 @@ class OpenAIResponsesAdapter:
         results="anywhere",
         native=True,
         tool_rules=TOOL_RULES,
+        compacts=OPENAI,
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 

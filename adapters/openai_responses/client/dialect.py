@@ -7,6 +7,7 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
+from adapters.openai_responses.client.compaction import RETAINED, compacted_object, compaction_events
 from adapters.openai_responses.client.decode import decode_document
 from adapters.openai_responses.client.errors import encode_error
 from adapters.openai_responses.client.models import encode_model, encode_models
@@ -54,7 +55,7 @@ class OpenAIResponsesDialect:
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainResponsesRequest
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
-        return decode_document(document)
+        return decode_document(document, head.path)
 
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
         return encode_turn(turn)
@@ -64,10 +65,15 @@ class OpenAIResponsesDialect:
         encoder = ResponsesStreamEncoder(request, head)
         for start in range(0, len(events), _PART):
             encoder.feed(events[start : start + _PART])
+        if RETAINED in request.echo:
+            return msgspec.json.encode(compacted_object(encoder.response(), request.echo[RETAINED]))
         return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
         return ResponsesStreamEncoder(request, head)
+
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
+        return compaction_events(sealed)
 
     def missing_entries(self, document: Document) -> Sequence[str]:
         return missing_entries(document)

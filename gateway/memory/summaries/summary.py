@@ -85,6 +85,19 @@ class Known(msgspec.Struct, frozen=True):
     errors_left_out: int = 0
 
 
+def without_oldest(known: Known) -> Known:
+    """Returns what is known with half as many words, calls and errors; the oldest ones are left out."""
+    words, calls, errors = (len(one) - len(one) // 2 for one in (known.words, known.calls, known.errors))
+    return Known(
+        words=known.words[words:],
+        calls=known.calls[calls:],
+        words_left_out=known.words_left_out + words,
+        calls_left_out=known.calls_left_out + calls,
+        errors=known.errors[errors:],
+        errors_left_out=known.errors_left_out + errors,
+    )
+
+
 OPENING: Final = (
     "[The first {turns} turns of this conversation are left out here; this summary of them stands instead.]"
 )

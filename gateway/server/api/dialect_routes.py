@@ -21,16 +21,16 @@ from gateway.core.errors import BackendError, GatewayError, InvalidRequest, Sett
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
 from gateway.dialect import (
+    ClientRequest,
     CountingDialect,
     Dialect,
     FixedAnswer,
     ListedModels,
     ModelInfo,
-    RequestHead,
     Route,
     RouteKind,
 )
-from gateway.dialects.document import Document, read_document
+from gateway.dialects.document import read_document
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
@@ -153,14 +153,14 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def count_tokens(request: Request) -> Response:
         body = await read_client_body(request, gateway_state.max_body)
-        dialect, stateful = gateway_state.dialects.extensions[_served(request).dialect.name]
+        dialect, stateful, _ = gateway_state.dialects.extensions[_served(request).dialect.name]
         assert dialect is not None  # the kind is that of the route
         # In a thread: clients send their whole history, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)
         if stateful is not None:
             answers = gateway_state.answers.of(request.scope["context"])
             document = await with_stored(stateful, document, answers)
-        asked = await asyncio.to_thread(_conversation, dialect, document, request.scope["head"])
+        asked = await asyncio.to_thread(dialect.decode, document, request.scope["head"])
         return await _count_answer(gateway_state, request.scope["context"], dialect, asked)
 
     async def answer_stored(request: Request) -> Response:
@@ -231,13 +231,12 @@ def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
     raise missing_field(fields[0])
 
 
-def _conversation(dialect: Dialect, document: Document, head: RequestHead) -> Conversation:
-    return dialect.decode(document, head).conversation
-
-
 async def _count_answer(
-    state: GatewayState, context: RequestContext, dialect: CountingDialect, asked: Conversation
+    state: GatewayState, context: RequestContext, dialect: CountingDialect, request: ClientRequest
 ) -> Response:
+    asked = request.conversation
+    if request.compacted:
+        asked, _ = await state.opened(context.key, asked)
     tokens = await _counted(state, context, asked)
     if tokens is not None:
         return Response(dialect.encode_count(tokens), media_type=JSON)

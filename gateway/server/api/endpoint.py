@@ -2,9 +2,9 @@
 backend, and sends the response."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -12,8 +12,10 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
-from gateway.core.tokens import prompt_size
-from gateway.dialect import ClientRequest, Dialect, RequestHead
+from gateway.core.events import Event, Finish
+from gateway.core.notices import Notice
+from gateway.core.tokens import estimate_view, prompt_size
+from gateway.dialect import AskedCompaction, ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
@@ -47,6 +49,14 @@ from gateway.settings import ModelSettings
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
+# What a compaction takes beside the answer of the model that writes it.
+MAKING_S: Final = 30.0
+
+
+# Answers a request that no backend is sent as it is.
+Alone: TypeAlias = Callable[
+    [RequestContext, ClientResponse, Deadlines, Dialect, ClientRequest], Coroutine[None, None, None]
+]
 
 
 class GenerateEndpoint:
@@ -114,9 +124,14 @@ class GenerateEndpoint:
         context.backend = backend.name
         for observe in context.observers.route:
             observe(context, route, backend)
-        if not request.generates:
-            await self._answer_alone(context, response, deadlines, dialect, request)
-            return
+        told: list[Notice] = []
+        before: Sequence[Event] = ()
+        if request.compacted or request.compacts is not None or not request.generates:
+            alone = await self._alone(request, route, backend)
+            if alone is not None:
+                await alone(context, response, deadlines, dialect, request)
+                return
+            conversation, told, before = await self._compacted(context, dialect, request, route, backend)
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         conversation = backend.with_request_id(conversation)
@@ -126,6 +141,7 @@ class GenerateEndpoint:
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
+            told += state.notices
         summary = None if state is None else state.summary
         if large:
             exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
@@ -133,8 +149,7 @@ class GenerateEndpoint:
             exchange = Exchange(
                 backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length
             )
-        if state is not None:
-            exchange.notices[:0] = state.notices
+        exchange.notices[:0] = told
         keeps: StoredAnswer | None = None
         if request.to_store is not None:
             store = self._state.answers.for_answer(answers, route.responses, exchange.notices)
@@ -152,7 +167,7 @@ class GenerateEndpoint:
         ):
             try:
                 responder = writer if state is None else StateResponder(writer, state)
-                await self._exchange(context, backend, exchange, deadlines, responder)
+                await self._exchange(context, backend, exchange, deadlines, responder, before)
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
@@ -172,6 +187,55 @@ class GenerateEndpoint:
         elif error.code == "upstream_unknown_url":
             context.unknown_url = self._state.redact(backend.redact(str(backend.url(request.path))))
 
+    async def _alone(self, request: ClientRequest, route: ModelSettings, backend: Backend) -> Alone | None:
+        """Returns what answers a request that its backend is not sent; None: it is."""
+        if not request.generates:
+            return self._answer_alone
+        asked = request.compacts
+        if asked is None or not asked.alone:
+            return None
+        return self._compact if await _is_made_here(asked, request, route, backend) else None
+
+    async def _compacted(
+        self, context: RequestContext, dialect: Dialect, request: ClientRequest, route: ModelSettings, backend: Backend
+    ) -> tuple[Conversation, list[Notice], Sequence[Event]]:
+        """Returns the conversation as it goes on: with the compactions in it opened, and with one of its own in its
+        place where the client asks for that before the answer; the notices, and the events of that one."""
+        asked, conversation = request.compacts, request.conversation
+        compacting = self._state.dialects.extensions[dialect.name].compacting
+        if asked is not None and compacting is not None and await _is_made_here(asked, request, route, backend):
+            model = self._state.backends.listed_name(conversation.model)
+            compaction = await self._state.compact(context, model, conversation)
+            made = compacting.compaction_events(request, compaction.sealed, compaction.summary.text)
+            return compaction.conversation, [*compaction.notices], made
+        opened, told = await self._state.opened(context.key, conversation)
+        return opened, told, ()
+
+    async def _compact(
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        deadlines: Deadlines,
+        dialect: Dialect,
+        request: ClientRequest,
+    ) -> None:
+        """Answers a request for a compaction of its history, which its backend does not make itself."""
+        compacting = self._state.dialects.extensions[dialect.name].compacting
+        assert compacting is not None  # only such a dialect's requests ask for one
+        kind = StreamResponder if request.conversation.stream else WholeResponder
+        with kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
+            model = self._state.backends.listed_name(request.conversation.model)
+            route, _ = self._state.backends.route(model)
+            due = monotonic() + route.compress.deadline_s + MAKING_S
+            deadlines.total_due = due
+            deadlines.expect(due, total_timeout)
+            compaction = await self._state.compact(context, model, request.conversation)
+            told = [*request.conversation.notices, *compaction.notices]
+            context.note(told)
+            made = compacting.compaction_events(request, compaction.sealed, compaction.summary.text)
+            await writer.finish([*told, *made, Finish("stop"), compaction.usage])
+            context.conclude(200)
+
     async def _answer_alone(
         self,
         context: RequestContext,
@@ -187,8 +251,15 @@ class GenerateEndpoint:
             await writer.finish(())
 
     async def _exchange(
-        self, context: RequestContext, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder
+        self,
+        context: RequestContext,
+        backend: Backend,
+        exchange: Exchange,
+        deadlines: Deadlines,
+        writer: Responder,
+        before: Sequence[Event] = (),
     ) -> None:
+        """Sends the request, and to the client the events of the answer, behind those that stand `before` it."""
         now = context.asked = monotonic()
         deadlines.total_due = now + backend.timeouts.total
         if exchange.conversation.stream:
@@ -209,6 +280,8 @@ class GenerateEndpoint:
             exchange.on_response_head(200, answer.headers)
             if answer.compressed:
                 await writer.send((COMPRESSED,))
+            if before:
+                await writer.send(before)
             await relay(context, backend, exchange, answer, deadlines, writer)
             context.conclude(200)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
@@ -241,6 +314,15 @@ class GenerateEndpoint:
             on_status=context.receive_head,
             again=context.attempt == 0,
         )
+
+
+async def _is_made_here(asked: AskedCompaction, request: ClientRequest, route: ModelSettings, backend: Backend) -> bool:
+    """Returns whether the history is so long as the client says, and no backend of its own API compacts it itself."""
+    capabilities = backend.adapter.capabilities
+    passes = capabilities.passthrough == request.conversation.dialect
+    if passes and route.policy.profile in capabilities.compacts:
+        return False
+    return not asked.above or await asyncio.to_thread(estimate_view, request.conversation) > asked.above
 
 
 def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:
