@@ -163,6 +163,7 @@ class _Reader:
             self._say(_reasoning(item), item, position)
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
+            _check_sealed(item, position)
             self._compacted = True
             self._turn("user", (File(kind, item, 0),), item, position, compaction=True)
         elif kind == TRIGGER:
@@ -329,6 +330,14 @@ def _reasoning(item: Item) -> tuple[Reasoning, ...]:
     if isinstance(identity := item.get("id"), str) and identity:
         state["id"] = identity
     return (Reasoning(text, extra=with_provider_state(PROVIDER, state)),)
+
+
+def _check_sealed(item: Item, position: int) -> None:
+    """Raises InvalidRequest for a compaction whose content is no text; Codex may write one without any."""
+    sealed = item.get("encrypted_content")
+    if sealed is not None and not isinstance(sealed, str):
+        param = f"input[{position}].encrypted_content"
+        raise InvalidRequest(f"{param} must be text; it is {kind_of(sealed)}.", code="invalid_type", param=param)
 
 
 def _texts(parts: Json) -> list[str]:
