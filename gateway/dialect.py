@@ -141,9 +141,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
     `generates`: a model is to answer. A request that only asks whether there is a model gets the whole answer of no
     events, and no backend hears of it. `compacts`: a compaction of the history is asked for; `compacted`: the history
-    holds one, an item that stands for what is before it. `to_store` is what the record of the answer holds of the
-    request, which no other module reads either; None: the client does not want the answer to be stored, or its dialect
-    stores none.
+    holds one of the gateway (`gateway.core.sealed_compaction`), which stands for what is before it. `to_store` is what
+    the record of the answer holds of the request, which no other module reads either; None: the client does not want
+    the answer to be stored, or its dialect stores none.
     """
 
     conversation: Conversation
@@ -327,6 +327,15 @@ class CountingDialect(Dialect, Protocol):
 @runtime_checkable
 class CompactingDialect(Dialect, Protocol):
     """Extends a Dialect whose clients ask for a compaction of the history (`ClientRequest.compacts`)."""
+
+    def compaction_opening(self, request: ClientRequest) -> Sequence[Event]:
+        """Returns the events with which a stream opens before the compaction is made: what keeps it alive meanwhile is
+        then what the client takes for a sign of life."""
+        ...
+
+    def without_request(self, conversation: Conversation) -> Conversation:
+        """Returns the conversation without what asks for a compaction, for a backend that makes none."""
+        ...
 
     def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
         """Returns the events of the one item that keeps the `sealed` summary, and those with which an answer says that

@@ -37,6 +37,7 @@ from gateway.core.provider_state import (
     label_of,
     with_states,
 )
+from gateway.core.sealed_compaction import is_compaction
 
 # The fields of a message that list the objects which may have state: one for each wire, and that of calls.
 _LISTS: Final = ("content", "input", "parts", "tool_calls")
@@ -142,7 +143,7 @@ class _StateFilter:
             extra, _ = self._read(extra)
         if source is not None and self._passes:
             source = self._source(source)
-        if turn.compaction and len(blocks) < len(turn.blocks) and any(map(_is_item, turn.blocks)):
+        if turn.compaction and len(blocks) < len(turn.blocks) and any(map(is_compaction, turn.blocks)):
             self._lost = {*self._lost - {"compaction"}, "unreadable"}
         for loss in self._lost:
             self._turns.setdefault(loss, []).append(turn)
@@ -182,7 +183,7 @@ class _StateFilter:
                 if part is None or part is block.part:
                     return None if part is None else block
                 return msgspec.structs.replace(block, part=part)
-            case File() if _is_item(block):
+            case File() if is_compaction(block):
                 return None
             case Text() | Image() | ToolCall() | Reasoning() | File() | ToolResult():
                 return block
@@ -267,11 +268,6 @@ def _kind(value: JsonObject) -> str:
 
 def _loss(value: JsonObject) -> Loss:
     return "compaction" if _kind(value) in COMPACTION_TYPES and not value.get("content") else "foreign"
-
-
-def _is_item(block: Block) -> bool:
-    """Returns whether a block is an item that stands for earlier messages."""
-    return isinstance(block, File) and block.kind in COMPACTION_TYPES
 
 
 def _is_bare(value: JsonObject) -> bool:

@@ -20,7 +20,7 @@ from gateway.core.policy import Policy
 from gateway.framing.json_text import decode_json
 from gateway.providers.anthropic import MESSAGES_PROFILE
 from gateway.providers.messages_rules import NO_DEMANDS
-from gateway.providers.profile import NEUTRAL, Alphabet
+from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES
 from gateway.wires.listed_models import FactPlaces, models_in_list
 
@@ -69,7 +69,7 @@ class AnthropicMessagesAdapter:
             call_id=_CALL_ID,
             messages=MESSAGES_PROFILE.messages,
             state=MESSAGES_PROFILE.state,
-            compacts=(NEUTRAL, MESSAGES_PROFILE),
+            compacts=(MESSAGES_PROFILE,),
         )
         self._options = options
         self._max_event = max_event

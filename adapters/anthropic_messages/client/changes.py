@@ -11,7 +11,7 @@ _LONGEST: Final = 40
 
 class Changes(msgspec.Struct):
     """The changes of one request as notices. A backend of the same API receives the request without them. `compacted`:
-    the history holds a compaction."""
+    the history holds a compaction of the gateway."""
 
     notices: list[Notice] = []
     blocks: dict[str, list[int]] = {}

@@ -8,8 +8,10 @@ of input tokens, 150,000 by default) and `BetaCompactionBlock`.
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from adapters.anthropic_messages.table import MessagesFields
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.events import Event, PassthroughFields
 from gateway.dialect import AskedCompaction
@@ -44,6 +46,26 @@ def only_compacts(management: Json) -> bool:
     """Returns whether `context_management` asks for nothing but a compaction."""
     edits = management.get("edits") if isinstance(management, dict) else None
     return isinstance(edits, list) and bool(edits) and all(map(_is_edit, edits))
+
+
+def without_request(conversation: Conversation) -> Conversation:
+    """Returns the conversation for a backend that makes no compaction: the other edits stay."""
+    source = conversation.source
+    if source is None:
+        return conversation
+    management = source.value.get(MANAGEMENT)
+    edits = management.get("edits") if isinstance(management, dict) else None
+    if not isinstance(management, dict) or not isinstance(edits, list):
+        return conversation
+    fields = {name: value for name, value in source.value.items() if name != MANAGEMENT}
+    if others := [edit for edit in edits if not _is_edit(edit)]:
+        fields[MANAGEMENT] = {**management, "edits": others}
+    return msgspec.structs.replace(conversation, source=msgspec.structs.replace(source, value=fields))
+
+
+def compaction_opening() -> Sequence[Event]:
+    """Returns the event before which the message begins."""
+    return (PassthroughFields("event", {"type": "ping"}),)
 
 
 def compaction_events(echo: JsonObject, sealed: str, text: str) -> Sequence[Event]:

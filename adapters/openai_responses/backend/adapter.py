@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from adapters.openai_responses import DIALECT, PROVIDER
-from adapters.openai_responses.backend.canonical import CARRIED, OPENAI, custom_names
+from adapters.openai_responses.backend.canonical import CARRIED, custom_names
 from adapters.openai_responses.backend.decoder import ResponsesDecoder
 from adapters.openai_responses.backend.encode import encode_body
 from adapters.openai_responses.backend.event_reader import EventReader
@@ -22,7 +22,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
-from gateway.providers.openai import TOOL_RULES
+from gateway.providers.openai import PROFILE, TOOL_RULES
 from gateway.response.passthrough import Passthrough
 from gateway.wires.listed_models import OPENAI_PLACES, models_in_list
 
@@ -61,7 +61,7 @@ class OpenAIResponsesAdapter:
         results="anywhere",
         native=True,
         tool_rules=TOOL_RULES,
-        compacts=OPENAI,
+        compacts=(PROFILE,),
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 

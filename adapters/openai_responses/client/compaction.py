@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from adapters.openai_responses.turn_items import Item, type_of
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import Event, PassthroughFields
@@ -17,8 +19,9 @@ from gateway.core.provider_state import COMPACTION_TYPES
 from gateway.core.tokens import estimate_text
 
 PATH: Final = "/compact"
-# Where the echo keeps the messages of the user that stand before the compaction.
+# Where the echo keeps the messages of the user that stand before the compaction, and the id of its item.
 RETAINED: Final = "retained"
+IDENTITY: Final = "compaction"
 # What Codex retains itself, "the current /responses/compact retained-message default" in its words.
 MOST_TOKENS: Final = 64_000
 _DIGEST: Final = 24
@@ -35,11 +38,24 @@ def retained_messages(items: Iterable[Json]) -> list[Json]:
     return [*found]
 
 
-def compaction_events(sealed: str) -> Sequence[Event]:
+def item_identity(items: Json) -> str:
+    """Returns the id of the item that keeps a compaction of these items."""
+    return f"cmp_{hashlib.sha256(msgspec.json.encode(items)).hexdigest()[:_DIGEST]}"
+
+
+def compaction_opening(echo: JsonObject) -> Sequence[Event]:
+    """Returns the event with which the item begins, before it holds anything."""
+    return (_item_event("added", echo, ""),)
+
+
+def compaction_events(echo: JsonObject, sealed: str) -> Sequence[Event]:
     """Returns the event of the item that keeps a sealed summary."""
-    identity = f"cmp_{hashlib.sha256(sealed.encode()).hexdigest()[:_DIGEST]}"
-    item: Json = {"id": identity, "type": "compaction", "encrypted_content": sealed}
-    return (PassthroughFields("event", {"type": "response.output_item.done", "item": item}),)
+    return (_item_event("done", echo, sealed),)
+
+
+def _item_event(step: str, echo: JsonObject, sealed: str) -> Event:
+    item: Json = {"id": echo[IDENTITY], "type": "compaction", "encrypted_content": sealed}
+    return PassthroughFields("event", {"type": f"response.output_item.{step}", "output_index": 0, "item": item})
 
 
 def compacted_object(response: JsonObject, retained: Json) -> dict[str, Json]:

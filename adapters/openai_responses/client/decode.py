@@ -10,7 +10,7 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import FORMS
-from adapters.openai_responses.client.compaction import PATH, RETAINED, retained_messages
+from adapters.openai_responses.client.compaction import IDENTITY, PATH, RETAINED, item_identity, retained_messages
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
 from adapters.openai_responses.client.input_items import TRIGGER, own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
@@ -22,6 +22,7 @@ from adapters.openai_responses.tools import read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
 from gateway.core.conversation import Conversation, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import AskedCompaction, ClientRequest
@@ -49,14 +50,14 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, ITEMS)
     fields = dict(document.fields)
-    if compact:
-        fields.pop("stream", None)
     if ITEMS not in fields:
         raise missing_field(ITEMS)
     value = fields.pop(ITEMS)
     if "model" not in fields:
         raise missing_field("model")
     request = read_fields(fields, RequestFields)
+    # The older request for a compaction has no field for it.
+    unstreamed = compact and fields.pop("stream", None) is True
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
     check_unsupported(fields)
@@ -74,6 +75,8 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     # Only OpenAI itself runs the tools of which a call is forced.
     own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
     notices = [*reported_fields(request, fields), *tools.notices]
+    if unstreamed:
+        notices.append(Notice("decode", "dropped", "FIELD_NOT_SENT", "stream has no effect at /compact", level="info"))
     if choice.allowed is not None:
         notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
     turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier)
@@ -86,7 +89,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         parallel_tool_calls=request.parallel_tool_calls is not False,
         model=request.model,
         sampling=Sampling(request.temperature, top_p=request.top_p, max_tokens=request.max_output_tokens),
-        stream=request.stream is True,
+        stream=request.stream is True and not compact,
         # The answer has token counts in any case.
         include_usage=True,
         faults=tuple(faults.found),
@@ -101,6 +104,8 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         holds=_HELD,
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
+    if compacts:
+        echo[IDENTITY] = item_identity(own)
     if compact:
         echo[RETAINED] = retained_messages(items)
     stored = None if compact or request.store is False else history.with_own(own)

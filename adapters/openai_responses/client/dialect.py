@@ -7,7 +7,12 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
-from adapters.openai_responses.client.compaction import RETAINED, compacted_object, compaction_events
+from adapters.openai_responses.client.compaction import (
+    RETAINED,
+    compacted_object,
+    compaction_events,
+    compaction_opening,
+)
 from adapters.openai_responses.client.decode import decode_document
 from adapters.openai_responses.client.errors import encode_error
 from adapters.openai_responses.client.models import encode_model, encode_models
@@ -19,7 +24,7 @@ from adapters.openai_responses.client.stored_queries import stored_query
 from adapters.openai_responses.client.stream import ResponsesStreamEncoder
 from adapters.openai_responses.response_models import InputTokenCount, ResponseErrorBody
 from adapters.openai_responses.turn_items import encode_turn
-from gateway.core.conversation import JsonObject, Turn
+from gateway.core.conversation import Conversation, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import FieldPaths
@@ -72,8 +77,15 @@ class OpenAIResponsesDialect:
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
         return ResponsesStreamEncoder(request, head)
 
+    def compaction_opening(self, request: ClientRequest) -> Sequence[Event]:
+        return compaction_opening(request.echo)
+
+    def without_request(self, conversation: Conversation) -> Conversation:
+        # An answer is never beside the item that asks for a compaction.
+        return conversation
+
     def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
-        return compaction_events(sealed)
+        return compaction_events(request.echo, sealed)
 
     def missing_entries(self, document: Document) -> Sequence[str]:
         return missing_entries(document)

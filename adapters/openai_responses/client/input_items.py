@@ -40,6 +40,7 @@ from gateway.core.conversation import (
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import read_named_state, with_provider_state
+from gateway.core.sealed_compaction import NO_SEAL, sealed_text_in, unreadable_compaction
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 
@@ -65,7 +66,7 @@ _HOSTED: Final = frozenset({"tool_search_call", "tool_search_output", "shell_cal
 
 
 class InputTurns(NamedTuple):
-    """The turns of all items. `compacted`: a compaction is among them; `compacts`: one is asked for."""
+    """The turns of all items. `compacted`: a compaction of the gateway is among them; `compacts`: one is asked for."""
 
     turns: tuple[Turn, ...]
     compacted: bool
@@ -163,8 +164,10 @@ class _Reader:
             self._say(_reasoning(item), item, position)
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
-            _check_sealed(item, position)
-            self._compacted = True
+            sealed = sealed_text_in(item)
+            if sealed == NO_SEAL:
+                raise unreadable_compaction(f"{ITEMS}[{self._index(position)}]")
+            self._compacted = self._compacted or sealed is not None
             self._turn("user", (File(kind, item, 0),), item, position, compaction=True)
         elif kind == TRIGGER:
             # For a backend of the same API, which compacts by itself.
@@ -330,14 +333,6 @@ def _reasoning(item: Item) -> tuple[Reasoning, ...]:
     if isinstance(identity := item.get("id"), str) and identity:
         state["id"] = identity
     return (Reasoning(text, extra=with_provider_state(PROVIDER, state)),)
-
-
-def _check_sealed(item: Item, position: int) -> None:
-    """Raises InvalidRequest for a compaction whose content is no text; Codex may write one without any."""
-    sealed = item.get("encrypted_content")
-    if sealed is not None and not isinstance(sealed, str):
-        param = f"input[{position}].encrypted_content"
-        raise InvalidRequest(f"{param} must be text; it is {kind_of(sealed)}.", code="invalid_type", param=param)
 
 
 def _texts(parts: Json) -> list[str]:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
+import msgspec
+
 from gateway.core.conversation import ToolResult, Turn, is_system
 from gateway.core.secrets import without_secrets
 from gateway.core.tokens import estimate_text
@@ -19,6 +21,8 @@ MAX_WORDS: Final = 2_000
 OPENING_LIMITS: Final = (8_000, 4_000, MAX_WORDS, 1_000, 500)
 OPENING_SHARE: Final = 0.5
 MAX_ERROR: Final = 200
+# Of words that are limited in their number, the first ones are one in so many.
+_FIRST: Final = 10
 # A summary lists one error for so many calls.
 CALLS_OF_AN_ERROR: Final = 4
 # A line that begins as programs begin a message of an error, and not one that only has the word.
@@ -72,6 +76,16 @@ def joined(earlier: Known, later: Known, spoken: int, words_tokens: int, max_cal
     )
 
 
+def with_fewer_words(known: Known, most: int) -> Known:
+    """Returns what is known with the words of so many messages at most: some of the first ones, and the newest."""
+    out = len(known.words) - most
+    if out <= 0:
+        return known
+    first = most // _FIRST
+    words = (*known.words[:first], *known.words[first + out :])
+    return msgspec.structs.replace(known, words=words, words_left_out=known.words_left_out + out)
+
+
 def is_said(turn: Turn, words: Sequence[Words]) -> bool:
     """Returns whether the words of a turn of the user are among those that are known."""
     text = without_secrets(turn.text)
@@ -123,7 +137,7 @@ def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
             result = results.get(call.id)
             yield CallEntry(
                 number,
-                call.name,
+                without_secrets(call.name),
                 _cut(without_secrets(call.arguments), MAX_ARGUMENTS),
                 result is not None and result.is_error,
                 0 if result is None else len(result.text),

@@ -6,7 +6,7 @@ another part of it; it depends on nothing but its arguments. A record is written
 same bytes for the same values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -121,9 +121,9 @@ _CALLS: Final = "Calls in these turns"
 _ERRORS: Final = "Errors that tools returned in these turns, verbatim"
 
 
-def summary_text(turns: int, content: SummaryContent, known: Known) -> str:
-    """Returns the text of a summary of this many turns."""
-    return "\n".join((OPENING.format(turns=turns), *_parts(content, known), CLOSING))
+def summary_text(turns: int, content: SummaryContent, known: Known, said: Sequence[str] = ()) -> str:
+    """Returns the text of a summary of this many turns. `said` are lines of the gateway about all of them."""
+    return "\n".join((OPENING.format(turns=turns), *said, *_parts(content, known), CLOSING))
 
 
 def _parts(content: SummaryContent, known: Known) -> Iterator[str]:

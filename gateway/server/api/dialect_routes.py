@@ -236,7 +236,7 @@ async def _count_answer(
 ) -> Response:
     asked = request.conversation
     if request.compacted:
-        asked, _ = await state.opened(context.key, asked)
+        asked = (await state.opened(context.key, asked)).conversation
     tokens = await _counted(state, context, asked)
     if tokens is not None:
         return Response(dialect.encode_count(tokens), media_type=JSON)

@@ -2,9 +2,10 @@
 backend, and sends the response."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -12,10 +13,9 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
-from gateway.core.events import Event, Finish
 from gateway.core.notices import Notice
-from gateway.core.tokens import estimate_view, prompt_size
-from gateway.dialect import AskedCompaction, ClientRequest, Dialect, RequestHead
+from gateway.core.tokens import prompt_size
+from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
@@ -24,7 +24,8 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
-from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, StreamResponder, WholeResponder
+from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, WholeResponder
+from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
@@ -49,14 +50,6 @@ from gateway.settings import ModelSettings
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
-# What a compaction takes beside the answer of the model that writes it.
-MAKING_S: Final = 30.0
-
-
-# Answers a request that no backend is sent as it is.
-Alone: TypeAlias = Callable[
-    [RequestContext, ClientResponse, Deadlines, Dialect, ClientRequest], Coroutine[None, None, None]
-]
 
 
 class GenerateEndpoint:
@@ -124,50 +117,76 @@ class GenerateEndpoint:
         context.backend = backend.name
         for observe in context.observers.route:
             observe(context, route, backend)
-        told: list[Notice] = []
-        before: Sequence[Event] = ()
-        if request.compacted or request.compacts is not None or not request.generates:
-            alone = await self._alone(request, route, backend)
-            if alone is not None:
-                await alone(context, response, deadlines, dialect, request)
-                return
-            conversation, told, before = await self._compacted(context, dialect, request, route, backend)
-        if (sent := route.name or model) != conversation.model:
+        if not request.generates:
+            await self._answer_alone(context, response, deadlines, dialect, request)
+            return
+        served = ServedRequest(
+            context, response, deadlines, dialect, head, body, request, model, route, backend, large, answers
+        )
+        if request.compacted or request.compacts is not None:
+            # Loaded with the first compaction.
+            from gateway.server.api.compacting import serve_compacting
+
+            await serve_compacting(self._state, served, self._answer)
+        else:
+            await self._answer(served, conversation)
+
+    async def _answer(
+        self,
+        served: ServedRequest,
+        conversation: Conversation,
+        told: Sequence[Notice] = (),
+        begun: Begun | None = None,
+    ) -> None:
+        """Asks the backend for the answer to a conversation, and sends it. `told` is what was done before."""
+        context, deadlines, request, route, backend = (
+            served.context,
+            served.deadlines,
+            served.request,
+            served.route,
+            served.backend,
+        )
+        if (sent := route.name or served.model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         conversation = backend.with_request_id(conversation)
         features = self._state.features
+        size = len(served.body)
         # A request that refers to stored answers says more than its body.
-        said = size if features is None or answers is None else max(size, prompt_size(conversation))
+        said = size if features is None or served.answers is None else max(size, prompt_size(conversation))
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
-            told += state.notices
         summary = None if state is None else state.summary
-        if large:
+        if served.large:
             exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
         else:
             exchange = Exchange(
                 backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length
             )
-        exchange.notices[:0] = told
+        if state is not None:
+            exchange.notices[:0] = state.notices
+        if told:
+            exchange.notices[:0] = told
         keeps: StoredAnswer | None = None
         if request.to_store is not None:
-            store = self._state.answers.for_answer(answers, route.responses, exchange.notices)
+            stateful = self._state.dialects.extensions[served.dialect.name].stored
+            store = self._state.answers.for_answer(served.answers, route.responses, exchange.notices)
             keeps = None if store is None or stateful is None else StoredAnswer(stateful, store)
         context.notices = exchange.notices
-        context.note(exchange.notices)
+        if begun is None:
+            context.note(exchange.notices)
         if self._state.settings.log.bodies:
-            log_request(context, backend, exchange, body, [place.read(head) for place in dialect.key_places])
+            places = served.dialect.key_places
+            log_request(context, backend, exchange, served.body, [place.read(served.head) for place in places])
         else:
             log_request(context, backend, exchange, None)
-        kind = StreamResponder if conversation.stream else WholeResponder
-        with (
-            backend.concurrency,
-            kind(context, response, deadlines, dialect, request, self._state.settings.server, keeps) as writer,
-        ):
+        opening = served.responder(self._state.settings.server, keeps) if begun is None else nullcontext(begun.writer)
+        with backend.concurrency, opening as writer:
+            if begun is not None:
+                await writer.send([*exchange.notices, *begun.events])
             try:
                 responder = writer if state is None else StateResponder(writer, state)
-                await self._exchange(context, backend, exchange, deadlines, responder, before)
+                await self._exchange(context, backend, exchange, deadlines, responder)
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
@@ -186,55 +205,6 @@ class GenerateEndpoint:
             context.credential = backend.settings.credential_variable
         elif error.code == "upstream_unknown_url":
             context.unknown_url = self._state.redact(backend.redact(str(backend.url(request.path))))
-
-    async def _alone(self, request: ClientRequest, route: ModelSettings, backend: Backend) -> Alone | None:
-        """Returns what answers a request that its backend is not sent; None: it is."""
-        if not request.generates:
-            return self._answer_alone
-        asked = request.compacts
-        if asked is None or not asked.alone:
-            return None
-        return self._compact if await _is_made_here(asked, request, route, backend) else None
-
-    async def _compacted(
-        self, context: RequestContext, dialect: Dialect, request: ClientRequest, route: ModelSettings, backend: Backend
-    ) -> tuple[Conversation, list[Notice], Sequence[Event]]:
-        """Returns the conversation as it goes on: with the compactions in it opened, and with one of its own in its
-        place where the client asks for that before the answer; the notices, and the events of that one."""
-        asked, conversation = request.compacts, request.conversation
-        compacting = self._state.dialects.extensions[dialect.name].compacting
-        if asked is not None and compacting is not None and await _is_made_here(asked, request, route, backend):
-            model = self._state.backends.listed_name(conversation.model)
-            compaction = await self._state.compact(context, model, conversation)
-            made = compacting.compaction_events(request, compaction.sealed, compaction.summary.text)
-            return compaction.conversation, [*compaction.notices], made
-        opened, told = await self._state.opened(context.key, conversation)
-        return opened, told, ()
-
-    async def _compact(
-        self,
-        context: RequestContext,
-        response: ClientResponse,
-        deadlines: Deadlines,
-        dialect: Dialect,
-        request: ClientRequest,
-    ) -> None:
-        """Answers a request for a compaction of its history, which its backend does not make itself."""
-        compacting = self._state.dialects.extensions[dialect.name].compacting
-        assert compacting is not None  # only such a dialect's requests ask for one
-        kind = StreamResponder if request.conversation.stream else WholeResponder
-        with kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
-            model = self._state.backends.listed_name(request.conversation.model)
-            route, _ = self._state.backends.route(model)
-            due = monotonic() + route.compress.deadline_s + MAKING_S
-            deadlines.total_due = due
-            deadlines.expect(due, total_timeout)
-            compaction = await self._state.compact(context, model, request.conversation)
-            told = [*request.conversation.notices, *compaction.notices]
-            context.note(told)
-            made = compacting.compaction_events(request, compaction.sealed, compaction.summary.text)
-            await writer.finish([*told, *made, Finish("stop"), compaction.usage])
-            context.conclude(200)
 
     async def _answer_alone(
         self,
@@ -257,9 +227,7 @@ class GenerateEndpoint:
         exchange: Exchange,
         deadlines: Deadlines,
         writer: Responder,
-        before: Sequence[Event] = (),
     ) -> None:
-        """Sends the request, and to the client the events of the answer, behind those that stand `before` it."""
         now = context.asked = monotonic()
         deadlines.total_due = now + backend.timeouts.total
         if exchange.conversation.stream:
@@ -280,8 +248,6 @@ class GenerateEndpoint:
             exchange.on_response_head(200, answer.headers)
             if answer.compressed:
                 await writer.send((COMPRESSED,))
-            if before:
-                await writer.send(before)
             await relay(context, backend, exchange, answer, deadlines, writer)
             context.conclude(200)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
@@ -314,15 +280,6 @@ class GenerateEndpoint:
             on_status=context.receive_head,
             again=context.attempt == 0,
         )
-
-
-async def _is_made_here(asked: AskedCompaction, request: ClientRequest, route: ModelSettings, backend: Backend) -> bool:
-    """Returns whether the history is so long as the client says, and no backend of its own API compacts it itself."""
-    capabilities = backend.adapter.capabilities
-    passes = capabilities.passthrough == request.conversation.dialect
-    if passes and route.policy.profile in capabilities.compacts:
-        return False
-    return not asked.above or await asyncio.to_thread(estimate_view, request.conversation) > asked.above
 
 
 def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:

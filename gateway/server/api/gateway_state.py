@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown, SettingsError
-from gateway.core.notices import Notice
 from gateway.core.secrets import without_secrets
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
@@ -48,7 +47,8 @@ from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
-    from gateway.server.summaries.compaction import Compaction, Compactions
+    from gateway.server.summaries.compaction import CompactionRequest, Compactions
+    from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
 
 
@@ -100,37 +100,26 @@ class GatewayState:
 
         return Compactions(SummarySeal(self.state_keys), self.transport, self.metrics)
 
-    async def opened(self, key: str, conversation: Conversation) -> tuple[Conversation, list[Notice]]:
-        """Returns the conversation of a client with the compactions in it opened, and the notices. Raises
-        InvalidRequest for one that cannot be."""
-        found = await asyncio.to_thread(self.compactions.opened, key, conversation)
-        return found.conversation, [*found.notices]
+    async def opened(self, key: str, conversation: Conversation) -> "Opened":
+        """Returns the conversation of a client with the compactions in it opened. Raises InvalidRequest for one that
+        cannot be."""
+        return await asyncio.to_thread(self.compactions.opened, key, conversation)
 
-    async def compact(self, context: RequestContext, name: str, conversation: Conversation) -> "Compaction":
-        """Returns the compaction of a history that its client asks for, `name` being its model. Raises
-        InvalidRequest."""
+    def compaction_request(self, context: RequestContext, name: str, opened: "Opened") -> "CompactionRequest":
+        """Returns the compaction that a client asks for of this history, `name` being its model."""
         from gateway.server.summaries.compaction import CompactionRequest
         from gateway.server.summaries.job import RoutedModel
         from gateway.server.summaries.summaries import key_compress
 
-        opened = await asyncio.to_thread(self.compactions.opened, context.key, conversation)
         model = RoutedModel(name, *self.backends.route(name))
         compress = model.route.compress
         writer = model if compress.model is None else RoutedModel(compress.model, *self.backends.route(compress.model))
         kept = self.stores.of(context)
+        # Counts hold no contents: they are kept of every key, and in the memory of one worker each worker would have a
+        # limit of its own.
+        store = self.store if kept is None else kept.store
         most = key_compress(self.settings, context.key).tokens_per_day or compress.tokens_per_day
-        return await self.compactions.compact(
-            CompactionRequest(
-                opened,
-                context.key,
-                context.id,
-                model,
-                writer,
-                # Counts hold no contents: they are kept of every key.
-                self.stores.memory if kept is None else kept.store,
-                most,
-            )
-        )
+        return CompactionRequest(opened, context.key, context.id, model, writer, store, most)
 
     @property
     def store(self) -> GuardedStore:

@@ -28,8 +28,8 @@ async def remembered(gateway_state: GatewayState, context: RequestContext, route
     one that cannot be."""
     notices: Sequence[Notice] = ()
     if any(turn.compaction for turn in routed.conversation.turns):
-        conversation, notices = await gateway_state.opened(context.key, routed.conversation)
-        routed = msgspec.structs.replace(routed, conversation=conversation)
+        opened = await gateway_state.opened(context.key, routed.conversation)
+        routed, notices = msgspec.structs.replace(routed, conversation=opened.conversation), opened.notices
     features = gateway_state.features
     if features is None or routed.adapter is None:
         return Remembered(routed, notices)

@@ -2,7 +2,7 @@
 requests that ask for it, over a change of backend, and whatever the model writes."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.memory.summaries.sealed_summary import MARK
+from gateway.core.sealed_compaction import MARK
 from gateway.testing.faulty import answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.summaries.scripted import WINDOW, ScriptedModel
@@ -58,24 +58,31 @@ class Client:
         messages: list[Any] = self.model.answered[-1]["messages"]
         return messages
 
+    def notices(self, response: httpx.Response) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = response.json()["dragoman"]["diagnostics"]
+        return found
+
     def rules(self, response: httpx.Response) -> list[str]:
-        return [notice["rule"] for notice in response.json()["dragoman"]["diagnostics"]]
+        return [notice["rule"] for notice in self.notices(response)]
 
 
 @asynccontextmanager
-async def client(keys: str | None = None, **compress: Json) -> AsyncIterator[Client]:
+async def client(
+    keys: str | None = None, server: Mapping[str, Json] = {}, more: Mapping[str, Json] = {}, **compress: Json
+) -> AsyncIterator[Client]:
     model = ScriptedModel()
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(faulty_backend(model.script))
         settings: dict[str, Json] = {
             "compress": {**compress},
-            "server": {"api_keys_env": keys},
+            "server": {"api_keys_env": keys, **server},
             "state": {"deadline_ms": 10_000},
             "backends": {
                 "b": {"adapter": "openai_chat", "base_url": backend.base_url},
                 "text": {"adapter": "openai_chat", "base_url": backend.base_url},
             },
             "models": {"m": {"backend": "b", "context_length": WINDOW}, "other": {"backend": "text"}},
+            **more,
         }
         yield Client(await stack.enter_async_context(running_gateway(settings)), model)
 

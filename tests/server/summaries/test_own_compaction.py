@@ -9,10 +9,13 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import Conversation, Json
 from gateway.core.provider_state import label_of
+from gateway.core.sealed_compaction import MARK
 from gateway.history.own_state import UNREADABLE
-from gateway.memory.summaries.sealed_summary import MARK
+from gateway.server.api.compacting import compacts_itself
+from gateway.server.upstream.backends import Backends
+from gateway.settings import parse_settings
 from gateway.testing.faulty import Connection, answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 
@@ -61,8 +64,13 @@ async def serving() -> AsyncIterator[tuple[RunningGateway, list[tuple[str, dict[
         settings: dict[str, Json] = {
             "backends": {name: {"adapter": name, "base_url": backend.base_url} for name in adapters},
             "models": {
-                **{name: {"backend": name} for name in adapters},
+                "openai_responses": {"backend": "openai_responses", "profile": "openai"},
+                "anthropic_messages": {"backend": "anthropic_messages", "profile": "anthropic"},
+                "openai_chat": {"backend": "openai_chat"},
                 "local": {"backend": "openai_responses", "profile": "vllm"},
+                "responses at an unknown host": {"backend": "openai_responses"},
+                "messages at an unknown host": {"backend": "anthropic_messages"},
+                "messages": {"backend": "anthropic_messages", "profile": "minimax"},
             },
         }
         async with running_gateway(settings) as gateway:
@@ -105,9 +113,10 @@ async def test_anthropic_gets_the_field_and_its_block_passes() -> None:
         assert (made["content"], made["stop_reason"]) == ([BLOCK], "compaction")
 
 
-async def test_the_gateway_compacts_for_another_provider_of_the_api() -> None:
+@pytest.mark.parametrize("model", ["local", "responses at an unknown host"])
+async def test_the_gateway_compacts_for_another_provider_of_the_api(model: str) -> None:
     async with serving() as (gateway, asked):
-        made = (await post(gateway, "/v1/responses", model="local", input=[USER, TRIGGER])).json()
+        made = (await post(gateway, "/v1/responses", model=model, input=[USER, TRIGGER])).json()
         assert [item["type"] for item in made["output"]] == ["compaction"]
         assert made["output"][0]["encrypted_content"].startswith(MARK)
         assert all(TRIGGER not in body["input"] for _, body in asked)
@@ -121,3 +130,52 @@ async def test_a_compaction_of_the_gateway_is_text_for_each_of_them(model: str) 
         await post(gateway, "/v1/responses", model=model, input=given)
         sent = json.dumps(asked[-1][1])
         assert MARK not in sent and "stands instead" in sent and "Go on." in sent
+
+
+EDIT: Final[dict[str, Json]] = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50}}
+OTHER: Final[dict[str, Json]] = {"type": "clear_tool_uses_20250919"}
+LONG: Final[list[dict[str, Json]]] = [
+    {"role": "user", "content": "Fix the ledger. " * 50},
+    {"role": "assistant", "content": "Which one?"},
+    {"role": "user", "content": "That of May."},
+]
+
+
+@pytest.mark.parametrize("model", ["messages", "messages at an unknown host"])
+@pytest.mark.parametrize("above", [50, 100_000])
+async def test_the_edit_goes_to_no_backend_that_is_not_known_to_compact(model: str, above: int) -> None:
+    async with serving() as (gateway, asked):
+        trigger: Json = {"type": "input_tokens", "value": above}
+        for others in ([], [OTHER]):
+            edits: Json = {"edits": [*others, {**EDIT, "trigger": trigger}]}
+            fields = {"max_tokens": 9, "messages": LONG, "context_management": edits}
+            await post(gateway, "/v1/messages", model=model, **fields)
+            assert asked[-1][1].get("context_management") == ({"edits": others} if others else None)
+
+
+async def test_the_edit_goes_to_the_provider_that_knows_it() -> None:
+    async with serving() as (gateway, asked):
+        fields = {"max_tokens": 9, "messages": LONG, "context_management": {"edits": [EDIT]}}
+        await post(gateway, "/v1/messages", model="anthropic_messages", **fields)
+        assert len(asked) == 1 and asked[0][1]["context_management"] == {"edits": [EDIT]}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "host", "dialect", "profile", "itself"),
+    [
+        ("openai_responses", "https://api.openai.com/v1", "openai_responses", None, True),
+        ("openai_responses", "https://a.openai.azure.com/openai/v1", "openai_responses", None, True),
+        ("openai_responses", "https://api.openai.com/v1", "anthropic_messages", None, False),
+        ("openai_responses", "https://llm.example.com/v1", "openai_responses", None, False),
+        ("openai_responses", "https://llm.example.com/v1", "openai_responses", "openai", True),
+        ("anthropic_messages", "https://api.anthropic.com", "anthropic_messages", None, True),
+        ("anthropic_messages", "https://api.minimax.io/anthropic", "anthropic_messages", None, False),
+    ],
+)
+def test_what_is_known_to_compact_by_itself(
+    adapter: str, host: str, dialect: str, profile: str | None, itself: bool
+) -> None:
+    model = {"backend": "b"} if profile is None else {"backend": "b", "profile": profile}
+    settings = {"backends": {"b": {"adapter": adapter, "base_url": host}}, "models": {"m": model}}
+    route, backend = Backends(parse_settings(json.dumps(settings))).route("m")
+    assert compacts_itself(Conversation((), dialect=dialect), route, backend) is itself

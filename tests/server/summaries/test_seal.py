@@ -11,7 +11,8 @@ import pytest
 
 from gateway.core.errors import SettingsError
 from gateway.core.provider_state import label_of
-from gateway.memory.summaries.sealed_summary import LONGEST, MARK, SealedSummary, SealUnreadable
+from gateway.core.sealed_compaction import MARK
+from gateway.memory.summaries.sealed_summary import LONGEST, SealedSummary, SealUnreadable
 from gateway.memory.summaries.summary import Item, Known, SummaryContent, Words
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.state_folder import EVERYONE, StateFolder, StateKeys
