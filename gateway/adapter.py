@@ -59,6 +59,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `state`: which state of its answers the provider wants back, for the state cache, where no profile says it.
     - `request_id`: each request holds an id of its own, `Conversation.request_id`.
     - `compacts`: the profiles whose provider compacts a history itself, when a client of the backend's own API asks.
+      They also count for a model without a profile at the address of that provider.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
     """

@@ -40,8 +40,8 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
-    " core.model_facts core.policy core.provider_state core.sealed_compaction core.state_rule providers.messages_rules providers.profile"
-    " providers.request_rules providers.tool_rules core.wrong_value"
+    " core.model_facts core.policy core.provider_state core.sealed_compaction core.state_rule providers.messages_rules"
+    " providers.profile providers.request_rules providers.tool_rules core.wrong_value"
 )
 
 ADAPTER: Final = _ours("core adapter history providers response tool_calls framing wires")

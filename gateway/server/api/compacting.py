@@ -40,6 +40,16 @@ async def serve_compacting(state: GatewayState, served: ServedRequest, answer: A
         await answer(served, compacting.without_request(opened.conversation), opened.notices, None)
 
 
+def without_request(
+    state: GatewayState, conversation: Conversation, route: ModelSettings, backend: Backend
+) -> Conversation:
+    """Returns the conversation without what asks for a compaction, unless its backend makes one itself."""
+    found = state.dialects.extensions.get(conversation.dialect)
+    if found is None or found.compacting is None or compacts_itself(conversation, route, backend):
+        return conversation
+    return found.compacting.without_request(conversation)
+
+
 def compacts_itself(conversation: Conversation, route: ModelSettings, backend: Backend) -> bool:
     """Returns whether a backend of the client's own API is known to compact histories: by its profile, or where it has
     none by the host of its address."""

@@ -237,22 +237,28 @@ async def _count_answer(
     asked = request.conversation
     if request.compacted:
         asked = (await state.opened(context.key, asked)).conversation
-    tokens = await _counted(state, context, asked)
+    tokens = await _counted(state, context, asked, compacts=request.compacts is not None)
     if tokens is not None:
         return Response(dialect.encode_count(tokens), media_type=JSON)
     estimate = await asyncio.to_thread(estimate_view, asked)
     return Response(dialect.encode_count(estimate), media_type=JSON, headers=ESTIMATED)
 
 
-async def _counted(state: GatewayState, context: RequestContext, asked: Conversation) -> int | None:
+async def _counted(state: GatewayState, context: RequestContext, asked: Conversation, *, compacts: bool) -> int | None:
     """Returns the tokens of the request that the backend of the model would get, as its own counter says; None where
-    it has none, where that fails, which is reported, or where the client may not send such a request."""
+    it has none, where that fails, which is reported, or where the client may not send such a request. `compacts`: the
+    request asks for a compaction."""
     try:
         model = state.backends.listed_name(asked.model)
         route, backend = state.backends.route(model)
         state.admission.check_model(context.key, model)
     except GatewayError:
         return None
+    if compacts:
+        # Loaded with the first compaction.
+        from gateway.server.api.compacting import without_request
+
+        asked = without_request(state, asked, route, backend)
     try:
         return await state.token_counter.count(backend, route, replace(asked, model=route.name or model))
     except BackendError as error:

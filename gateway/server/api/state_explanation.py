@@ -30,13 +30,20 @@ async def remembered(gateway_state: GatewayState, context: RequestContext, route
     if any(turn.compaction for turn in routed.conversation.turns):
         opened = await gateway_state.opened(context.key, routed.conversation)
         routed, notices = msgspec.structs.replace(routed, conversation=opened.conversation), opened.notices
-    features = gateway_state.features
-    if features is None or routed.adapter is None:
+    if routed.adapter is None:
         return Remembered(routed, notices)
     name = gateway_state.backends.listed_name(routed.model)
     route, backend = gateway_state.backends.route(name)
     # The request may bring a policy of its own.
     route = msgspec.structs.replace(route, policy=routed.policy)
+    # Loaded with the first explanation.
+    from gateway.server.api.compacting import without_request
+
+    conversation = without_request(gateway_state, routed.conversation, route, backend)
+    routed = msgspec.structs.replace(routed, conversation=conversation)
+    features = gateway_state.features
+    if features is None:
+        return Remembered(routed, notices)
     begun = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
     if begun is not None:
         routed = msgspec.structs.replace(routed, conversation=await begun.recall(routed.conversation))

@@ -1,6 +1,7 @@
 """Opens the compactions of the gateway in a client's history: their summaries stand in the place of what they cover."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,7 +11,9 @@ from gateway.core.sealed_compaction import behind_sealed, sealed_text_of, unread
 from gateway.core.tokens import estimate_text, estimate_turn, estimate_view
 from gateway.history.classify import system_prefix
 from gateway.memory.summaries.sealed_summary import SealedSummary, SealUnreadable
-from gateway.server.summaries.seal import SummarySeal
+
+if TYPE_CHECKING:
+    from gateway.server.summaries.seal import SummarySeal
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -22,7 +25,7 @@ class Opened(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def open_history(seal: SummarySeal, tenant: str, conversation: Conversation) -> Opened:
+def open_history(seal: "SummarySeal", tenant: str, conversation: Conversation) -> Opened:
     """Returns the conversation with its newest sealed summary opened. An older one is left out: the newest one covers
     it. Raises InvalidRequest for one that cannot be opened: the same error for whatever reason."""
     turns = conversation.turns

@@ -46,7 +46,12 @@ CHAT: Final[dict[str, Json]] = {
     "object": "chat.completion",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}],
 }
-ANSWERS: Final = {"/responses": RESPONSE, "/messages": MESSAGE, "/chat/completions": CHAT}
+ANSWERS: Final[dict[str, Json]] = {
+    "/count_tokens": {"input_tokens": 3},
+    "/responses": RESPONSE,
+    "/messages": MESSAGE,
+    "/chat/completions": CHAT,
+}
 
 
 @asynccontextmanager
@@ -151,6 +156,16 @@ async def test_the_edit_goes_to_no_backend_that_is_not_known_to_compact(model: s
             fields = {"max_tokens": 9, "messages": LONG, "context_management": edits}
             await post(gateway, "/v1/messages", model=model, **fields)
             assert asked[-1][1].get("context_management") == ({"edits": others} if others else None)
+
+
+async def test_the_edit_is_neither_counted_nor_explained_for_such_a_backend() -> None:
+    async with serving() as (gateway, asked):
+        fields = {"model": "messages", "messages": LONG, "context_management": {"edits": [EDIT]}}
+        assert (await post(gateway, "/v1/messages/count_tokens", **fields)).json() == {"input_tokens": 3}
+        assert "context_management" not in asked[-1][1]
+        shown = await post(gateway, "/v1/explain?dialect=anthropic_messages", max_tokens=9, **fields)
+        assert "Fix the ledger" in shown.text
+        assert "compact_20260112" not in shown.text
 
 
 async def test_the_edit_goes_to_the_provider_that_knows_it() -> None:
