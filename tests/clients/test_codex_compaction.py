@@ -26,6 +26,20 @@ QUESTION: Final = "Remember the word swordfish. Run the commands."
 FULL: Final = 260_000
 ROUNDS: Final = 6
 BUILT_IN: Final = 'model = "m"\nopenai_base_url = "{url}/v1"\n'
+# Codex takes a provider of this name for its built-in one, and its silence may then be limited.
+IMPATIENT: Final = """\
+model = "m"
+model_provider = "impatient"
+model_context_window = 272000
+[model_providers.impatient]
+name = "OpenAI"
+base_url = "{url}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+stream_idle_timeout_ms = 2000
+stream_max_retries = 0
+"""
+SLOW_S: Final = 6
 CONNECTED: Final = """\
 model = "m"
 model_provider = "dragoman"
@@ -39,10 +53,12 @@ wire_api = "responses"
 
 
 class Model:
-    """A chat backend that has a command run in each round, and says after every second one that its window is full."""
+    """A chat backend that has a command run in each round, and says after every second one that its window is full. It
+    takes `slow_s` seconds to write a summary."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow_s: float) -> None:
         self.rounds = 0
+        self._slow_s = slow_s
         self.summarised = 0
         self.asked: list[list[dict[str, Any]]] = []
 
@@ -51,6 +67,7 @@ class Model:
         messages = body["messages"]
         if messages[0].get("content") == INSTRUCTIONS:
             self.summarised += 1
+            await asyncio.sleep(self._slow_s)
             lines = [json.loads(line) for line in messages[1]["content"].split("\n")]
             await connection.send(completion(summarise(lines), "stop", 1_000))
             return
@@ -86,12 +103,13 @@ def _streamed(deltas: list[dict[str, Json]], finish: str, tokens: int) -> bytes:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[tuple[RunningGateway, Model]]:
-    model = Model()
+async def serving(slow_s: float = 0) -> AsyncIterator[tuple[RunningGateway, Model]]:
+    model = Model(slow_s)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(faulty_backend(model.script))
         chat: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
         settings: dict[str, Json] = {
+            "server": {"sse_ping_s": 0.5},
             "state": {"deadline_ms": 10_000},
             "backends": {"one": chat, "other": chat},
             "models": {
@@ -149,6 +167,12 @@ async def test_the_api_compacts_three_times_for_the_built_in_provider(tmp_path: 
         [summary] = [text for text in last if isinstance(text, str) and text.startswith("[The first ")]
         # What the first messages said, and what was done before the first compaction.
         assert QUESTION in summary and "echo round 1" in summary and "echo round 6" in summary
+
+
+async def test_it_waits_for_a_compaction_that_takes_longer_than_it_bears_silence(tmp_path: Path) -> None:
+    async with serving(SLOW_S) as (gateway, model):
+        printed = await run(tmp_path, IMPATIENT.format(url=gateway.base_url), QUESTION)
+        assert printed.count("context compacted") == model.summarised == 3 and model.rounds == ROUNDS
 
 
 async def test_a_compacted_session_goes_on_with_another_backend(tmp_path: Path) -> None:
