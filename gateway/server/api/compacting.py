@@ -79,9 +79,10 @@ class _Made(msgspec.Struct, frozen=True):
         with served.responder(state.settings.server) as writer:
             # The work has a deadline of its own, and there is a compaction whatever becomes of it.
             if request.conversation.stream:
-                # The write of it has set a deadline, of the client.
                 # What keeps the client alive is then an event of its API: not every client counts anything else.
                 await writer.send(self.compacting.compaction_opening(request))
+            # Of the client, which is not waited for meanwhile.
+            served.deadlines.expect(math.inf, total_timeout)
             made = await state.compactions.compact(asked, covered)
             events = self.compacting.compaction_events(request, made.sealed, made.summary.text)
             told = (*opened.notices, *made.notices)

@@ -16,8 +16,8 @@ from gateway.server.upstream.deadlines import TICK_S
 from tests.server.summaries.test_compaction import TRIGGER, Client, client, items
 from tests.server.summaries.test_compaction_blocks import HEADERS, SUMMARIZE, edit, history
 
-QUICK: Final[dict[str, Json]] = {"first_event_gate_s": TICK_S, "sse_ping_s": TICK_S}
-SIGNS: Final = 3
+QUICK: Final[dict[str, Json]] = {"first_event_gate_s": TICK_S, "sse_ping_s": TICK_S, "write_timeout_s": 2 * TICK_S}
+SIGNS: Final = 6
 MESSAGES: Final[dict[str, dict[str, Json]]] = {
     "alone": {"compaction": SUMMARIZE},
     "before": {"context_management": edit()},
