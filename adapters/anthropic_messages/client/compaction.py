@@ -94,4 +94,5 @@ def _edit(management: Json) -> JsonObject | None:
 def _above(edit: JsonObject) -> int:
     trigger = edit.get("trigger")
     value = trigger.get("value") if isinstance(trigger, dict) else None
-    return value if type(value) is int and value >= 0 else _TRIGGER
+    # No history is so short that it is compacted whatever it holds.
+    return max(value, 1) if type(value) is int and value >= 0 else _TRIGGER

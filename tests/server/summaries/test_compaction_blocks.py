@@ -140,7 +140,7 @@ async def test_a_compaction_that_no_model_writes_comes_before_the_answer_too() -
         assert TASK in made["content"][0]["content"] and made["content"][1]["text"] == "Noted."
 
 
-@pytest.mark.parametrize("above", [1_500, 100])
+@pytest.mark.parametrize("above", [1_500, 100, 0])
 async def test_a_history_with_a_block_is_measured_by_what_is_sent(above: int) -> None:
     async with client() as one:
         messages = history()
