@@ -19,7 +19,7 @@ from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.providers.cache_rules import CacheRules
 from gateway.providers.messages_rules import MessagesRules
-from gateway.providers.profile import Alphabet
+from gateway.providers.profile import Alphabet, Profile
 from gateway.providers.tool_rules import NO_RULES, ToolRules
 
 # The names of an object's fields by the object's path in an event, such as `choices[].delta`.
@@ -61,6 +61,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
       `request_rules` does for them; None: by none.
     - `state`: which state of its answers the provider wants back, for the state cache, where no profile says it.
     - `request_id`: each request holds an id of its own, `Conversation.request_id`.
+    - `compacts`: the profiles whose provider compacts a history itself, when a client of the backend's own API asks.
+      They also count for a model without a profile at the address of that provider.
     - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
       reports others; empty: they are not known. An object whose path is not in it is not looked into.
     """
@@ -91,6 +93,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     cache: CacheRules | None = None
     state: StateRule | None = None
     request_id: bool = False
+    compacts: tuple[Profile, ...] = ()
     event_fields: EventFields = {}
 
 

@@ -128,17 +128,29 @@ class KeyPlace(msgspec.Struct, frozen=True):
         return f"{name.title()}: {self.scheme}{' ' if self.scheme else ''}{key}"
 
 
+class AskedCompaction(msgspec.Struct, frozen=True):
+    """A compaction of the history that a client asks for: where it has more tokens than `above`, and instead of an
+    answer (`alone`) or before one."""
+
+    above: int = 0
+    alone: bool = True
+
+
 class ClientRequest(msgspec.Struct, frozen=True):
     """A decoded request. `echo` holds the fields that the dialect's answers repeat; no other module reads them.
 
     `generates`: a model is to answer. A request that only asks whether there is a model gets the whole answer of no
-    events, and no backend hears of it. `to_store` is what the record of the answer holds of the request, which no other
-    module reads either; None: the client does not want the answer to be stored, or its dialect stores none.
+    events, and no backend hears of it. `compacts`: a compaction of the history is asked for; `compacted`: the history
+    holds one of the gateway (`gateway.core.sealed_compaction`), which stands for what is before it. `to_store` is what
+    the record of the answer holds of the request, which no other module reads either; None: the client does not want
+    the answer to be stored, or its dialect stores none.
     """
 
     conversation: Conversation
     echo: JsonObject = EMPTY
     generates: bool = True
+    compacts: AskedCompaction | None = None
+    compacted: bool = False
     to_store: msgspec.Struct | None = None
 
 
@@ -309,4 +321,23 @@ class CountingDialect(Dialect, Protocol):
 
     def encode_count(self, tokens: int) -> bytes:
         """Returns the answer of a `count` route as JSON: what the backend counts, or an estimate."""
+        ...
+
+
+@runtime_checkable
+class CompactingDialect(Dialect, Protocol):
+    """Extends a Dialect whose clients ask for a compaction of the history (`ClientRequest.compacts`)."""
+
+    def compaction_opening(self, request: ClientRequest) -> Sequence[Event]:
+        """Returns the events with which a stream opens before the compaction is made: what keeps it alive meanwhile is
+        then what the client takes for a sign of life."""
+        ...
+
+    def without_request(self, conversation: Conversation) -> Conversation:
+        """Returns the conversation without what asks for a compaction, for a backend that makes none."""
+        ...
+
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
+        """Returns the events of the one item that keeps the `sealed` summary, and those with which an answer says that
+        it is nothing else. A client may read the `text` where its API has a place for it."""
         ...

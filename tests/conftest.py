@@ -3,6 +3,7 @@ and the option that rewrites golden files."""
 
 import functools
 import gc
+import os
 import signal
 import ssl
 from collections.abc import Iterator
@@ -50,6 +51,15 @@ def pytest_collection_finish() -> None:
     """Keep the collected tests out of every later garbage collection: they live as long as the process."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No gateway of a test has its key in the folder of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", os.fspath(tmp_path_factory.mktemp("state")))
+        patch.delenv("STATE_DIRECTORY", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

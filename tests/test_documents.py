@@ -45,6 +45,7 @@ WIRE_WORDS = {
         "UNEXPECTED_TOOL_CALL",
     },
     "gateway.server.upstream.http.tls": {"ACCESS_DENIED", "KEY_TYPE_MISMATCH", "KEY_VALUES_MISMATCH", "UNKNOWN_CA"},
+    "gateway.server.state.state_folder": {"STATE_DIRECTORY", "XDG_STATE_HOME"},
     "adapters.gemini.table": {"MODE_UNSPECIFIED", "THINKING_LEVEL_UNSPECIFIED"},
 }
 SILENT = re.compile(r"gateway\.(cli|core\.notices|demo|testing)\b|adapters\.\w+\.demo\b")

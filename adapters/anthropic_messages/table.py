@@ -112,6 +112,12 @@ class RequestMetadata(msgspec.Struct, frozen=True):
     user_id: Annotated[str | None, Parameter("user", None, read=APART)] = None
 
 
+class AskedSummary(msgspec.Struct, frozen=True):
+    """`compaction`: of the type `summarize`. Any other type is for a backend of the same API."""
+
+    type: Annotated[str, _UNLISTED]
+
+
 class MessageThread(msgspec.Struct, frozen=True):
     """`thread`: a conversation that the server keeps."""
 
@@ -194,6 +200,17 @@ class MessagesFields(msgspec.Struct, frozen=True):
             "at the top level and in blocks: in the words of the backend ([prompt-caches.md](../prompt-caches.md))",
         ),
     ] = None
+    compaction: Annotated[
+        AskedSummary | None,
+        Parameter(
+            how="a compaction instead of an answer, by the gateway where the backend makes none "
+            "([compression.md](../compression.md#compactions-that-a-client-asks-for)); its `instructions` are then "
+            "reported",
+            read=NEVER,
+            write=NEVER,
+            handling="emulated",
+        ),
+    ] = None
     mcp_servers: Annotated[list[Any] | None, refused("an empty list is accepted")] = None
     container: Annotated[Any, refused()] = None
 
@@ -202,7 +219,9 @@ TABLE: Final = RequestTable(
     MessagesFields,
     {
         "messages": Parameter("messages", "see below", read=APART, write=APART),
-        "context_management": reported(),
+        "context_management": reported(
+            "unless all of its edits are `compact_20260112`: the gateway then compacts for a backend that does not"
+        ),
         "service_tier": reported(name="service_tier", write=APART),
         "inference_geo": reported(),
     },

@@ -129,6 +129,16 @@ class ResponseErrorBody(Struct, frozen=True):
     error: ResponseErrorObject
 
 
+class CompactedResponse(Struct, frozen=True):
+    """A compacted history: the messages of the user, and one item `compaction` behind them."""
+
+    id: str
+    object: Literal["response.compaction"]
+    created_at: int
+    output: list[OutputItemObject]
+    usage: ResponseUsage | None
+
+
 class DeletedResponse(Struct, frozen=True, kw_only=True):
     """A response that is no longer stored."""
 

@@ -144,7 +144,18 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     password = settings.state.password_env
     if password is not None and not environ.get(password, ""):
         yield f"state.password_env: the environment variable {password} is not set"
+    yield from _state_key_warnings(settings, environ)
     yield from cut_before_summary(settings.on(_native(settings)).models)
+
+
+def _state_key_warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
+    """Yields a sentence where several machines may serve the same clients with a key each."""
+    shared = (settings.state.store or "memory").partition(":")[0] not in ("memory", "sqlite")
+    if shared and not environ.get(settings.state.key_env, "").strip():
+        yield (
+            f"state.key_env: the environment variable {settings.state.key_env} is not set, so that each machine seals"
+            " compactions with a key of its own, and no other one opens them"
+        )
 
 
 def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[str, str]) -> Iterator[str]:

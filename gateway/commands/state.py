@@ -33,23 +33,47 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one action. Raises SettingsError for a store that cannot be reached or used."""
+    import os
+
     from gateway.core.errors import SettingsError
     from gateway.server.state.open_store import open_shared_store
     from gateway.server.state.store import StoreUnavailable
     from gateway.settings import load_settings
 
     settings = load_settings(options.settings)
+    ended = _end_epoch(options, os.environ)
     store = open_shared_store(settings.state, lambda *_: None)
+    if store is None and ended:
+        print(f"{ended}\nstate.store is memory: restart the gateway to delete the rest")
+        return 0
     if store is None:
         raise SettingsError(
             "state.store is memory: nothing of it can be reached from outside, and it is gone when the gateway stops;"
             " restart the gateway to delete what it remembers"
         )
     try:
-        print(asyncio.run(_run(store, _ACTIONS[options.action], settings, options)))
+        told = asyncio.run(_run(store, _ACTIONS[options.action], settings, options))
+        print(f"{ended}\n{told}" if ended else told)
     except StoreUnavailable as failure:
         raise SettingsError(f"{store.name}: {failure}") from None
     return 0
+
+
+def _end_epoch(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """Begins a new epoch of one API key, or of all of them: what clients keep of the old one is never opened again."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.state.state_folder import EVERYONE, StateFolder
+
+    if options.action not in ("forget", "purge"):
+        return ""
+    folder = StateFolder(environ)
+    key = options.key if options.action == "forget" else EVERYONE
+    try:
+        folder.forget(key)
+    except OSError as error:
+        raise SettingsError(f"{folder.path}: {error.strerror or error}") from error
+    of = "all API keys" if key == EVERYONE else repr(key)
+    return f"{folder.path}: compactions of {of} made before now are no longer opened on this machine"
 
 
 Action: TypeAlias = "Callable[[StateStore, Settings, argparse.Namespace], Awaitable[str]]"

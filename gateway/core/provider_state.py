@@ -37,10 +37,11 @@ _FIELD_OF_PART: Final = "thoughtSignature"
 # An object without any of these fields has no state.
 STATE_FIELDS: Final = frozenset({STATE_FIELD, _FIELD_OF_PART, *_FIELD_OF_TYPE.values()})
 
-_MARK: Final = "Dragoman"
+# What every label begins with, and what the gateway seals itself.
+LABEL_MARK: Final = "Dragoman"
 _DIGEST_BYTES: Final = 8
 # The form of every label, as a regular expression.
-LABEL: Final = rf"{_MARK}[0-9a-f]{{{2 * _DIGEST_BYTES}}}"
+LABEL: Final = rf"{LABEL_MARK}[0-9a-f]{{{2 * _DIGEST_BYTES}}}"
 _match_label: Final = re.compile(LABEL).match
 
 # The list with the states of several pieces of reasoning, below a provider's name.
@@ -138,7 +139,7 @@ def is_unsigned(value: JsonObject) -> bool:
 def state_label(adapter: str, host: str, credential: str) -> str:
     """Returns the label of the backend with this adapter and host, and this name of its credential."""
     made_of = "\0".join((adapter, host.lower(), credential)).encode("utf-8", "surrogatepass")
-    return _MARK + hashlib.blake2b(made_of, digest_size=_DIGEST_BYTES, person=b"state label").hexdigest()
+    return LABEL_MARK + hashlib.blake2b(made_of, digest_size=_DIGEST_BYTES, person=b"state label").hexdigest()
 
 
 def label_of(state: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.core.errors import SettingsError
-from gateway.dialect import CountingDialect, Dialect, RequestHead, Route, RouteKind
+from gateway.dialect import CompactingDialect, CountingDialect, Dialect, RequestHead, Route, RouteKind
 from gateway.dialects.stateful import StatefulDialect
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
@@ -35,10 +35,12 @@ class Served:
 
 
 class DialectExtensions(NamedTuple):
-    """A dialect by what it does beside the contract of all: counts tokens, stores answers. None: it does not."""
+    """A dialect by what it does beside the contract of all: counts tokens, stores answers, has compactions. None: it
+    does not."""
 
     counting: CountingDialect | None
     stored: StatefulDialect | None
+    compacting: CompactingDialect | None
 
 
 class RouteTable:
@@ -83,6 +85,7 @@ def _extensions(dialect: Dialect) -> DialectExtensions:
     found = DialectExtensions(
         dialect if isinstance(dialect, CountingDialect) else None,
         dialect if isinstance(dialect, StatefulDialect) else None,
+        dialect if isinstance(dialect, CompactingDialect) else None,
     )
     kinds = {route.kind for route in dialect.routes}
     if "count" in kinds and found.counting is None:

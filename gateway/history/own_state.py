@@ -7,7 +7,7 @@
 Everything else of a message stays as the client wrote it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, assert_never
 
 import msgspec
@@ -28,7 +28,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
-from gateway.core.notices import Level, Notice, NoticeRule
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import (
     COMPACTION_TYPES,
     REASONING_TYPES,
@@ -37,6 +37,7 @@ from gateway.core.provider_state import (
     label_of,
     with_states,
 )
+from gateway.core.sealed_compaction import is_compaction
 
 # The fields of a message that list the objects which may have state: one for each wire, and that of calls.
 _LISTS: Final = ("content", "input", "parts", "tool_calls")
@@ -45,12 +46,22 @@ _MESSAGES: Final = "contents"
 # A part of Gemini with nothing else, or with empty text, is there for its signature alone.
 _EMPTY_PART: Final = frozenset({"text", "thought"})
 
-Loss = Literal["foreign", "compaction", "unlabelled"]
+# What a model reads in the place of a compaction that only another backend can read.
+UNREADABLE: Final = (
+    "[Here stood a provider's own summary of the conversation so far, in a form that only that provider reads. What "
+    "was said and done before this point is not known, except for the messages that are shown. Ask for what is needed.]"
+)
+Loss = Literal["foreign", "compaction", "unreadable", "unlabelled"]
 _LOSSES: Final[dict[Loss, tuple[NoticeRule, str, Level]]] = {
     "foreign": ("STATE_FOREIGN", "state of another backend is not sent, of {count} messages", "info"),
     "compaction": (
         "STATE_FOREIGN",
         "{count} compactions of another backend are not sent, and with them the messages that they stand for",
+        "warning",
+    ),
+    "unreadable": (
+        "COMPACTION_UNREADABLE",
+        "{count} compactions of another backend are replaced by a note, and the messages that they stand for are lost",
         "warning",
     ),
     "unlabelled": (
@@ -77,8 +88,13 @@ def with_own_state(conversation: Conversation, label: str, *, passes: bool) -> t
         changed = changed or turns[at] is not conversation.turns[at]
     if not changed:
         return conversation, []
-    kept = tuple([turn for turn in turns if turn is not None])
-    return msgspec.structs.replace(conversation, turns=kept), [*state_filter.notices()]
+    kept: list[Turn] = []
+    for turn, read in zip(conversation.turns, turns, strict=True):
+        kept += () if read is None else (read,)
+        if any(turn is one for one in state_filter.unreadable):
+            note = (Text(UNREADABLE),)
+            kept.append(Turn("user", note, index=turn.index, synthesized=True, compaction=True))
+    return msgspec.structs.replace(conversation, turns=tuple(kept)), [*state_filter.notices()]
 
 
 def _stateful(turns: Iterable[Turn]) -> list[int]:
@@ -127,6 +143,8 @@ class _StateFilter:
             extra, _ = self._read(extra)
         if source is not None and self._passes:
             source = self._source(source)
+        if turn.compaction and len(blocks) < len(turn.blocks) and any(map(is_compaction, turn.blocks)):
+            self._lost = {*self._lost - {"compaction"}, "unreadable"}
         for loss in self._lost:
             self._turns.setdefault(loss, []).append(turn)
         if blocks == turn.blocks and extra is turn.extra and source is turn.source:
@@ -139,7 +157,13 @@ class _StateFilter:
         """Yields one notice for each kind of loss, with the first message of it."""
         for loss, turns in sorted(self._turns.items()):
             rule, detail, level = _LOSSES[loss]
-            yield Notice("state", "dropped", rule, detail.format(count=len(turns)), index=turns[0].index, level=level)
+            action: Action = "changed" if loss == "unreadable" else "dropped"
+            yield Notice("state", action, rule, detail.format(count=len(turns)), index=turns[0].index, level=level)
+
+    @property
+    def unreadable(self) -> Sequence[Turn]:
+        """The turns whose compaction the backend cannot read."""
+        return self._turns.get("unreadable", ())
 
     def _block(self, block: Block) -> Block | None:
         match block:
@@ -159,6 +183,8 @@ class _StateFilter:
                 if part is None or part is block.part:
                     return None if part is None else block
                 return msgspec.structs.replace(block, part=part)
+            case File() if is_compaction(block):
+                return None
             case Text() | Image() | ToolCall() | Reasoning() | File() | ToolResult():
                 return block
             case _:

@@ -20,16 +20,19 @@ def without_unset_limits(policy: Mapping[str, Json], limits: Iterable[str]) -> d
 
 
 def check_compression(models: Mapping[str, ModelSettings]) -> None:
-    """Raises SettingsError where a window is not known: it decides when a history is long, and is never guessed."""
+    """Raises SettingsError for a model that writes summaries and does not exist, and where a window is not known: it
+    decides when a history is long, and is never guessed."""
     names = ModelNames(models)
     for name, entry in models.items():
+        writer = entry.compress.model
+        found = None if writer is None else names.find(writer)
+        # It also writes the compactions that clients ask for.
+        if writer is not None and found is None:
+            raise SettingsError(f"compress.model: there is no model {writer!r}{nearest(writer, models)}")
         if not entry.compress.enabled:
             continue
         _check_window(f"models.{name}", entry, "compress is enabled for this model")
-        if (writer := entry.compress.model) is not None:
-            found = names.find(writer)
-            if found is None:
-                raise SettingsError(f"compress.model: there is no model {writer!r}{nearest(writer, models)}")
+        if found is not None:
             _check_window(f"models.{writer}", found, f"compress.model of {name!r} names this model")
 
 

@@ -40,8 +40,8 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.answer core.context_length core.conversation core.field_paths core.events core.notices core.errors"
-    " core.model_facts core.policy core.provider_state core.state_rule providers.messages_rules providers.profile"
-    " providers.cache_rules providers.request_rules providers.tool_rules core.wrong_value"
+    " core.model_facts core.policy core.provider_state core.sealed_compaction core.state_rule providers.messages_rules"
+    " providers.profile providers.cache_rules providers.request_rules providers.tool_rules core.wrong_value"
 )
 
 ADAPTER: Final = _ours("core adapter history providers response tool_calls framing wires")
@@ -66,6 +66,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
+    ImportRule("gateway.core.sealed_compaction", _ours("core.conversation core.errors core.provider_state")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.context_length core.events core.notices core.conversation")),

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gateway.cli import main
+from gateway.commands.config_check import check
 from gateway.commands.config_show import differences
+from gateway.core.conversation import Json
 from gateway.settings import read_settings
 from gateway.settings.flat_values import flat_values
 from gateway.testing.gateway import gateway_command, python_process, running_gateway
@@ -347,3 +349,11 @@ async def test_no_gateway_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps(settings()))
     status, said = await shown(tmp_path, "--url", "http://127.0.0.1:9")
     assert status == 2 and said.startswith("dragoman: http://127.0.0.1:9") and "no gateway answers there" in said
+
+
+@pytest.mark.parametrize("key", ["", "a" * 64])
+def test_machines_that_share_a_store_need_a_key_for_what_clients_keep(key: str) -> None:
+    raw: dict[str, Json] = {"state": {"store": "valkey://127.0.0.1:1", "encrypt": False}}
+    report = check("settings.json", json.dumps(raw), raw, {"DRAGOMAN_STATE_KEY": key})
+    told = [finding.message for finding in report.warnings if "DRAGOMAN_STATE_KEY" in finding.message]
+    assert len(told) == (0 if key else 1) and all("each machine seals" in line for line in told)

@@ -116,3 +116,10 @@ def test_a_store_that_cannot_be_reached_is_one_line(tmp_path: Path, case: str) -
     status, shown, errors = run(written(tmp_path, state(tmp_path)), "stats")
     assert (status, shown) == (2, "")
     assert told in errors and errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(("action", "told"), [(("forget", "alice"), "'alice'"), (("purge",), "all API keys")])
+def test_a_new_epoch_begins_without_a_store_too(tmp_path: Path, action: tuple[str, ...], told: str) -> None:
+    status, shown, errors = run(written(tmp_path, {}), *action)
+    assert (status, errors) == (0, "") and f"compactions of {told} made before now are no longer opened" in shown
+    assert "restart the gateway" in shown

@@ -106,9 +106,9 @@ class Counting(Counted):
 def test_what_a_dialect_has_beside_the_contract_is_read_once() -> None:
     table = RouteTable([OpenAIChatDialect(), Counting(), OpenAIResponsesDialect()])
     chat, counting, responses = (table.extensions[dialect.name] for dialect in table.dialects)
-    assert chat == (None, None)
+    assert chat == (None, None, None)
     assert counting.counting is not None and counting.counting.encode_count(3) == b"3" and counting.stored is None
-    assert responses == (table.dialects[2], table.dialects[2])
+    assert responses == (table.dialects[2],) * 3
 
 
 @pytest.mark.parametrize(("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query")])

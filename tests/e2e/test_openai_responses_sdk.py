@@ -117,7 +117,6 @@ async def test_what_needs_a_store_is_refused(client: AsyncOpenAI) -> None:
         client.responses.retrieve("resp_1"),
         client.responses.cancel("resp_1"),
         client.responses.delete("resp_1"),
-        client.responses.compact(model=CHAT.name, input="Hello"),
     ):
         with pytest.raises(openai.NotFoundError):
             await refused

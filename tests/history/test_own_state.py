@@ -12,7 +12,7 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning,
 from gateway.core.provider_state import state_label
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
-from gateway.history.own_state import with_own_state
+from gateway.history.own_state import UNREADABLE, with_own_state
 from gateway.registry import load_dialect
 
 OWN: Final = state_label("adapter", "host", "KEY")
@@ -121,8 +121,8 @@ def test_state_of_another_backend_goes_alone(dialect: str) -> None:
     assert "c3RhdGU=" not in written
     # What only looks like state, in text, arguments and results, is as it was.
     assert OTHER + "dGV4dA==" in written
-    assert {notice.rule for notice in notices} == {"STATE_FOREIGN"}
-    assert all(turn.source is not None for turn in kept.turns)
+    assert {notice.rule for notice in notices} - {"COMPACTION_UNREADABLE"} == {"STATE_FOREIGN"}
+    assert all(turn.source is not None or turn.compaction for turn in kept.turns)
 
 
 def test_what_says_nothing_without_its_state_goes_with_it() -> None:
@@ -132,12 +132,15 @@ def test_what_says_nothing_without_its_state_goes_with_it() -> None:
     names = [next(iter(part)) for part in sources(gemini)[1]["parts"]]
     assert names == ["text", "inlineData", "executableCode", "functionCall"]
     responses, notices = with_own_state(decoded("openai_responses", forever(OTHER + "x")), OWN, passes=True)
-    items = [item.get("type", "message") for source in sources(responses) for item in source["input"]]
+    (note,) = (turn for turn in responses.turns if turn.source is None)
+    own = Conversation(tuple(turn for turn in responses.turns if turn is not note))
+    items = [item.get("type", "message") for source in sources(own) for item in source["input"]]
     assert items == ["message", "web_search_call", "function_call", "function_call_output"]
-    # With the compaction the messages are lost that it stands for.
-    assert {(notice.rule, notice.level) for notice in notices} == {
-        ("STATE_FOREIGN", "info"),
-        ("STATE_FOREIGN", "warning"),
+    # With the compaction the messages are lost that it stands for: a note says so, which is not the user's.
+    assert (note.text, note.role, note.synthesized, note.compaction) == (UNREADABLE, "user", True, True)
+    assert {(notice.rule, notice.action, notice.level) for notice in notices} == {
+        ("STATE_FOREIGN", "dropped", "info"),
+        ("COMPACTION_UNREADABLE", "changed", "warning"),
     }
 
 

@@ -48,12 +48,21 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
 }
 # The blocks of each role.
 BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
-    "user": ("text", "image", "document", "search_result", "tool_result", "container_upload", "", "x" * 10_000),
-    "assistant": ("tool_use", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result", "\u202e"),
+    "user": (
+        *("text", "image", "document", "search_result", "tool_result", "container_upload"),
+        "compaction",
+        "",
+        "x" * 10_000,
+    ),
+    "assistant": (
+        *("tool_use", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result"),
+        "compaction",
+        "\u202e",
+    ),
 }
 PLACES: Final = (
     *("text", "source", "content", "id", "name", "input", "tool_use_id", "is_error", "thinking", "signature", "data"),
-    *("title", "citations", "cache_control"),
+    *("title", "citations", "cache_control", "encrypted_content"),
 )
 
 
@@ -87,4 +96,4 @@ def served() -> Iterator[Hostile]:
         for kind, place, value in product(kinds, PLACES, ODD):
             block = {"type": kind, "id": "c", "name": "f", "input": {}, "tool_use_id": "c", place: value}
             sent = request(body(messages=[USER, {"role": role, "content": [block]}, USER]), path=MESSAGES)
-            yield Hostile(f"{kind[:20]!r} {place} {value}", sent, (200, 400))
+            yield Hostile(f"{role} {kind[:20]!r} {place} {value}", sent, (200, 400))

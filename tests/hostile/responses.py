@@ -58,8 +58,8 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
 REFUSED_ITEMS: Final[tuple[object, ...]] = (
     {"type": "item_reference", "id": "msg_1"},
     {"id": "a\r\nx-injected: 1"},
-    {"type": "compaction_trigger"},
-    {"type": "compaction", "encrypted_content": "x"},
+    {"type": "compaction", "encrypted_content": 5},
+    {"type": "compaction", "encrypted_content": "DragomanSealAAAA"},
     {"type": "additional_tools", "tools": 1},
     {"type": "tool_search_output", "tools": [{"type": "custom"}]},
     {"role": 1, "content": "x"},

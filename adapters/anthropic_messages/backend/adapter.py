@@ -71,6 +71,7 @@ class AnthropicMessagesAdapter:
             messages=MESSAGES_PROFILE.messages,
             cache=MESSAGES_CACHE,
             state=MESSAGES_PROFILE.state,
+            compacts=(MESSAGES_PROFILE,),
         )
         self._options = options
         self._max_event = max_event

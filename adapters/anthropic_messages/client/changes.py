@@ -10,10 +10,12 @@ _LONGEST: Final = 40
 
 
 class Changes(msgspec.Struct):
-    """The changes of one request as notices. A backend of the same API receives the request without them."""
+    """The changes of one request as notices. A backend of the same API receives the request without them. `compacted`:
+    the history holds a compaction of the gateway."""
 
     notices: list[Notice] = []
     blocks: dict[str, list[int]] = {}
+    compacted: bool = False
 
     def drop_field(self, name: str, detail: str = "", level: Level = "debug") -> None:
         """Adds a field that is left out, by its path."""

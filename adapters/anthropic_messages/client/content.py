@@ -10,6 +10,7 @@ from adapters.anthropic_messages.client.changes import Changes
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
 from gateway.core.data_url import data_url
 from gateway.core.provider_state import with_provider_state
+from gateway.core.sealed_compaction import sealed_text_in, unreadable_compaction
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
@@ -23,7 +24,7 @@ PDF: Final = "application/pdf"
 
 class ContentReader(msgspec.Struct):
     """Reads the blocks of all messages. `faults` collects the violations, `changes` what is left out, and `compactions`
-    the positions of messages in which a compaction of the provider stands.
+    the positions of messages in which a compaction stands.
 
     Every method names a place by the message's position and by the rest of its path.
     """
@@ -78,6 +79,8 @@ class ContentReader(msgspec.Struct):
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             return "a content block has no type"
+        if kind == "compaction" and sealed_text_in(value) is not None:
+            return self._sealed(value, index, position, known)
         reader = _READERS.get(kind)
         if reader is None and "image" in known:
             return (File(kind, value, position),)
@@ -192,6 +195,15 @@ class ContentReader(msgspec.Struct):
             return (Reasoning("", extra=kept),) if kept else ()
         self.compactions.add(index)
         return (Text(content, {**_rest(block, "content", "encrypted_content"), **kept}),)
+
+    def _sealed(self, block: JsonObject, index: int, position: int, known: frozenset[str]) -> tuple[Block, ...]:
+        """Returns a compaction of the gateway, which is opened later. Raises InvalidRequest for one in another place
+        than an answer: what the model reads in its place is no words of a user and no result."""
+        if "compaction" not in known:
+            raise unreadable_compaction(self.faults.paths.turn.format(turn=index))
+        self.compactions.add(index)
+        self.changes.compacted = True
+        return (File("compaction", block, position),)
 
 
 _Reader: TypeAlias = Callable[[ContentReader, JsonObject, int, str, int], tuple[Block, ...] | None]

@@ -8,6 +8,7 @@ from typing import Final
 
 from adapters.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
 from adapters.anthropic_messages.client.changes import Changes
+from adapters.anthropic_messages.client.compaction import ALONE, SIGNED, asked_compaction, has_instructions
 from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
 from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.system_prompt import read_system
@@ -51,6 +52,9 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", paths=PATHS)], PATHS)
     params = read_params(request, fields, changes)
+    asked = asked_compaction(request, fields)
+    if asked is not None and has_instructions(fields):
+        changes.drop_field("instructions", "a compaction by the gateway has instructions of its own", "info")
     # A system prompt without a turn stays among the fields.
     if system := read_system(fields.get("system"), faults, changes):
         del fields["system"]
@@ -77,7 +81,10 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         own_fields=own_fields(request, fields),
         holds=_HELD,
     )
-    return ClientRequest(conversation, {"thinking": fields.get("thinking")})
+    echo: dict[str, Json] = {"thinking": fields.get("thinking")}
+    if asked is not None:
+        echo |= {SIGNED: request.compaction is not None, ALONE: asked.alone}
+    return ClientRequest(conversation, echo, compacts=asked, compacted=changes.compacted)
 
 
 def _messages(fields: dict[str, Json]) -> list[Json]:

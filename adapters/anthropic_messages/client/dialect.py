@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from adapters.anthropic_messages import DIALECT
+from adapters.anthropic_messages.client.compaction import compaction_events, compaction_opening, without_request
 from adapters.anthropic_messages.client.decode import decode_document
 from adapters.anthropic_messages.client.errors import encode_error
 from adapters.anthropic_messages.client.message import encode_answer
@@ -18,7 +19,7 @@ from adapters.anthropic_messages.client.stream import MessageStreamEncoder
 from adapters.anthropic_messages.messages import encode_turn
 from adapters.anthropic_messages.response_models import MessagesErrorBody
 from gateway.core.answer import read_answer
-from gateway.core.conversation import JsonObject, Turn
+from gateway.core.conversation import Conversation, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import FieldPaths
@@ -71,6 +72,15 @@ class AnthropicMessagesDialect:
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> MessageStreamEncoder:
         estimate = partial(prompt_tokens, request.conversation)
         return MessageStreamEncoder(head, estimate, shows_thinking=_shows_thinking(request))
+
+    def compaction_opening(self, request: ClientRequest) -> Sequence[Event]:
+        return compaction_opening()
+
+    def without_request(self, conversation: Conversation) -> Conversation:
+        return without_request(conversation)
+
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
+        return compaction_events(request.echo, sealed, text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error, request_id)

@@ -4,6 +4,7 @@ import hashlib
 from typing import Final
 
 from adapters.anthropic_messages.client.changes import Changes
+from adapters.anthropic_messages.client.compaction import MANAGEMENT, only_compacts
 from adapters.anthropic_messages.table import (
     CHOICES,
     EFFORTS,
@@ -77,6 +78,9 @@ def _refuse(request: MessagesFields) -> None:
 def _report(fields: JsonObject, changes: Changes) -> None:
     """Adds a notice for each field that has no canonical name."""
     unsent = FIELDS.unsent(fields)
+    if MANAGEMENT in unsent and only_compacts(fields.get(MANAGEMENT)):
+        # The gateway compacts for a backend that does not.
+        unsent.remove(MANAGEMENT)
     for holder, section in (("output_config", OUTPUT_CONFIG), ("metadata", METADATA)):
         inner = fields.get(holder)
         unsent += [f"{holder}.{name}" for name in section.unsent(inner)] if isinstance(inner, dict) else ()

@@ -23,7 +23,7 @@ from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import decode_json
 from gateway.providers.cache_rules import RESPONSES_CACHE
-from gateway.providers.openai import TOOL_RULES
+from gateway.providers.openai import PROFILE, TOOL_RULES
 from gateway.response.passthrough import Passthrough
 from gateway.wires.listed_models import OPENAI_PLACES, models_in_list
 
@@ -63,6 +63,7 @@ class OpenAIResponsesAdapter:
         native=True,
         tool_rules=TOOL_RULES,
         cache=RESPONSES_CACHE,
+        compacts=(PROFILE,),
         state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 

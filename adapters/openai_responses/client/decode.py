@@ -10,20 +10,22 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import FORMS
+from adapters.openai_responses.client.compaction import IDENTITY, PATH, RETAINED, item_identity, retained_messages
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
-from adapters.openai_responses.client.input_items import own_items, read_items
+from adapters.openai_responses.client.input_items import TRIGGER, own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
 from adapters.openai_responses.client.stored_history import read_history, resolved
 from adapters.openai_responses.client.tool_choice import read_tool_choice
 from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
 from adapters.openai_responses.tools import read_tools, tool_places
-from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS
-from gateway.core.conversation import Conversation, Sampling, Source, Text, Turn
+from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
+from gateway.core.conversation import Conversation, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
-from gateway.dialect import ClientRequest
+from gateway.dialect import AskedCompaction, ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
@@ -37,9 +39,13 @@ NAMES: Final = "names"
 _HELD: Final = HeldState(calls=frozenset())
 
 
-def decode_document(document: Document) -> ClientRequest:
+def decode_document(document: Document, path: str = "") -> ClientRequest:
     """Decodes the body of a request, with what is stored of the responses that it refers to. Raises InvalidRequest that
-    names the parameter, and nothing else. Fault: TEXT_UNICODE."""
+    names the parameter, and nothing else. Fault: TEXT_UNICODE.
+
+    A request to compact, by its `path`, is one with the item that asks for it, whose answer has another form.
+    """
+    compact = path.endswith(PATH)
     faults = Faults(paths=PATHS)
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, ITEMS)
@@ -50,6 +56,8 @@ def decode_document(document: Document) -> ClientRequest:
     if "model" not in fields:
         raise missing_field("model")
     request = read_fields(fields, RequestFields)
+    # The older request for a compaction has no field for it.
+    unstreamed = compact and fields.pop("stream", None) is True
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
     check_unsupported(fields)
@@ -58,6 +66,8 @@ def decode_document(document: Document) -> ClientRequest:
     history = read_history(document)
     own = resolved(own_items(value), history, document.stored)
     faults.earlier = len(history.items)
+    if compact and not (own and isinstance(own[-1], dict) and type_of(own[-1]) == TRIGGER):
+        own.append({"type": TRIGGER})
     items = [*history.items, *own]
     tools = read_tools(tool_places(request.tools, items, faults.earlier))
     choice = read_tool_choice(request.tool_choice, tools)
@@ -65,9 +75,11 @@ def decode_document(document: Document) -> ClientRequest:
     # Only OpenAI itself runs the tools of which a call is forced.
     own_choice = choice.own or (choice.choice == "required" and bool(tools.others) and not specs)
     notices = [*reported_fields(request, fields), *tools.notices]
+    if unstreamed:
+        notices.append(Notice("decode", "dropped", "FIELD_NOT_SENT", "stream has no effect at /compact", level="info"))
     if choice.allowed is not None:
         notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
-    turns = read_items(items, tools.names, faults, notices, faults.earlier)
+    turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
     conversation = Conversation(
@@ -77,7 +89,7 @@ def decode_document(document: Document) -> ClientRequest:
         parallel_tool_calls=request.parallel_tool_calls is not False,
         model=request.model,
         sampling=Sampling(request.temperature, top_p=request.top_p, max_tokens=request.max_output_tokens),
-        stream=request.stream is True,
+        stream=request.stream is True and not compact,
         # The answer has token counts in any case.
         include_usage=True,
         faults=tuple(faults.found),
@@ -91,8 +103,15 @@ def decode_document(document: Document) -> ClientRequest:
         own_fields=("tool_choice",) if own_choice else (),
         holds=_HELD,
     )
-    echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
-    return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))
+    echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
+    if compacts:
+        echo[IDENTITY] = item_identity(own)
+    if compact:
+        echo[RETAINED] = retained_messages(items)
+    stored = None if compact or request.store is False else history.with_own(own)
+    return ClientRequest(
+        conversation, echo, compacts=AskedCompaction() if compacts else None, compacted=compacted, to_store=stored
+    )
 
 
 def _with_objects(names: ToolNames) -> frozenset[str]:

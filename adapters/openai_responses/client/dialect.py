@@ -7,6 +7,12 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
+from adapters.openai_responses.client.compaction import (
+    RETAINED,
+    compacted_object,
+    compaction_events,
+    compaction_opening,
+)
 from adapters.openai_responses.client.decode import decode_document
 from adapters.openai_responses.client.errors import encode_error
 from adapters.openai_responses.client.models import encode_model, encode_models
@@ -18,7 +24,7 @@ from adapters.openai_responses.client.stored_queries import stored_query
 from adapters.openai_responses.client.stream import ResponsesStreamEncoder
 from adapters.openai_responses.response_models import InputTokenCount, ResponseErrorBody
 from adapters.openai_responses.turn_items import encode_turn
-from gateway.core.conversation import JsonObject, Turn
+from gateway.core.conversation import Conversation, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import FieldPaths
@@ -54,7 +60,7 @@ class OpenAIResponsesDialect:
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainResponsesRequest
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
-        return decode_document(document)
+        return decode_document(document, head.path)
 
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
         return encode_turn(turn)
@@ -64,10 +70,22 @@ class OpenAIResponsesDialect:
         encoder = ResponsesStreamEncoder(request, head)
         for start in range(0, len(events), _PART):
             encoder.feed(events[start : start + _PART])
+        if RETAINED in request.echo:
+            return msgspec.json.encode(compacted_object(encoder.response(), request.echo[RETAINED]))
         return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
         return ResponsesStreamEncoder(request, head)
+
+    def compaction_opening(self, request: ClientRequest) -> Sequence[Event]:
+        return compaction_opening(request.echo)
+
+    def without_request(self, conversation: Conversation) -> Conversation:
+        # An answer is never beside the item that asks for a compaction.
+        return conversation
+
+    def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
+        return compaction_events(request.echo, sealed)
 
     def missing_entries(self, document: Document) -> Sequence[str]:
         return missing_entries(document)

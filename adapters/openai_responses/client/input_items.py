@@ -6,7 +6,7 @@ dialect receives the whole input; for any other backend it is left out with a no
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -37,9 +37,10 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.provider_state import read_named_state, with_provider_state
+from gateway.core.sealed_compaction import NO_SEAL, sealed_text_in, unreadable_compaction
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 
@@ -54,14 +55,22 @@ _ROLES: Final[Mapping[str, Role]] = {
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 _CALL_FIELDS: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-# Asks OpenAI for a compaction.
-_TRIGGER: Final = "compaction_trigger"
+# Asks for a compaction of the items before it.
+TRIGGER: Final = "compaction_trigger"
 # Their tools have joined those of the request.
 _READ: Final = frozenset({"message", "reasoning", *CALL_KINDS, *OUTPUT_KINDS, *_COMPACTIONS})
 _TOOL_LISTS: Final = frozenset({"additional_tools"})
 # Items of tools that OpenAI or the client runs.
 _CUSTOM: Final = "custom_tool_call"
 _HOSTED: Final = frozenset({"tool_search_call", "tool_search_output", "shell_call", "shell_call_output", _CUSTOM})
+
+
+class InputTurns(NamedTuple):
+    """The turns of all items. `compacted`: a compaction of the gateway is among them; `compacts`: one is asked for."""
+
+    turns: tuple[Turn, ...]
+    compacted: bool
+    compacts: bool
 
 
 def own_items(value: Json) -> list[Json]:
@@ -77,7 +86,7 @@ def own_items(value: Json) -> list[Json]:
 
 def read_items(
     items: Sequence[Json], names: ToolNames, faults: Faults, notices: list[Notice], earlier: int = 0
-) -> tuple[Turn, ...]:
+) -> InputTurns:
     """Returns the turns of these items, of which so many as `earlier` says were stored and stand before those of the
     request. `names` gives calls the names of their functions.
 
@@ -135,9 +144,14 @@ class _Reader:
         self._items: list[Item] = []
         # The ids of calls that OpenAI ran, whose outputs may not say so.
         self._hosted: set[str] = set()
+        self._compacted = False
+        self._compacts = False
 
     def read(self, item: Item, position: int) -> None:
         kind = type_of(item)
+        if self._compacts:
+            param = f"{ITEMS}[{self._index(position)}]"
+            raise InvalidRequest(f"{param} stands behind a {TRIGGER}, which must be the last item.", param=param)
         if self._is_hosted(kind, item):
             self._unsent(item, kind, position)
         elif kind in CALL_KINDS:
@@ -150,10 +164,15 @@ class _Reader:
             self._say(_reasoning(item), item, position)
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
+            sealed = sealed_text_in(item)
+            if sealed == NO_SEAL:
+                raise unreadable_compaction(f"{ITEMS}[{self._index(position)}]")
+            self._compacted = self._compacted or sealed is not None
             self._turn("user", (File(kind, item, 0),), item, position, compaction=True)
-        elif kind == _TRIGGER:
-            param = f"{ITEMS}[{self._index(position)}]"
-            raise Unsupported(f"{param} is not supported: a compaction is not made here.", param=param)
+        elif kind == TRIGGER:
+            # For a backend of the same API, which compacts by itself.
+            self._compacts = True
+            self._items.append(item)
         elif kind == REFERENCE:
             detail = "the item is part of the history of previous_response_id already"
             self._note("dropped", "ITEM_REPEATED", detail, position, "info")
@@ -179,7 +198,7 @@ class _Reader:
             detail = f"no other API has an item of type {kind[:40]!r}"
             self._note("dropped", "ITEM_NOT_SENT", detail, position, "warning")
 
-    def finish(self) -> tuple[Turn, ...]:
+    def finish(self) -> InputTurns:
         """Returns all turns."""
         self._end_assistant()
         if self._items and self._turns and (source := self._turns[-1].source) is not None:
@@ -188,7 +207,7 @@ class _Reader:
             items: list[Json] = [*before, *self._items]
             last = msgspec.structs.replace(self._turns[-1], source=_source(items))
             self._turns[-1] = last
-        return tuple(self._turns)
+        return InputTurns(tuple(self._turns), self._compacted, self._compacts)
 
     def _index(self, position: int) -> int:
         """Returns the index by which the client knows an item: below 0 for a stored one."""

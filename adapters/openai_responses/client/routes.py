@@ -4,9 +4,11 @@ from typing import Final
 
 import msgspec
 
+from adapters.openai_responses.client.compaction import PATH as COMPACT
 from adapters.openai_responses.client.request_models import ResponsesRequest
 from adapters.openai_responses.client.stored_queries import INPUT_ITEMS
 from adapters.openai_responses.response_models import (
+    CompactedResponse,
     DeletedResponse,
     InputItemList,
     InputTokenCount,
@@ -41,6 +43,14 @@ _GENERATE: Final = Operation(
     },
     request=ResponsesRequest,
     types=(ResponseObject, ResponseEvent),
+)
+_COMPACT: Final = Operation(
+    name="compact_response",
+    description="A compaction of the input: the messages of the user, and one item that stands for all of it.",
+    tag="responses",
+    answers={JSON: reference(CompactedResponse)},
+    request=ResponsesRequest,
+    types=(CompactedResponse,),
 )
 _COUNT: Final = Operation(
     name="count_input_tokens",
@@ -101,11 +111,6 @@ _NOT_RUNNING: Final = Refusal(
     "unsupported_operation",
     "No response runs in the background, so that none can be cancelled. Close its connection instead.",
 )
-_NO_COMPACTION: Final = Refusal(
-    404,
-    "unsupported_operation",
-    "Histories are not compacted here. Ask a model for a summary with an ordinary request.",
-)
 
 
 def _with_alias(route: Route) -> tuple[Route, Route]:
@@ -123,7 +128,7 @@ ROUTES: Final = tuple(
         Route("POST", f"{_PATH}{COUNT}", "count", _COUNT),
         Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS, mark=_CODEX, facts=True),
         Route("GET", _PATH, "refused", refusal=_WEBSOCKET),
-        Route("POST", f"{_PATH}/compact", "refused", refusal=_NO_COMPACTION),
+        Route("POST", f"{_PATH}{COMPACT}", "generate", _COMPACT),
         Route("GET", f"{_PATH}/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
         Route("POST", f"{_PATH}/{{id}}/cancel", "refused", refusal=_NOT_RUNNING),
         Route("GET", f"{_PATH}/{{id}}", "stored", _READ),

@@ -71,7 +71,10 @@ def read_summary(answer: JobAnswer, turns: Sequence[Turn], summarised: SummaryRa
     prose = "\n".join([content.notes, *(item.text for item in content.items)])
     if is_other_script(prose, "\n".join(words.text for words in known.words if words.speaker == "user")):
         raise SummaryRejected("language", "the summary is not in the script of the user's words")
-    _check_identifiers(turns, "\n".join((prose, *_known_texts(known))))
+    # What neither this job nor the one before has read, it cannot name.
+    read_before = 0 if summarised.previous is None else summarised.previous.turns
+    read = (*turns[:read_before], *turns[summarised.start :])
+    _check_identifiers(read, "\n".join((prose, *_known_texts(known))))
     return Summary(content, known, text)
 
 

@@ -71,7 +71,7 @@ def summary_conversation(
 
 def _lines(turns: Sequence[Turn], summarised: SummaryRange) -> Iterator[dict[str, Json]]:
     if summarised.previous is not None:
-        yield _previous(summarised.start, summarised.previous.content)
+        yield _previous(summarised.previous.turns, summarised.previous.content)
     names: dict[str, str] = {}
     for number, turn in enumerate(turns, 1):
         names.update((call.id, call.name) for call in turn.calls)

@@ -3,9 +3,12 @@ that tools returned."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from gateway.core.conversation import ToolResult, Turn, is_system
+from gateway.core.secrets import without_secrets
 from gateway.core.tokens import estimate_text
 from gateway.history.trim.truncate import shortened
 from gateway.memory.summaries.summary import CallEntry, ErrorLine, Known, Words
@@ -18,6 +21,8 @@ MAX_WORDS: Final = 2_000
 OPENING_LIMITS: Final = (8_000, 4_000, MAX_WORDS, 1_000, 500)
 OPENING_SHARE: Final = 0.5
 MAX_ERROR: Final = 200
+# Of words that are limited in their number, the first ones are one in so many.
+_FIRST: Final = 10
 # A summary lists one error for so many calls.
 CALLS_OF_AN_ERROR: Final = 4
 # A line that begins as programs begin a message of an error, and not one that only has the word.
@@ -28,7 +33,8 @@ def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
     """Returns the words that have room in this many estimated tokens: those before the model's first turn, which hold
     the task, then the newest others. And the newest calls.
 
-    `turns` are the covered ones, behind the system prefix. Words without room are left out with all older ones.
+    `turns` are the covered ones, behind the system prefix. Words without room are left out with all older ones. What
+    looks like a secret is not among them (`gateway.core.secrets`).
     """
     spoken = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
     words = [*_words(turns, MAX_WORDS)]
@@ -48,6 +54,45 @@ def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
     )
 
 
+def joined(earlier: Known, later: Known, spoken: int, words_tokens: int, max_calls: int) -> Known:
+    """Returns what is known of turns of which the earlier ones are not there any more, within the limits of `known_of`.
+    The model's first turn stood behind so many turns as `spoken` says."""
+    first = [one for one in earlier.words if one.turn <= spoken]
+    opening = _newest(first, OPENING_SHARE * words_tokens)
+    words = [*earlier.words[len(first) :], *later.words]
+    kept = _newest(words, words_tokens - _size(opening))
+    calls = [*earlier.calls, *later.calls]
+    errors = [*earlier.errors, *later.errors]
+    calls_out = max(len(calls) - max_calls, 0)
+    errors_out = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
+    words_out = len(first) + len(words) - len(opening) - len(kept)
+    return Known(
+        words=(*opening, *kept),
+        calls=tuple(calls[calls_out:]),
+        words_left_out=earlier.words_left_out + later.words_left_out + words_out,
+        calls_left_out=earlier.calls_left_out + later.calls_left_out + calls_out,
+        errors=tuple(errors[errors_out:]),
+        errors_left_out=earlier.errors_left_out + later.errors_left_out + errors_out,
+    )
+
+
+def with_fewer_words(known: Known, most: int) -> Known:
+    """Returns what is known with the words of so many messages at most: some of the first ones, and the newest."""
+    out = len(known.words) - most
+    if out <= 0:
+        return known
+    first = most // _FIRST
+    words = (*known.words[:first], *known.words[first + out :])
+    return msgspec.structs.replace(known, words=words, words_left_out=known.words_left_out + out)
+
+
+def is_said(turn: Turn, words: Sequence[Words]) -> bool:
+    """Returns whether the words of a turn of the user are among those that are known."""
+    text = without_secrets(turn.text)
+    said = {one.text for one in words}
+    return any(shortened(text, limit) in said for limit in OPENING_LIMITS)
+
+
 def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:
     """Returns the words of the turns before the model's first one: all of them, the long ones shortened alike, or the
     newest that have room so."""
@@ -62,11 +107,12 @@ def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:
 def _words(turns: Sequence[Turn], limit: int) -> Iterator[Words]:
     """Yields the words of the user and of later system messages; a note of the gateway is neither."""
     for number, turn in enumerate(turns, 1):
-        text = shortened(turn.text, limit)
-        if text.strip() and is_system(turn):
-            yield Words(number, "system", text)
-        elif text.strip() and turn.role == "user" and not turn.synthesized:
-            yield Words(number, "user", text)
+        speaker: Literal["system", "user"] = "system" if is_system(turn) else "user"
+        if speaker == "user" and (turn.role != "user" or turn.synthesized):
+            continue
+        text = shortened(without_secrets(turn.text), limit)
+        if text.strip():
+            yield Words(number, speaker, text)
 
 
 def _newest(words: Sequence[Words], room: float) -> Sequence[Words]:
@@ -91,8 +137,8 @@ def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
             result = results.get(call.id)
             yield CallEntry(
                 number,
-                call.name,
-                call.arguments if len(call.arguments) <= MAX_ARGUMENTS else f"{call.arguments[:MAX_ARGUMENTS]}…",
+                without_secrets(call.name),
+                _cut(without_secrets(call.arguments), MAX_ARGUMENTS),
                 result is not None and result.is_error,
                 0 if result is None else len(result.text),
             )
@@ -115,7 +161,11 @@ def _error_line(result: ToolResult) -> str | None:
     if found is None and not (result.is_error and result.text.strip()):
         return None
     line = result.text.strip().splitlines()[0] if found is None else found[0].strip()
-    return line if len(line) <= MAX_ERROR else f"{line[:MAX_ERROR]}…"
+    return _cut(without_secrets(line), MAX_ERROR)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _answers(turns: Sequence[Turn], start: int) -> Iterator[Turn]:

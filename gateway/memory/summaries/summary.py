@@ -6,7 +6,7 @@ another part of it; it depends on nothing but its arguments. A record is written
 same bytes for the same values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -85,6 +85,19 @@ class Known(msgspec.Struct, frozen=True):
     errors_left_out: int = 0
 
 
+def without_oldest(known: Known) -> Known:
+    """Returns what is known with half as many words, calls and errors; the oldest ones are left out."""
+    words, calls, errors = (len(one) - len(one) // 2 for one in (known.words, known.calls, known.errors))
+    return Known(
+        words=known.words[words:],
+        calls=known.calls[calls:],
+        words_left_out=known.words_left_out + words,
+        calls_left_out=known.calls_left_out + calls,
+        errors=known.errors[errors:],
+        errors_left_out=known.errors_left_out + errors,
+    )
+
+
 OPENING: Final = (
     "[The first {turns} turns of this conversation are left out here; this summary of them stands instead.]"
 )
@@ -108,9 +121,9 @@ _CALLS: Final = "Calls in these turns"
 _ERRORS: Final = "Errors that tools returned in these turns, verbatim"
 
 
-def summary_text(turns: int, content: SummaryContent, known: Known) -> str:
-    """Returns the text of a summary of this many turns."""
-    return "\n".join((OPENING.format(turns=turns), *_parts(content, known), CLOSING))
+def summary_text(turns: int, content: SummaryContent, known: Known, said: Sequence[str] = ()) -> str:
+    """Returns the text of a summary of this many turns. `said` are lines of the gateway about all of them."""
+    return "\n".join((OPENING.format(turns=turns), *said, *_parts(content, known), CLOSING))
 
 
 def _parts(content: SummaryContent, known: Known) -> Iterator[str]:

@@ -21,16 +21,16 @@ from gateway.core.errors import BackendError, GatewayError, InvalidRequest, Sett
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
 from gateway.dialect import (
+    ClientRequest,
     CountingDialect,
     Dialect,
     FixedAnswer,
     ListedModels,
     ModelInfo,
-    RequestHead,
     Route,
     RouteKind,
 )
-from gateway.dialects.document import Document, read_document
+from gateway.dialects.document import read_document
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
@@ -153,14 +153,14 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def count_tokens(request: Request) -> Response:
         body = await read_client_body(request, gateway_state.max_body)
-        dialect, stateful = gateway_state.dialects.extensions[_served(request).dialect.name]
+        dialect, stateful, _ = gateway_state.dialects.extensions[_served(request).dialect.name]
         assert dialect is not None  # the kind is that of the route
         # In a thread: clients send their whole history, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)
         if stateful is not None:
             answers = gateway_state.answers.of(request.scope["context"])
             document = await with_stored(stateful, document, answers)
-        asked = await asyncio.to_thread(_conversation, dialect, document, request.scope["head"])
+        asked = await asyncio.to_thread(dialect.decode, document, request.scope["head"])
         return await _count_answer(gateway_state, request.scope["context"], dialect, asked)
 
     async def answer_stored(request: Request) -> Response:
@@ -231,29 +231,34 @@ def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
     raise missing_field(fields[0])
 
 
-def _conversation(dialect: Dialect, document: Document, head: RequestHead) -> Conversation:
-    return dialect.decode(document, head).conversation
-
-
 async def _count_answer(
-    state: GatewayState, context: RequestContext, dialect: CountingDialect, asked: Conversation
+    state: GatewayState, context: RequestContext, dialect: CountingDialect, request: ClientRequest
 ) -> Response:
-    tokens = await _counted(state, context, asked)
+    asked = request.conversation
+    if request.compacted:
+        asked = (await state.opened(context.key, asked)).conversation
+    tokens = await _counted(state, context, asked, compacts=request.compacts is not None)
     if tokens is not None:
         return Response(dialect.encode_count(tokens), media_type=JSON)
     estimate = await asyncio.to_thread(estimate_view, asked)
     return Response(dialect.encode_count(estimate), media_type=JSON, headers=ESTIMATED)
 
 
-async def _counted(state: GatewayState, context: RequestContext, asked: Conversation) -> int | None:
+async def _counted(state: GatewayState, context: RequestContext, asked: Conversation, *, compacts: bool) -> int | None:
     """Returns the tokens of the request that the backend of the model would get, as its own counter says; None where
-    it has none, where that fails, which is reported, or where the client may not send such a request."""
+    it has none, where that fails, which is reported, or where the client may not send such a request. `compacts`: the
+    request asks for a compaction."""
     try:
         model = state.backends.listed_name(asked.model)
         route, backend = state.backends.route(model)
         state.admission.check_model(context.key, model)
     except GatewayError:
         return None
+    if compacts:
+        # Loaded with the first compaction.
+        from gateway.server.api.compacting import without_request
+
+        asked = without_request(state, asked, route, backend)
     try:
         return await state.token_counter.count(backend, route, replace(asked, model=route.name or model))
     except BackendError as error:

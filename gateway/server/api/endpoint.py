@@ -2,7 +2,8 @@
 backend, and sends the response."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from time import monotonic
 from typing import Final
 
@@ -12,6 +13,7 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
+from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_size
 from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
@@ -22,7 +24,8 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
-from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, StreamResponder, WholeResponder
+from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, WholeResponder
+from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
@@ -117,17 +120,44 @@ class GenerateEndpoint:
         if not request.generates:
             await self._answer_alone(context, response, deadlines, dialect, request)
             return
-        if (sent := route.name or model) != conversation.model:
+        served = ServedRequest(
+            context, response, deadlines, dialect, head, body, request, model, route, backend, large, answers
+        )
+        if request.compacted or request.compacts is not None:
+            # Loaded with the first compaction.
+            from gateway.server.api.compacting import serve_compacting
+
+            await serve_compacting(self._state, served, self._answer)
+        else:
+            await self._answer(served, conversation)
+
+    async def _answer(
+        self,
+        served: ServedRequest,
+        conversation: Conversation,
+        told: Sequence[Notice] = (),
+        begun: Begun | None = None,
+    ) -> None:
+        """Asks the backend for the answer to a conversation, and sends it. `told` is what was done before."""
+        context, deadlines, request, route, backend = (
+            served.context,
+            served.deadlines,
+            served.request,
+            served.route,
+            served.backend,
+        )
+        if (sent := route.name or served.model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         conversation = backend.with_request_id(conversation)
         features = self._state.features
+        size = len(served.body)
         # A request that refers to stored answers says more than its body.
-        said = size if features is None or answers is None else max(size, prompt_size(conversation))
+        said = size if features is None or served.answers is None else max(size, prompt_size(conversation))
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
         summary = None if state is None else state.summary
-        if large:
+        if served.large:
             exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
         else:
             exchange = Exchange(
@@ -135,21 +165,25 @@ class GenerateEndpoint:
             )
         if state is not None:
             exchange.notices[:0] = state.notices
+        if told:
+            exchange.notices[:0] = told
         keeps: StoredAnswer | None = None
         if request.to_store is not None:
-            store = self._state.answers.for_answer(answers, route.responses, exchange.notices)
+            stateful = self._state.dialects.extensions[served.dialect.name].stored
+            store = self._state.answers.for_answer(served.answers, route.responses, exchange.notices)
             keeps = None if store is None or stateful is None else StoredAnswer(stateful, store)
         context.notices = exchange.notices
-        context.note(exchange.notices)
+        if begun is None:
+            context.note(exchange.notices)
         if self._state.settings.log.bodies:
-            log_request(context, backend, exchange, body, [place.read(head) for place in dialect.key_places])
+            places = served.dialect.key_places
+            log_request(context, backend, exchange, served.body, [place.read(served.head) for place in places])
         else:
             log_request(context, backend, exchange, None)
-        kind = StreamResponder if conversation.stream else WholeResponder
-        with (
-            backend.concurrency,
-            kind(context, response, deadlines, dialect, request, self._state.settings.server, keeps) as writer,
-        ):
+        opening = served.responder(self._state.settings.server, keeps) if begun is None else nullcontext(begun.writer)
+        with backend.concurrency, opening as writer:
+            if begun is not None:
+                await writer.send([*exchange.notices, *begun.events])
             try:
                 responder = writer if state is None else StateResponder(writer, state)
                 await self._exchange(context, backend, exchange, deadlines, responder)
@@ -187,7 +221,12 @@ class GenerateEndpoint:
             await writer.finish(())
 
     async def _exchange(
-        self, context: RequestContext, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder
+        self,
+        context: RequestContext,
+        backend: Backend,
+        exchange: Exchange,
+        deadlines: Deadlines,
+        writer: Responder,
     ) -> None:
         now = context.asked = monotonic()
         deadlines.total_due = now + backend.timeouts.total

@@ -5,9 +5,11 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.core.secrets import without_secrets
 from gateway.registry import load_dialects
@@ -22,12 +24,13 @@ from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.open_store import open_limits
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
+from gateway.server.state.state_folder import StateKeys
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import Observers, RequestObserver
+from gateway.server.telemetry.request_context import Observers, RequestContext, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
@@ -44,6 +47,8 @@ from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
+    from gateway.server.summaries.compaction import CompactionRequest, Compactions
+    from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
 
 
@@ -68,6 +73,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.stores = Stores(settings, self.metrics, environ)
+        self.state_keys = StateKeys(settings.state, environ)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -84,6 +90,36 @@ class GatewayState:
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
         self._use(settings, Backends(settings), self._keys(settings))
+
+    @cached_property
+    def compactions(self) -> "Compactions":
+        """What makes and opens the compactions that clients keep."""
+        # Loaded with the first one.
+        from gateway.server.summaries.compaction import Compactions
+        from gateway.server.summaries.seal import SummarySeal
+
+        return Compactions(SummarySeal(self.state_keys), self.transport, self.metrics)
+
+    async def opened(self, key: str, conversation: Conversation) -> "Opened":
+        """Returns the conversation of a client with the compactions in it opened. Raises InvalidRequest for one that
+        cannot be."""
+        return await asyncio.to_thread(self.compactions.opened, key, conversation)
+
+    def compaction_request(self, context: RequestContext, name: str, opened: "Opened") -> "CompactionRequest":
+        """Returns the compaction that a client asks for of this history, `name` being its model."""
+        from gateway.server.summaries.compaction import CompactionRequest
+        from gateway.server.summaries.job import RoutedModel
+        from gateway.server.summaries.summaries import key_compress
+
+        model = RoutedModel(name, *self.backends.route(name))
+        compress = model.route.compress
+        writer = model if compress.model is None else RoutedModel(compress.model, *self.backends.route(compress.model))
+        kept = self.stores.of(context)
+        # Counts hold no contents: they are kept of every key, and in the memory of one worker each worker would have a
+        # limit of its own.
+        store = self.store if kept is None else kept.store
+        most = key_compress(self.settings, context.key).tokens_per_day or compress.tokens_per_day
+        return CompactionRequest(opened, context.key, context.id, model, writer, store, most)
 
     @property
     def store(self) -> GuardedStore:
@@ -184,6 +220,8 @@ class GatewayState:
         """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
         async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._inspected():
             await self.backends.start(self.demo_backends)
+            # A key that has to be made is made, and told, at the first start.
+            await asyncio.to_thread(self.state_keys.sealing)
             self.ready = True
             try:
                 yield

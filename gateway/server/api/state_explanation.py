@@ -24,19 +24,30 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 async def remembered(gateway_state: GatewayState, context: RequestContext, routed: RoutedRequest) -> Remembered:
-    """Returns a request with all that is remembered of it."""
-    features = gateway_state.features
-    if features is None or routed.adapter is None:
-        return Remembered(routed)
+    """Returns a request with all that is remembered of it, and the compactions in it opened. Raises InvalidRequest for
+    one that cannot be."""
+    notices: Sequence[Notice] = ()
+    if any(turn.compaction for turn in routed.conversation.turns):
+        opened = await gateway_state.opened(context.key, routed.conversation)
+        routed, notices = msgspec.structs.replace(routed, conversation=opened.conversation), opened.notices
+    if routed.adapter is None:
+        return Remembered(routed, notices)
     name = gateway_state.backends.listed_name(routed.model)
     route, backend = gateway_state.backends.route(name)
     # The request may bring a policy of its own.
     route = msgspec.structs.replace(route, policy=routed.policy)
-    notices: Sequence[Notice] = ()
+    # Loaded with the first explanation.
+    from gateway.server.api.compacting import without_request
+
+    conversation = without_request(gateway_state, routed.conversation, route, backend)
+    routed = msgspec.structs.replace(routed, conversation=conversation)
+    features = gateway_state.features
+    if features is None:
+        return Remembered(routed, notices)
     begun = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
     if begun is not None:
         routed = msgspec.structs.replace(routed, conversation=await begun.recall(routed.conversation))
-        notices = begun.notices
+        notices = [*notices, *begun.notices]
     if gateway_state.summaries is None or not route.compress.enabled:
         return Remembered(routed, notices)
     # Loaded with compression.

@@ -1,4 +1,4 @@
-"""Encrypts the values of a shared store with AES-256-GCM, by a key of their tenant (needs `cryptography`).
+"""Encrypts the values of a shared store with AES-256-GCM, by a key of their tenant.
 
 The key of a tenant is derived (HKDF, RFC 5869) from a key of the operator and the salt of the tenant's epoch: without
 the salt nothing of an earlier epoch can be read any more, whoever has the operator's key.
@@ -15,10 +15,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gateway.core.errors import SettingsError
-from gateway.server.state.sealed_store import HEADER, Scope, Unreadable, bound, pack, unpack
+from gateway.server.state.sealed_store import HEADER, SHORTEST_KEY, Scope, Unreadable, bound, pack, unpack
 
-# 128 bits, written in hexadecimal digits.
-SHORTEST_KEY: Final = 32
 _NONCE: Final = 12
 _KEY_ID: Final = 4
 # Keys of tenants that are kept ready; deriving one takes some 10 us.

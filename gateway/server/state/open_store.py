@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SQLITE: Final = "sqlite"
 # The extra of this distribution that installs a package.
-EXTRAS: Final = {"cryptography": "encrypt", "valkey": "valkey"}
+EXTRAS: Final = {"valkey": "valkey"}
 
 
 def open_store(
@@ -107,7 +107,6 @@ def _seal(state: StateSettings, environ: Mapping[str, str], shared: bool) -> Sea
             f"state.store keeps contents where others may read them: set the environment variable {state.key_env} to a"
             ' key, as `openssl rand -hex 32` prints one, or write "encrypt": false'
         )
-    _require("cryptography", "state is encrypted")
     from gateway.server.state.encryption import EncryptedSeal
 
     return EncryptedSeal(keys)

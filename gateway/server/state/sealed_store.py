@@ -23,6 +23,8 @@ COMPRESSED_FROM: Final = 1024
 # No value that a gateway writes is larger, so that a forged one cannot fill the memory.
 LARGEST: Final = 64 * 2**20
 HEADER: Final = 6
+# The fewest characters of an operator's key: 128 bits, written in hexadecimal digits.
+SHORTEST_KEY: Final = 32
 NO_KEY: Final = bytes(4)
 _ZLIB: Final = 1
 _DIGEST: Final = 16

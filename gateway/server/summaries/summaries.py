@@ -226,9 +226,13 @@ class Summaries:
         return calibration
 
     def _key_settings(self, key: str) -> KeyCompressSettings:
-        keys = self._settings.keys
-        entry = keys.get(key) or keys.get(DEFAULT_CLIENT)
-        return KeyCompressSettings() if entry is None else entry.compress
+        return key_compress(self._settings, key)
+
+
+def key_compress(settings: Settings, key: str) -> KeyCompressSettings:
+    """Returns what the settings say of the summaries of a client key."""
+    entry = settings.keys.get(key) or settings.keys.get(DEFAULT_CLIENT)
+    return KeyCompressSettings() if entry is None else entry.compress
 
 
 async def _sizes(turns: Sequence[Turn], known: Sequence[int] | None) -> Sequence[int]:

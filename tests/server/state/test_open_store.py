@@ -47,7 +47,7 @@ def test_a_password_is_no_part_of_any_error() -> None:
     assert "hunter2" not in open_store(state(store="valkey://u:hunter2@cache", encrypt=False), Metrics(), {}).name
 
 
-@pytest.mark.parametrize(("package", "extra"), [("valkey", "valkey"), ("cryptography", "encrypt")])
+@pytest.mark.parametrize(("package", "extra"), [("valkey", "valkey")])
 def test_a_missing_package_is_named_with_its_extra(package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = PathFinder.find_spec
     monkeypatch.setattr(PathFinder, "find_spec", lambda name, *rest: None if name == package else found(name, *rest))

@@ -8,11 +8,14 @@ import pytest
 
 from adapters.anthropic_messages.client.client_tools import client_tool
 from adapters.anthropic_messages.client.content import BLOCK_TYPES
+from adapters.anthropic_messages.client.decode import decode_document
 from adapters.anthropic_messages.client.routes import ROUTES
 from adapters.anthropic_messages.table import MessagesFields
 from gateway.adapter import Capabilities
 from gateway.capabilities.request_fields import check_capabilities
 from gateway.core.errors import Unsupported
+from gateway.dialect import RequestHead
+from gateway.dialects.document import Document
 from tests.adapters.anthropic_messages.client.requests import conversation
 from tests.paths import ROOT
 
@@ -33,6 +36,7 @@ VALUES: Final[Mapping[str, Any]] = {
     "output_format": {"type": "json_schema", "schema": {"type": "object"}},
     "metadata": {"user_id": "u"},
     "thread": {"type": "create"},
+    "compaction": {"type": "summarize"},
     "mcp_servers": [{"type": "url", "url": "https://localhost"}],
     "container": "container_1",
     "cache_control": {"type": "ephemeral"},
@@ -79,12 +83,22 @@ def test_a_reported_field_yields_a_notice_that_names_it(name: str) -> None:
     assert name in notice.detail
 
 
-@pytest.mark.parametrize("name", [name for name in with_outcome("honoured", "emulated") if name in VALUES])
+@pytest.mark.parametrize("name", sorted({*with_outcome("honoured", "emulated")} & VALUES.keys() - {"compaction"}))
 def test_a_field_that_has_an_effect_changes_the_conversation(name: str) -> None:
     plain, asked = conversation(), conversation(**{name: VALUES[name]})
     assert [notice.rule for notice in asked.notices if notice.action == "dropped"] == []
     keys = ("turns", "tools", "tool_choice", "params", "stream", "sampling")
     assert [key for key in keys if getattr(asked, key) != getattr(plain, key)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("compaction", VALUES["compaction"]), ("context_management", {"edits": [{"type": "compact_20260112"}]})],
+)
+def test_a_compaction_is_asked_for_in_two_ways(name: str, value: Any) -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], name: value}
+    request = decode_document(Document(body), RequestHead("/v1/messages"))
+    assert request.compacts is not None and request.conversation.notices == ()
 
 
 def test_the_blocks_of_the_page_are_those_that_are_read() -> None:

@@ -5,13 +5,16 @@ from typing import Any, Final
 import pytest
 
 from adapters.openai_responses.call_items import OUTPUT_KINDS
+from adapters.openai_responses.client.decode import decode_document
 from adapters.openai_responses.tools import tool_names
 from adapters.openai_responses.turn_items import ItemEncoder, encode_turn
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.core.provider_state import provider_state
+from gateway.dialects.document import Document
 from gateway.exchange import Exchange
+from gateway.history.own_state import UNREADABLE
 from gateway.testing.dialect_case import GREETING
 from tests.adapters.openai_responses.client.requests import read, refused
 from tests.adapters.openai_responses.client.wires import NATIVE
@@ -248,7 +251,6 @@ def test_a_fault_is_listed_at_its_place(name: str) -> None:
     [
         ({"type": "item_reference", "id": "msg_1"}, "item_not_found", "store: false"),
         ({"id": "msg_1"}, "item_not_found", "store: false"),
-        ({"type": "compaction_trigger"}, "unsupported_parameter", "compaction"),
     ],
 )
 def test_what_refers_to_a_store_is_refused(item: dict[str, Any], code: str, words: str) -> None:
@@ -258,13 +260,21 @@ def test_what_refers_to_a_store_is_refused(item: dict[str, Any], code: str, word
 
 
 @pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
-def test_a_compaction_is_refused_by_a_backend_that_cannot_read_it(kind: str) -> None:
+def test_a_note_stands_for_a_compaction_that_the_backend_cannot_read(kind: str) -> None:
     conversation = read([USER, {"type": kind, "encrypted_content": "x"}, USER])
     assert [turn.compaction for turn in conversation.turns] == [False, True, False]
+    exchange = Exchange(NATIVE, conversation, Policy(), label="Dragoman0123456789abcdef")
+    assert [turn.text for turn in exchange.conversation.turns] == ["Hi", UNREADABLE, "Hi"]
+    assert [(notice.rule, notice.index) for notice in exchange.notices] == [("COMPACTION_UNREADABLE", 1)]
+
+
+def test_a_trigger_asks_for_a_compaction_and_reaches_a_backend_of_the_api() -> None:
+    request = decode_document(Document({"model": "m", "input": [USER, {"type": "compaction_trigger"}]}))
+    assert request.compacts and not request.compacted
+    assert items_of(request.conversation) == [USER, {"type": "compaction_trigger"}]
     with pytest.raises(InvalidRequest) as caught:
-        Exchange(NATIVE, conversation, Policy())
-    assert caught.value.param is not None and caught.value.param.startswith("input[1]")
-    assert kind in caught.value.message
+        read([{"type": "compaction_trigger"}, USER])
+    assert caught.value.param == "input[1]"
 
 
 @pytest.mark.parametrize("kind", ["web_search_call", "mcp_call", "image_generation_call", "a_new_kind"])
