@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
 def _end_epoch(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
     """Begins a new epoch of one API key, or of all of them: what clients keep of the old one is never opened again."""
     from gateway.core.errors import SettingsError
-    from gateway.server.state.state_folder import EVERYONE, StateFolder
+    from gateway.server.state.state_folder import StateFolder
+    from gateway.server.state.store import EVERYONE
 
     if options.action not in ("forget", "purge"):
         return ""

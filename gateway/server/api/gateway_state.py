@@ -56,9 +56,12 @@ class GatewayState:
     """Shared state of the routes, built before the gateway binds, so that a wrong setting is reported at once. Raises
     SettingsError.
 
-    A request takes what it needs from here when it begins, so that `change` affects only later requests."""
+    A request takes what it needs from here when it begins, so that `change` affects only later requests. `state_keys`
+    are those that a supervisor has opened for all of its workers."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str] = os.environ, state_keys: StateKeys | None = None
+    ) -> None:
         self._environ = environ
         self._exposed = True
         self.dialects = load_dialects()
@@ -73,7 +76,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.stores = Stores(settings, self.metrics, environ)
-        self.state_keys = StateKeys(settings.state, environ)
+        self.state_keys = state_keys or StateKeys(settings.state, environ)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -220,8 +223,8 @@ class GatewayState:
         """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
         async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._inspected():
             await self.backends.start(self.demo_backends)
-            # A key that has to be made is made, and told, at the first start.
-            await asyncio.to_thread(self.state_keys.sealing)
+            # Already open where this process serves by itself.
+            await asyncio.to_thread(self.state_keys.open)
             self.ready = True
             try:
                 yield

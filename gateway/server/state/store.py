@@ -17,6 +17,8 @@ SPACES: Final[tuple[Space, ...]] = get_args(Space)
 # The version of an entry that does not exist, for `Put.if_version`.
 ABSENT: Final = 0
 EPOCH_BYTES: Final = 32
+# Stands for every tenant where an epoch begins.
+EVERYONE: Final = "*"
 
 # `slow`: no reply in time; `down`: no connection; `full`: no room; `invalid`: a reply that cannot be right.
 Failure: TypeAlias = Literal["slow", "down", "full", "invalid"]

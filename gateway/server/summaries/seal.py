@@ -47,10 +47,11 @@ class SummarySeal:
         sealed = sealed_bytes(text)
         try:
             summary = decode_summary(self._cipher().open(Scope(tenant, _SALT), _NAME, sealed))
-            if summary.created <= self._keys.folder.epoch(tenant):
-                raise SealUnreadable("of an epoch that has ended")
-        except (Unreadable, OSError) as error:
+        except Unreadable as error:
             raise SealUnreadable(str(error)) from error
+        began = self._keys.epoch(tenant)
+        if began is None or summary.created <= began:
+            raise SealUnreadable("of an epoch that has ended")
         return summary
 
     def _cipher(self) -> EncryptedSeal:
