@@ -1,6 +1,7 @@
 """Holds the state that all routes share while the gateway runs, built from settings."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -21,10 +22,12 @@ from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.memory import MemoryStore
 from gateway.server.state.open_store import open_limits
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.state_folder import StateKeys
+from gateway.server.state.store import EVERYONE, StoreUnavailable, forgotten_at
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -106,6 +109,7 @@ class GatewayState:
     async def opened(self, key: str, conversation: Conversation) -> "Opened":
         """Returns the conversation of a client with the compactions in it opened. Raises InvalidRequest for one that
         cannot be."""
+        await self._learn_epochs(key)
         return await asyncio.to_thread(self.compactions.opened, key, conversation)
 
     def compaction_request(self, context: RequestContext, name: str, opened: "Opened") -> "CompactionRequest":
@@ -122,7 +126,18 @@ class GatewayState:
         # limit of its own.
         store = self.store if kept is None else kept.store
         most = key_compress(self.settings, context.key).tokens_per_day or compress.tokens_per_day
-        return CompactionRequest(opened, context.key, context.id, model, writer, store, most)
+        # The time of the request: what is forgotten while the summary is written is not opened either.
+        began = time.time() - (time.monotonic() - context.started)
+        return CompactionRequest(opened, context.key, context.id, model, writer, store, most, began)
+
+    async def _learn_epochs(self, key: str) -> None:
+        """Learns from a store that others share when an API key, or all of them, were forgotten. While it is away, what
+        was learnt before holds."""
+        if self.store.name == MemoryStore.name:
+            return
+        for tenant in (key, EVERYONE):
+            with contextlib.suppress(StoreUnavailable):
+                self.state_keys.folder.learn(tenant, forgotten_at(await self.store.epoch(tenant)))
 
     @property
     def store(self) -> GuardedStore:
