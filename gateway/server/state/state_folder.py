@@ -48,6 +48,8 @@ class StateFolder:
 
     def __init__(self, environ: Mapping[str, str] = os.environ, named: str | None = None) -> None:
         self.path = Path(named) if named else _path(environ)
+        # Somebody has chosen it; else it is in the home, which a container has only while it runs.
+        self.chosen = bool(named or environ.get("STATE_DIRECTORY"))
         self._seen: tuple[int, int] | None = None
         self._forgotten: dict[str, float] = {}
         self._learnt: dict[str, float] = {}
@@ -55,6 +57,17 @@ class StateFolder:
     def begin(self) -> None:
         """Makes the folder, where it does not exist."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def fault(self) -> str:
+        """Returns why no key can be kept in the folder; empty: there is one, or one can be made. Makes nothing."""
+        place = self.path
+        if os.path.exists(place / KEY):
+            return ""
+        while not os.path.exists(place):
+            place = place.parent
+        if not place.is_dir():
+            return f"{place} is no folder"
+        return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
 
     def key(self) -> tuple[str, bool]:
         """Returns the key, and whether it was made now. Of several processes that make one, the first one wins. Raises
@@ -214,7 +227,7 @@ class StateKeys:
     def __init__(self, state: StateSettings, environ: Mapping[str, str] = os.environ) -> None:
         self.folder = StateFolder(environ, state.folder)
         self._variable = state.key_env
-        self._named = state.folder is not None
+        self._named = bool(state.folder)
         self._passing = False
         self._opened = False
         self._fault = ""
@@ -239,6 +252,8 @@ class StateKeys:
 
     def check(self) -> None:
         """Raises SettingsError for what `open` would refuse. Makes nothing."""
+        if self._named and (fault := self.folder.fault()):
+            raise SettingsError(f"state.folder: {self.folder.path} cannot be used: {fault}")
         try:
             if not self._keys:
                 self.folder.read_key()
@@ -248,7 +263,7 @@ class StateKeys:
         except ValueError as error:
             raise SettingsError(str(error)) from error
         except OSError:
-            # A folder that cannot be used: a warning, or an error where the settings name it.
+            # A folder that cannot be used, without which a gateway runs.
             return
 
     def sealing(self) -> tuple[str, ...]:
