@@ -40,6 +40,8 @@ _KEY_BYTES: Final = 32
 _KEY_TEXT: Final = re.compile(rb"[0-9a-f]{64}\r?\n?")
 # A volume may give its group every file (`fsGroup` of a pod); anyone else is nobody's choice.
 _OTHERS: Final = 0o007
+# Not blocked by a pipe.
+_READING: Final = os.O_RDONLY | os.O_NONBLOCK if LOCKS else os.O_RDONLY
 _READ: Final = msgspec.json.Decoder(dict[str, float])
 
 
@@ -89,8 +91,7 @@ class StateFolder:
         others may read, and OSError for a folder that cannot be entered."""
         file = self.path / KEY
         try:
-            # Not blocked by a pipe.
-            descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            descriptor = os.open(file, _READING)
         except (FileNotFoundError, NotADirectoryError):
             if file.is_symlink():
                 raise SettingsError(f"{file} is no file") from None
