@@ -77,6 +77,7 @@ class StateFolder:
         found = self.read_key()
         if found is not None:
             return found, False
+        self.begin()
         with self._locked():
             made = self.read_key() is None
             if made:
