@@ -44,6 +44,8 @@ class Application:
         try:
             gateway = create_app(load_settings(self._path))
             gateway.gateway_state.check_exposure(insecure=False)
+            with logging_to(gateway.gateway_state.settings.log, str):
+                gateway.gateway_state.state_keys.open()
             gateway.gateway_state.source = SettingsSource(self._path, partial(load_settings, self._path))
         except SettingsError as error:
             await receive()

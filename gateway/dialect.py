@@ -50,13 +50,17 @@ class RequestHead(msgspec.Struct, frozen=True):
 
 
 class RequestMark(msgspec.Struct, frozen=True):
-    """A header or a query parameter that only clients of the dialect send: it tells two dialects on one path apart."""
+    """A header or a query parameter that only clients of the dialect send: it tells two dialects on one path apart.
+    Beside the header `unless` it is no mark."""
 
     header: bytes = b""
     parameter: str = ""
+    unless: bytes = b""
 
     def is_on(self, head: RequestHead) -> bool:
         """Returns whether the request has the mark."""
+        if self.unless and self.unless in head.headers:
+            return False
         return self.header in head.headers if self.header else head.parameter(self.parameter) is not None
 
 

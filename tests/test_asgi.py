@@ -166,6 +166,15 @@ async def test_wrong_settings_are_one_line_of_the_server(tmp_path: Path) -> None
     assert "Traceback" not in stock.log
 
 
+async def test_a_key_that_cannot_be_used_is_one_line_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "state.key").write_text("cut off")
+    (tmp_path / "state.key").chmod(0o600)
+    async with uvicorn_running(tmp_path, {"log": {"file": None}, "state": {"folder": str(tmp_path)}}) as stock:
+        assert await stock.ended() == 3
+    assert "64 hexadecimal digits" in stock.log
+    assert "Traceback" not in stock.log
+
+
 async def test_settings_that_only_our_own_server_applies_are_named(tmp_path: Path) -> None:
     assert changed_unused(ServerSettings()) == []
     settings = settings_for("http://127.0.0.1:1", workers=2, reload=False)

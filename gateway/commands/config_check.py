@@ -89,6 +89,7 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
     read."""
     from gateway.core.errors import SettingsError
     from gateway.server.access.api_keys import check_names, load_keys
+    from gateway.server.state.state_folder import StateKeys
 
     settings = faults.settings
     for name, entry in settings.backends.items():
@@ -96,6 +97,10 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
             yield from _backend_errors(name, entry, int(settings.limits.max_event_mb * 2**20))
     try:
         check_names(settings, load_keys(settings.server, environ))
+    except SettingsError as error:
+        yield error
+    try:
+        StateKeys(settings.state, environ).check()
     except SettingsError as error:
         yield error
 
@@ -149,12 +154,24 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 
 
 def _state_key_warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
-    """Yields a sentence where several machines may serve the same clients with a key each."""
+    """Yields a sentence where a compaction may be opened neither by another machine nor after a restart."""
+    from gateway.server.access.request_checks import is_loopback
+    from gateway.server.state.state_folder import StateFolder
+
+    variable = settings.state.key_env
+    if environ.get(variable, "").strip():
+        return
+    unset = f"state.key_env: the environment variable {variable} is not set"
     shared = (settings.state.store or "memory").partition(":")[0] not in ("memory", "sqlite")
-    if shared and not environ.get(settings.state.key_env, "").strip():
+    folder = StateFolder(environ, settings.state.folder)
+    if shared:
+        yield f"{unset}, so that each machine seals compactions with a key of its own, and no other one opens them"
+    elif not settings.state.folder and (fault := folder.fault()):
+        yield f"{unset}, and no key can be kept in {folder.path} ({fault}): no compaction is opened after a restart"
+    elif not folder.chosen and (settings.server.workers > 1 or not is_loopback(settings.server.host)):
         yield (
-            f"state.key_env: the environment variable {settings.state.key_env} is not set, so that each machine seals"
-            " compactions with a key of its own, and no other one opens them"
+            f"{unset}, and {folder.path}, where the key is kept that seals compactions, ends with a container; set the"
+            " variable to one key for all machines, or state.folder to a folder that lasts"
         )
 
 

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
     from gateway.commands.settings_file import write_keys
     from gateway.core.errors import SettingsError
+    from gateway.server.log.logger import one_line
     from gateway.settings.decode import read_text
     from gateway.settings.model_files import read_model_file
     from gateway.settings.read import parse_settings
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
         raise SettingsError(f"{options.file}: {error.message}") from error
     keys, told = _keys(settings, file, options)
     for line in told:
-        print(line, file=sys.stderr)
+        # Texts of the file are in it, which may move a cursor.
+        print(one_line(line), file=sys.stderr)
     if not keys:
         return 1
     if options.write:

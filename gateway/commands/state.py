@@ -5,11 +5,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from gateway.core.errors import SettingsError
     from gateway.server.state.store import StateStore, StoreStats
-    from gateway.settings import Settings
+    from gateway.settings import Settings, StateSettings
 
 HELP: Final = "show or delete what the gateway has stored"
 
@@ -32,48 +33,89 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one action. Raises SettingsError for a store that cannot be reached or used."""
+    """Runs one action. Raises SettingsError for a store that cannot be reached or used, and for a folder in which no
+    epoch can begin; what was done before that is printed."""
     import os
 
-    from gateway.core.errors import SettingsError
-    from gateway.server.state.open_store import open_shared_store
-    from gateway.server.state.store import StoreUnavailable
     from gateway.settings import load_settings
 
     settings = load_settings(options.settings)
-    ended = _end_epoch(options, os.environ)
-    store = open_shared_store(settings.state, lambda *_: None)
-    if store is None and ended:
-        print(f"{ended}\nstate.store is memory: restart the gateway to delete the rest")
+    if options.action not in ("forget", "purge"):
+        print(_shown(settings, options))
         return 0
-    if store is None:
+    # First of all: what clients keep is refused from now on, whatever fails below.
+    told, fault = _end_epoch(settings.state, options.key if options.action == "forget" else None, os.environ)
+    if told:
+        print(told, flush=True)
+    deleted = _in_store(settings, options)
+    if deleted is not None:
+        print(deleted)
+    elif told:
+        print("state.store is memory: restart the gateway to delete the rest")
+    if fault is not None and (deleted is None or fault.there):
+        raise _not_begun(fault)
+    return 0
+
+
+class _Fault(NamedTuple):
+    """Why no epoch began in a folder, and whether the folder is there at all."""
+
+    folder: Path
+    reason: str
+    there: bool
+
+
+def _end_epoch(state: "StateSettings", key: str | None, environ: Mapping[str, str]) -> tuple[str, _Fault | None]:
+    """Begins a new epoch of one API key, or of all of them (None), in the folder of this machine: what clients keep of
+    the old one is never opened again. Returns what to print, or why there is nothing."""
+    from gateway.server.state.state_folder import StateFolder
+    from gateway.server.state.store import EVERYONE
+
+    folder = StateFolder(environ, state.folder)
+    try:
+        folder.forget(EVERYONE if key is None else key)
+    except OSError as error:
+        return "", _Fault(folder.path, error.strerror or str(error), not isinstance(error, FileNotFoundError))
+    of = "all API keys" if key is None else repr(key)
+    return f"{folder.path}: compactions of {of} made before now are no longer opened on this machine", None
+
+
+def _not_begun(fault: _Fault) -> "SettingsError":
+    from gateway.core.errors import SettingsError
+
+    if fault.there:
+        return SettingsError(f"{fault.folder}: {fault.reason}: compactions made before now are still opened there")
+    return SettingsError(
+        f"{fault.folder}: no gateway has its folder here, and nothing was changed. Name the folder of the service in"
+        " state.folder, or in the variable STATE_DIRECTORY"
+    )
+
+
+def _shown(settings: "Settings", options: argparse.Namespace) -> str:
+    from gateway.core.errors import SettingsError
+
+    shown = _in_store(settings, options)
+    if shown is None:
         raise SettingsError(
             "state.store is memory: nothing of it can be reached from outside, and it is gone when the gateway stops;"
             " restart the gateway to delete what it remembers"
         )
+    return shown
+
+
+def _in_store(settings: "Settings", options: argparse.Namespace) -> str | None:
+    """Runs the action in the store. Returns what to print; None where the settings name memory."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.state.open_store import open_shared_store
+    from gateway.server.state.store import StoreUnavailable
+
+    store = open_shared_store(settings.state, lambda *_: None)
+    if store is None:
+        return None
     try:
-        told = asyncio.run(_run(store, _ACTIONS[options.action], settings, options))
-        print(f"{ended}\n{told}" if ended else told)
+        return asyncio.run(_run(store, _ACTIONS[options.action], settings, options))
     except StoreUnavailable as failure:
         raise SettingsError(f"{store.name}: {failure}") from None
-    return 0
-
-
-def _end_epoch(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    """Begins a new epoch of one API key, or of all of them: what clients keep of the old one is never opened again."""
-    from gateway.core.errors import SettingsError
-    from gateway.server.state.state_folder import EVERYONE, StateFolder
-
-    if options.action not in ("forget", "purge"):
-        return ""
-    folder = StateFolder(environ)
-    key = options.key if options.action == "forget" else EVERYONE
-    try:
-        folder.forget(key)
-    except OSError as error:
-        raise SettingsError(f"{folder.path}: {error.strerror or error}") from error
-    of = "all API keys" if key == EVERYONE else repr(key)
-    return f"{folder.path}: compactions of {of} made before now are no longer opened on this machine"
 
 
 Action: TypeAlias = "Callable[[StateStore, Settings, argparse.Namespace], Awaitable[str]]"
@@ -109,14 +151,15 @@ async def _show(store: "StateStore", settings: "Settings", options: argparse.Nam
 
 async def _forget(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
     await store.forget(options.key)
-    return f"{store.name}: everything of {options.key!r} is deleted; running gateways stop using it within 5 seconds"
+    return f"{store.name}: everything of {options.key!r} is deleted{_SOON}"
 
 
 async def _purge(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
     await store.purge()
-    return f"{store.name}: everything is deleted; running gateways stop using it within 5 seconds"
+    return f"{store.name}: everything is deleted{_SOON}"
 
 
+_SOON: Final = "; running gateways stop using it within 5 seconds, and open no compactions of before"
 _ACTIONS: Final[Mapping[str, Action]] = {"stats": _stats, "show": _show, "forget": _forget, "purge": _purge}
 _KINDS: Final = {"idx": "summary index", "ops": "opaque state", "rsp": "responses", "sum": "summaries"}
 

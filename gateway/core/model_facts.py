@@ -41,6 +41,9 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 UNKNOWN: Final = ModelFacts()
 
+# A window of fewer tokens is a mistake of the list or file that has it: a client would compact without end.
+SMALLEST_WINDOW: Final = 1024
+
 # Claude Code shows only those models of a list whose ids begin so (2.1.330).
 CLAUDE_BEGINNINGS: Final = ("claude", "anthropic")
 # What such an id of any other model begins with.

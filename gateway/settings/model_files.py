@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
-from gateway.core.model_facts import EFFORT_WORDS, Effort, ModelFacts
+from gateway.core.model_facts import EFFORT_WORDS, SMALLEST_WINDOW, Effort, ModelFacts
 from gateway.providers.registry import provider_of
 from gateway.settings.values import Price
 
@@ -137,9 +137,9 @@ def _genai_model(model: JsonObject, today: date) -> KnownModel:
         left.append(f"price_comments: {note}")
     price, missing = _price(numbers["input_mtok"], numbers["output_mtok"], numbers["cache_read_mtok"])
     return KnownModel(
-        context_length=_tokens(model.get("context_window")),
+        context_length=_window(model, "context_window", left),
         price=price,
-        facts=ModelFacts(display_name=_text(model.get("name")) or None),
+        facts=ModelFacts(display_name=_title(model, left)),
         left_out=(*missing, *left),
     )
 
@@ -225,13 +225,15 @@ _DEV_PRICES: Final = ("input", "output", "cache_read")
 def _dev_model(model: JsonObject) -> KnownModel:
     cost, limit = _dict(model.get("cost")), _dict(model.get("limit"))
     read = _dict(model.get("modalities")).get("input")
-    window, prompt = _tokens(limit.get("context")), _tokens(limit.get("input"))
+    left: list[str] = []
+    title = _title(model, left)
+    window, prompt = _window(limit, "context", left, "limit."), _window(limit, "input", left, "limit.")
     price, missing = _price(*(_number(cost.get(key)) for key in _DEV_PRICES)) if cost else (None, [])
     return KnownModel(
         context_length=window,
         price=price,
         facts=ModelFacts(
-            display_name=_text(model.get("name")) or None,
+            display_name=title,
             max_output=_tokens(limit.get("output")),
             # What a prompt may have, less a tenth, as for a window.
             compact_at=None if prompt is None or (window is not None and prompt >= window) else prompt * 9 // 10,
@@ -242,6 +244,7 @@ def _dev_model(model: JsonObject) -> KnownModel:
         ),
         left_out=(
             *missing,
+            *left,
             *(f"cost.{key}" for key in cost if key not in _DEV_PRICES),
             *(f"{key} {model[key]}" for key in ("status",) if key in model),
         ),
@@ -293,9 +296,11 @@ def _litellm_model(entry: JsonObject) -> KnownModel:
     price, missing = _price(*(None if one is None else one * 1e6 for one in prices))
     efforts = entry.get("reasoning_effort_levels")
     default = _known_efforts([entry.get("default_reasoning_effort")])
+    left: list[str] = []
+    window = _window(entry, "max_input_tokens", left)
     read = {*_LITELLM_PRICES, *_LITELLM_FACTS, *_LITELLM_OTHERS, *(("default_reasoning_effort",) if default else ())}
     return KnownModel(
-        context_length=_tokens(entry.get("max_input_tokens")),
+        context_length=window,
         price=price,
         facts=msgspec.structs.replace(
             ModelFacts(
@@ -305,7 +310,7 @@ def _litellm_model(entry: JsonObject) -> KnownModel:
             ),
             **{fact: _flag(entry.get(key)) for key, fact in _LITELLM_FACTS.items()},
         ),
-        left_out=(*missing, *(key for key in entry if key not in read and key not in _NO_FACTS)),
+        left_out=(*missing, *left, *(key for key in entry if key not in read and key not in _NO_FACTS)),
     )
 
 
@@ -355,3 +360,21 @@ def _number(value: Json) -> float | None:
 
 def _tokens(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST else None
+
+
+def _window(entry: JsonObject, key: str, left: list[str], where: str = "") -> int | None:
+    """Returns a window; one that no model has is a part that is left out."""
+    tokens = _tokens(entry.get(key))
+    if tokens is None or tokens >= SMALLEST_WINDOW:
+        return tokens
+    left.append(f"{where}{key} {tokens}")
+    return None
+
+
+def _title(entry: JsonObject, left: list[str]) -> str | None:
+    """Returns a name for people; one that a terminal should not show is a part that is left out."""
+    title = _text(entry.get("name"))
+    if title.isprintable():
+        return title or None
+    left.append(f"name {title}")
+    return None

@@ -11,6 +11,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
+from gateway.core.model_facts import claude_id
 from gateway.providers.profile import Profile
 from gateway.settings.check import (
     S,
@@ -28,7 +29,7 @@ from gateway.settings.decode import decode_settings, read_text
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.line_numbers import with_line
 from gateway.settings.model_entry import ModelDefaults, read_model
-from gateway.settings.model_names import ModelNames
+from gateway.settings.model_names import ModelNames, exact_names
 from gateway.settings.policies import POLICY_KEYS, find_profile, read_policy, read_profiles, without_aliases
 from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
@@ -95,9 +96,11 @@ def read_settings(raw: Json) -> Settings:
         for name, value in read_object(top.get("models", {}), "models").items()
     }
     check_compression(models)
+    server = read_struct(top.get("server", {}), ServerSettings, "server")
+    _check_ids(server, models)
     return Settings(
         policy=policy,
-        server=read_struct(top.get("server", {}), ServerSettings, "server"),
+        server=server,
         limits=read_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=read_struct(top.get("log", {}), LogSettings, "log"),
         tracing=_tracing(top.get("tracing")),
@@ -111,6 +114,19 @@ def read_settings(raw: Json) -> Settings:
         backends=backends,
         models=models,
     )
+
+
+def _check_ids(server: ServerSettings, models: Mapping[str, ModelSettings]) -> None:
+    """Raises SettingsError for two models with one id in the list for Claude Code."""
+    if not server.claude_ids:
+        return
+    for name in exact_names(models):
+        shown = claude_id(name)
+        if shown != name and shown in models:
+            raise SettingsError(
+                f"models.{name}: with server.claude_ids its id is {shown!r}, which is the name of another model: rename"
+                " one of them"
+            )
 
 
 def _tracing(raw: Json) -> TracingSettings | None:

@@ -129,7 +129,8 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of a Valkey or Redis server, `valkey://`, `redis://`, or with TLS `valkeys://`, `rediss://`, that several machines
     share. Null is `memory`. `password_env` names the variable with the server's password; null: the one in the URL.
     `key_env` names the variable with the keys that encrypt contents, separated by commas: the first one writes, all of
-    them read. `encrypt` null: a server requires a key, a file is encrypted when there is one; false: never.
+    them read. `folder` is the folder of this machine with the key that is made where there is none; null: the one of
+    the environment. `encrypt` null: a server requires a key, a file is encrypted when there is one; false: never.
     `deadline_ms` is how long a request waits for all that it reads from the store. `max_mb` bounds what the memory of
     each worker or the file keeps; a server has its own limit.
     """
@@ -137,6 +138,7 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Annotated[str | None, RESTART] = None
     password_env: Annotated[VariableName | None, RESTART] = None
     key_env: Annotated[VariableName, RESTART] = "DRAGOMAN_STATE_KEY"
+    folder: Annotated[str | None, RESTART] = None
     encrypt: Annotated[bool | None, RESTART] = None
     deadline_ms: Positive = 20
     max_mb: Annotated[Positive, RESTART] = 256

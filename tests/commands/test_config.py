@@ -4,7 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -357,3 +357,50 @@ def test_machines_that_share_a_store_need_a_key_for_what_clients_keep(key: str) 
     report = check("settings.json", json.dumps(raw), raw, {"DRAGOMAN_STATE_KEY": key})
     told = [finding.message for finding in report.warnings if "DRAGOMAN_STATE_KEY" in finding.message]
     assert len(told) == (0 if key else 1) and all("each machine seals" in line for line in told)
+
+
+def state_key_findings(raw: dict[str, Json], environ: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Returns the errors, and the warnings of the key that seals what clients keep."""
+    report = check("settings.json", json.dumps(raw), raw, environ)
+    warnings = [finding.message for finding in report.warnings if "DRAGOMAN_STATE_KEY" in finding.message]
+    return [finding.message for finding in report.errors], warnings
+
+
+DEPLOYED: Final[list[dict[str, Json]]] = [{"server": {"workers": 2}}, {"server": {"host": "0.0.0.0"}}]
+
+
+@pytest.mark.parametrize("raw", DEPLOYED)
+def test_a_deployment_needs_a_key_or_a_folder_that_lasts(raw: dict[str, Json], tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "DRAGOMAN_API_KEYS": "a:secret-of-a"}
+    errors, warnings = state_key_findings(raw, home)
+    assert not errors and len(warnings) == 1 and "state.folder" in warnings[0] and str(tmp_path) in warnings[0]
+    assert not list(tmp_path.iterdir())
+    for given in (
+        {**home, "DRAGOMAN_STATE_KEY": "a" * 64},
+        {**home, "STATE_DIRECTORY": str(tmp_path / "lasts")},
+    ):
+        assert state_key_findings(raw, given) == ([], [])
+    named: dict[str, Json] = {**raw, "state": {"folder": str(tmp_path / "lasts")}}
+    assert state_key_findings(named, home) == ([], [])
+
+
+def test_one_process_on_this_machine_needs_neither(tmp_path: Path) -> None:
+    assert state_key_findings({}, {"HOME": str(tmp_path)}) == ([], [])
+
+
+def test_a_folder_in_which_no_key_can_be_kept_is_a_warning_or_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    place = str(tmp_path / "file" / "state")
+    errors, warnings = state_key_findings({}, {"STATE_DIRECTORY": place})
+    assert not errors and len(warnings) == 1 and place in warnings[0] and "restart" in warnings[0]
+    errors, warnings = state_key_findings({"state": {"folder": place}}, {})
+    assert len(errors) == 1 and "state.folder" in errors[0] and place in errors[0] and not warnings
+
+
+def test_a_key_that_the_start_refuses_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "state.key").write_text("cut off")
+    (tmp_path / "state.key").chmod(0o600)
+    errors, warnings = state_key_findings({}, {"STATE_DIRECTORY": str(tmp_path)})
+    assert len(errors) == 1 and "64 hexadecimal digits" in errors[0] and not warnings
+    errors, _ = state_key_findings({}, {"DRAGOMAN_STATE_KEY": "short"})
+    assert len(errors) == 1 and "32 characters" in errors[0]

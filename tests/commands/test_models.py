@@ -100,3 +100,29 @@ def test_a_file_that_does_not_exist_is_said(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gateway", "models", "import", str(tmp_path / "none"), "--settings", str(settings)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "cannot be read" in done.stderr and "Traceback" not in done.stderr
+
+
+HOSTILE: Final = "\x1b]0;title\x07\x9b2J\u202e"
+
+
+@pytest.mark.parametrize("form", ["LiteLLM", "genai-prices"])
+def test_nothing_of_a_file_moves_a_cursor(tmp_path: Path, form: str) -> None:
+    entry = {**LITELLM["m"], f"input_cost{HOSTILE}": 1}
+    document: Any = {"m": entry, **{key: value for key, value in LITELLM.items() if key != "m"}}
+    if form == "genai-prices":
+        prices = {"input_mtok": 1, "output_mtok": 2, f"x{HOSTILE}": 3}
+        model = {"id": "m", "name": f"M{HOSTILE}", "prices": prices, "price_comments": f"two\nlines{HOSTILE}"}
+        document = {"providers": [{"id": "openai", "models": [model]}]}
+    status, printed, told = run(tmp_path, "--model", "mine", "--replace", document=document)
+    assert status == 0
+    for text in (printed, told):
+        assert all(char.isprintable() or char == "\n" for char in text), ascii(text)
+    assert "\\x1b]0;title" in told and "display_name" not in json.loads(printed)["models"]["mine"].get("facts", {})
+    assert len(told.splitlines()) == 1
+
+
+def test_a_provider_that_moves_a_cursor_is_written_with_escapes(tmp_path: Path) -> None:
+    document = {"m": {**LITELLM["m"], "litellm_provider": f"open{HOSTILE}"}}
+    status, printed, told = run(tmp_path, "--provider", "open", document=document)
+    assert (status, printed) == (2, "")
+    assert all(char.isprintable() or char == "\n" for char in told), ascii(told)

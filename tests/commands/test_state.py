@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from bench.load_test.store_servers import PROGRAMS, server
 from gateway.server.state.open_store import open_store
+from gateway.server.state.state_folder import StateFolder, StateKeys
 from gateway.server.state.store import Put, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
@@ -118,8 +120,61 @@ def test_a_store_that_cannot_be_reached_is_one_line(tmp_path: Path, case: str) -
     assert told in errors and errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("action", "told"), [(("forget", "alice"), "'alice'"), (("purge",), "all API keys")])
+ACTIONS: Final = [(("forget", "alice"), "'alice'"), (("purge",), "all API keys")]
+
+
+def begun(folder: Path) -> StateFolder:
+    """The folder of a gateway that has begun."""
+    StateKeys(StateSettings(folder=str(folder)), {}).open()
+    return StateFolder({}, str(folder))
+
+
+@pytest.mark.parametrize(("action", "told"), ACTIONS)
 def test_a_new_epoch_begins_without_a_store_too(tmp_path: Path, action: tuple[str, ...], told: str) -> None:
-    status, shown, errors = run(written(tmp_path, {}), *action)
+    folder, before = begun(tmp_path / "state"), time.time()
+    status, shown, errors = run(written(tmp_path, {"folder": str(folder.path)}), *action)
     assert (status, errors) == (0, "") and f"compactions of {told} made before now are no longer opened" in shown
-    assert "restart the gateway" in shown
+    assert "restart the gateway" in shown and str(folder.path) in shown
+    assert before <= folder.epoch("alice") <= time.time()
+    assert folder.epoch("bob") == (0.0 if action[0] == "forget" else folder.epoch("alice"))
+
+
+@pytest.mark.parametrize(("action", "told"), ACTIONS)
+def test_a_folder_that_no_gateway_has_is_told(tmp_path: Path, action: tuple[str, ...], told: str) -> None:
+    place = tmp_path / "elsewhere"
+    status, shown, errors = run(written(tmp_path, {"folder": str(place)}), *action)
+    assert (status, shown) == (2, "") and errors.count("\n") == 1
+    assert str(place) in errors and "state.folder" in errors and not place.exists()
+
+
+async def test_with_a_shared_store_no_folder_is_needed(stored: Place, tmp_path: Path) -> None:
+    settings = written(tmp_path, {"store": stored.store.name, "folder": str(tmp_path / "elsewhere")})
+    status, shown, errors = await asyncio.to_thread(run, settings, "forget", "alice")
+    assert (status, errors) == (0, "") and "'alice' is deleted" in shown
+    assert await left(stored.store) == ["bob", "gone"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_a_folder_that_cannot_be_used_keeps_nothing_in_the_store(stored: Place, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    settings = written(tmp_path, {"store": stored.store.name, "folder": str(tmp_path / "file")})
+    status, shown, errors = await asyncio.to_thread(run, settings, "forget", "alice")
+    assert status == 2 and "'alice' is deleted" in shown and str(tmp_path / "file") in errors
+    assert await left(stored.store) == ["bob", "gone"]
+
+
+@pytest.mark.parametrize("case", ["no server", "a foreign file"])
+def test_the_epoch_has_begun_although_the_store_fails(tmp_path: Path, case: str) -> None:
+    state, told = WRONG[case]
+    folder = begun(tmp_path / "state")
+    status, shown, errors = run(written(tmp_path, {**state(tmp_path), "folder": str(folder.path)}), "forget", "alice")
+    assert status == 2 and told in errors and "no longer opened on this machine" in shown
+    assert folder.epoch("alice") > 0
+
+
+def test_the_folder_is_the_one_of_the_services_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = begun(tmp_path / ".local" / "state" / "dragoman")
+    assert run(written(tmp_path, {}), "forget", "alice")[0] == 0
+    assert folder.epoch("alice") > 0

@@ -47,8 +47,17 @@ def test_the_pod_uses_what_there_is() -> None:
     assert {one["mountPath"] for one in CONTAINER["volumeMounts"]} >= {"/tmp"}
     (credentials,) = CONTAINER["envFrom"]
     backends = {name for backend in SETTINGS.backends.values() if (name := backend.api_key_env)}
-    keys = {SETTINGS.server.api_keys_env, SETTINGS.inspector.admin_key_env}
+    keys = {SETTINGS.server.api_keys_env, SETTINGS.inspector.admin_key_env, SETTINGS.state.key_env}
     assert SECRETS[credentials["secretRef"]["name"]] == keys | backends
+
+
+def test_no_pod_starts_without_the_key_that_all_of_them_have() -> None:
+    # A secret without it would give each pod a key of its own, in a folder that ends with the pod.
+    (variable,) = CONTAINER["env"]
+    (credentials,) = CONTAINER["envFrom"]
+    assert variable["name"] == SETTINGS.state.key_env
+    assert variable["valueFrom"]["secretKeyRef"] == {**credentials["secretRef"], "key": SETTINGS.state.key_env}
+    assert "DRAGOMAN_STATE_KEY=$(openssl rand -hex 32)" in PAGE.replace('"', "")
 
 
 def test_every_probe_and_every_rule_of_the_network_names_the_port() -> None:

@@ -37,6 +37,11 @@ def test_it_has_a_folder_for_the_log() -> None:
     assert f"`{folder}/{Settings().log.file}`" in PAGE
 
 
+def test_the_folder_with_the_key_is_for_the_service_alone_and_the_page_says_how_a_command_finds_it() -> None:
+    assert SERVICE["StateDirectoryMode"] == "0700"
+    assert f"STATE_DIRECTORY=/var/lib/{SERVICE['StateDirectory']}" in PAGE
+
+
 def test_a_stop_waits_for_running_streams_and_a_reload_is_a_hang_up() -> None:
     assert int(SERVICE["TimeoutStopSec"]) > Settings().server.graceful_shutdown_timeout_s
     assert SERVICE["KillMode"] == "mixed"

@@ -61,6 +61,20 @@ def test_the_bill_of_materials_lists_what_is_installed(environment: Environment)
     assert installed and {name: listed.get(name) for name in installed} == installed
 
 
+async def test_the_base_installation_seals_and_opens_compactions(environment: Environment) -> None:
+    message = {"type": "message", "role": "user", "content": "Hello"}
+    async with (
+        environment.gateway("demo", "--port", "0") as address,
+        httpx.AsyncClient(base_url=address, timeout=20, trust_env=False) as client,
+    ):
+        body = {"model": "demo-chat", "input": [message]}
+        made = await client.post("/v1/responses/compact", json=body)
+        assert made.status_code == 200 and made.json()["output"][-1]["type"] == "compaction", made.text
+        answer = await client.post("/v1/responses", json={**body, "input": [*made.json()["output"], message]})
+        assert answer.status_code == 200, answer.text
+    assert (environment.folder / ".local" / "state" / "dragoman" / "state.key").is_file()
+
+
 async def test_an_empty_environment_serves_the_demo_to_clients_of_several_apis(environment: Environment) -> None:
     async with (
         environment.gateway("demo", "--port", "0") as address,

@@ -275,3 +275,24 @@ def test_wrong_values_are_not_known(name: str) -> None:
     known = found(WRONG, name, provider="")
     assert known is not None and known.keys() == {}
     assert found(WRONG, "other", provider="") is None
+
+
+@pytest.mark.parametrize("number", [1, 255, 1023])
+def test_a_window_that_no_model_has_is_told_and_not_taken(number: int) -> None:
+    def dev(**limit: int) -> KnownModel:
+        file = read_model_file(json.dumps({"p": {"id": "p", "models": {"m": {"limit": limit}}}}).encode(), TODAY)
+        found = file.providers[0].find("m")
+        assert found is not None
+        return found
+
+    found = dev(context=number, input=number, output=8)
+    assert (found.context_length, found.facts.compact_at) == (None, None)
+    assert found.left_out == (f"limit.context {number}", f"limit.input {number}")
+    assert dev(context=400_000, input=number).facts.compact_at is None
+    assert dev(context=400_000, input=1024).facts.compact_at == 921
+    genai = {"providers": [{"id": "p", "models": [{"id": "m", "context_window": number}]}]}
+    litellm = {"m": {"litellm_provider": "p", "max_input_tokens": number}}
+    for document, told in ((genai, "context_window"), (litellm, "max_input_tokens")):
+        known = read_model_file(json.dumps(document).encode(), TODAY).providers[0].find("m")
+        assert known is not None and known.context_length is None
+        assert f"{told} {number}" in known.left_out

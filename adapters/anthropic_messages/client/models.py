@@ -1,5 +1,6 @@
 """Encodes models as the bodies of `GET /v1/models` and `GET /v1/models/{name}` for clients of this API."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,7 +13,7 @@ from gateway.dialect import ListedModels, ModelInfo
 
 def encode_models(models: ListedModels) -> bytes:
     """Returns the list of models, which is one page."""
-    names = [claude_id(model.name) if models.claude_ids else model.name for model in models.models]
+    names = _ids([model.name for model in models.models], models.claude_ids)
     page: dict[str, Json] = {
         "data": [_model_object(model, name) for model, name in zip(models.models, names, strict=True)],
         "has_more": False,
@@ -22,6 +23,14 @@ def encode_models(models: ListedModels) -> bytes:
     if models.missing is not None:
         page["dragoman"] = {"missing": models.missing}
     return msgspec.json.encode(page)
+
+
+def _ids(names: Sequence[str], claude_ids: bool) -> list[str]:
+    """Returns the id of each model. A name whose id is the name of another model stays as it is."""
+    if not claude_ids:
+        return [*names]
+    taken = frozenset(names)
+    return [name if (shown := claude_id(name)) in taken else shown for name in names]
 
 
 def encode_model(model: ModelInfo) -> bytes:

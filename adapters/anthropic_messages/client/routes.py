@@ -55,8 +55,9 @@ _MODEL: Final = Operation(
 
 # Every request of this API has a version; the same paths without one are those of chat completions.
 _MARK: Final = RequestMark(header=b"anthropic-version")
-# A key in this header, too, tells the clients of this API from others: some ask for the models without a version.
-_KEY_MARK: Final = RequestMark(header=b"x-api-key")
+# A key in this header alone, too, tells the clients of this API from others: some ask for the models without a version.
+# Beside a bearer token it means as little as at the routes of chat completions.
+_KEY_MARK: Final = RequestMark(header=b"x-api-key", unless=b"authorization")
 
 
 def _refused(method: str, path: str, message: str) -> Route:

@@ -29,6 +29,7 @@ from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
 from gateway.server.api.state_explanation import remembered
 from gateway.server.state.answer_store import with_stored
+from gateway.server.state.state_folder import StateKeys
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.demo_backends import DEMO_REQUESTS
@@ -39,8 +40,8 @@ from gateway.settings import Settings
 class Gateway(FastAPI):
     """The application. The constructor builds its gateway state, so that wrong settings raise SettingsError here."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.gateway_state = GatewayState(settings)
+    def __init__(self, settings: Settings, state_keys: StateKeys | None = None) -> None:
+        self.gateway_state = GatewayState(settings, state_keys=state_keys)
         self.asgi = GatewayMiddleware(super().__call__, self.gateway_state)
         super().__init__(
             title="Dragoman",
@@ -66,9 +67,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-def create_app(settings: Settings) -> Gateway:
-    """Returns the gateway as an ASGI application. Raises SettingsError."""
-    app = Gateway(settings)
+def create_app(settings: Settings, state_keys: StateKeys | None = None) -> Gateway:
+    """Returns the gateway as an ASGI application, with keys that were opened for all workers. Raises SettingsError."""
+    app = Gateway(settings, state_keys)
     gateway_state = app.gateway_state
     # Our own drain ends the event stream; theirs, if it came first, would cut the stream within its framing.
     AppStatus.enable_automatic_graceful_drain = False

@@ -1,6 +1,7 @@
 """Holds the state that all routes share while the gateway runs, built from settings."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -21,10 +22,12 @@ from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.memory import MemoryStore
 from gateway.server.state.open_store import open_limits
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.state_folder import StateKeys
+from gateway.server.state.store import EVERYONE, StoreUnavailable, forgotten_at
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -56,9 +59,12 @@ class GatewayState:
     """Shared state of the routes, built before the gateway binds, so that a wrong setting is reported at once. Raises
     SettingsError.
 
-    A request takes what it needs from here when it begins, so that `change` affects only later requests."""
+    A request takes what it needs from here when it begins, so that `change` affects only later requests. `state_keys`
+    are those that a supervisor has opened for all of its workers."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str] = os.environ, state_keys: StateKeys | None = None
+    ) -> None:
         self._environ = environ
         self._exposed = True
         self.dialects = load_dialects()
@@ -73,7 +79,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.stores = Stores(settings, self.metrics, environ)
-        self.state_keys = StateKeys(settings.state, environ)
+        self.state_keys = state_keys or StateKeys(settings.state, environ)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -103,6 +109,7 @@ class GatewayState:
     async def opened(self, key: str, conversation: Conversation) -> "Opened":
         """Returns the conversation of a client with the compactions in it opened. Raises InvalidRequest for one that
         cannot be."""
+        await self._learn_epochs(key)
         return await asyncio.to_thread(self.compactions.opened, key, conversation)
 
     def compaction_request(self, context: RequestContext, name: str, opened: "Opened") -> "CompactionRequest":
@@ -119,7 +126,18 @@ class GatewayState:
         # limit of its own.
         store = self.store if kept is None else kept.store
         most = key_compress(self.settings, context.key).tokens_per_day or compress.tokens_per_day
-        return CompactionRequest(opened, context.key, context.id, model, writer, store, most)
+        # The time of the request: what is forgotten while the summary is written is not opened either.
+        began = time.time() - (time.monotonic() - context.started)
+        return CompactionRequest(opened, context.key, context.id, model, writer, store, most, began)
+
+    async def _learn_epochs(self, key: str) -> None:
+        """Learns from a store that others share when an API key, or all of them, were forgotten. While it is away, what
+        was learnt before holds."""
+        if self.store.name == MemoryStore.name:
+            return
+        for tenant in (key, EVERYONE):
+            with contextlib.suppress(StoreUnavailable):
+                self.state_keys.folder.learn(tenant, forgotten_at(await self.store.epoch(tenant)))
 
     @property
     def store(self) -> GuardedStore:
@@ -220,8 +238,8 @@ class GatewayState:
         """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
         async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._inspected():
             await self.backends.start(self.demo_backends)
-            # A key that has to be made is made, and told, at the first start.
-            await asyncio.to_thread(self.state_keys.sealing)
+            # Already open where this process serves by itself.
+            await asyncio.to_thread(self.state_keys.open)
             self.ready = True
             try:
                 yield

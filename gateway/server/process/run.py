@@ -17,6 +17,7 @@ from gateway.server.log.throttle import LogThrottle
 from gateway.server.process.gateway_server import HAS_HANG_UP, GatewayServer
 from gateway.server.process.lifecycle_log import log_end, log_start
 from gateway.server.process.listener import AddressInUse, address, bind
+from gateway.server.state.state_folder import StateKeys
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.fd_limits import default_connections, most_descriptors, raise_limit
 from gateway.server.upstream.schema_cache import update_caches
@@ -45,6 +46,10 @@ def serve(
     raise_limit()
     _fetch_schemas(settings)
     app = _checked_app(settings, insecure)
+    state_keys = app.gateway_state.state_keys
+    # Once, before there are workers: each of them must open what another one has sealed.
+    with logging_to(settings.log, str):
+        state_keys.open()
     prepare(app)
     with contextlib.closing(_bind(settings.server)) as listener:
 
@@ -63,7 +68,7 @@ def serve(
         worker = supervisor.run(ready)
         if worker is not None:
             try:
-                _run(_checked_app(worker.settings, insecure), listener, source, worker.ready, worker)
+                _run(_checked_app(worker.settings, insecure, state_keys), listener, source, worker.ready, worker)
             finally:
                 worker.folder.release()
         elif supervisor.failed:
@@ -99,8 +104,8 @@ def _fetch_schemas(settings: Settings) -> None:
             asyncio.run(update_caches(settings.backends))
 
 
-def _checked_app(settings: Settings, insecure: bool) -> Gateway:
-    app = create_app(settings)
+def _checked_app(settings: Settings, insecure: bool, state_keys: StateKeys | None = None) -> Gateway:
+    app = create_app(settings, state_keys)
     app.gateway_state.check_exposure(insecure)
     return app
 

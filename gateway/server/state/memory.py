@@ -6,7 +6,6 @@ entry live longer or end sooner.
 """
 
 import heapq
-import secrets
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.server.state.store import (
-    EPOCH_BYTES,
+    EVERYONE,
     Entry,
     Lease,
     OnEvict,
@@ -25,6 +24,8 @@ from gateway.server.state.store import (
     StoreStats,
     StoreUnavailable,
     Usage,
+    first_record,
+    next_record,
 )
 
 # What an entry takes in memory besides its data: measured 600 bytes, and up to 160 in the queue of ends once more.
@@ -114,7 +115,7 @@ class MemoryStore:
     async def epoch(self, tenant: str) -> bytes:
         """See `StateStore`."""
         if tenant not in self._epochs:
-            self._epochs[tenant] = secrets.token_bytes(EPOCH_BYTES)
+            self._epochs[tenant] = first_record()
         return self._epochs[tenant]
 
     async def forget(self, tenant: str) -> None:
@@ -122,14 +123,14 @@ class MemoryStore:
         for name in [name for name in self._names() if name[0] == tenant]:
             self._remove(name)
         self._leases = {name: held for name, held in self._leases.items() if name[0] != tenant}
-        self._epochs.pop(tenant, None)
+        self._epochs[tenant] = next_record(time.time())
 
     async def purge(self) -> None:
         """See `StateStore`."""
         for name in list(self._names()):
             self._remove(name)
         self._leases.clear()
-        self._epochs.clear()
+        self._epochs = {EVERYONE: next_record(time.time())}
 
     async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
         """See `StateStore`."""

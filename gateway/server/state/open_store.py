@@ -11,6 +11,7 @@ from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sealed_store import ChecksumSeal, Seal, SealedStore
+from gateway.server.state.state_folder import keys_of
 from gateway.server.state.store import OnEvict, Space, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings, secret
@@ -99,7 +100,7 @@ def _address(state: StateSettings, environ: Mapping[str, str]) -> "ServerAddress
 
 def _seal(state: StateSettings, environ: Mapping[str, str], shared: bool) -> Seal:
     """Returns the seal for the values of a store, which others may read where it is `shared`. Raises SettingsError."""
-    keys = [key for part in environ.get(state.key_env, "").split(",") if (key := part.strip())]
+    keys = keys_of(state, environ)
     if state.encrypt is False or not (keys or shared or state.encrypt):
         return ChecksumSeal()
     if not keys:

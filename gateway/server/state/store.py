@@ -6,6 +6,7 @@ that no entry exists without one. An entry is a cache of something: losing it ma
 answer. Keys are digests or random ids of at most 64 bytes, never text of a conversation.
 """
 
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
@@ -17,6 +18,11 @@ SPACES: Final[tuple[Space, ...]] = get_args(Space)
 # The version of an entry that does not exist, for `Put.if_version`.
 ABSENT: Final = 0
 EPOCH_BYTES: Final = 32
+# Before the time in the record of an epoch that `forget` has begun; 20 random bytes stand before it.
+_FORGOTTEN: Final = b"\0fgt"
+_RANDOM: Final = 20
+# Stands for every tenant where an epoch begins.
+EVERYONE: Final = "*"
 
 # `slow`: no reply in time; `down`: no connection; `full`: no room; `invalid`: a reply that cannot be right.
 Failure: TypeAlias = Literal["slow", "down", "full", "invalid"]
@@ -24,6 +30,23 @@ Failure: TypeAlias = Literal["slow", "down", "full", "invalid"]
 EvictionReason: TypeAlias = Literal["expired", "full"]
 # Called by a store for each entry that it removes by itself.
 OnEvict: TypeAlias = Callable[[Space, EvictionReason], None]
+
+
+def first_record() -> bytes:
+    """Returns the record of a tenant's first epoch: random bytes."""
+    return secrets.token_bytes(EPOCH_BYTES)
+
+
+def next_record(when: float) -> bytes:
+    """Returns the record of an epoch that begins at this time, in seconds since 1970, because its tenant is
+    forgotten."""
+    return secrets.token_bytes(_RANDOM) + _FORGOTTEN + round(when * 1_000_000).to_bytes(8, "big")
+
+
+def forgotten_at(record: bytes) -> float:
+    """Returns when the tenant was forgotten, in seconds since 1970, from the record of its epoch; 0.0: never."""
+    head, found = record[_RANDOM : _RANDOM + len(_FORGOTTEN)], record[_RANDOM + len(_FORGOTTEN) :]
+    return int.from_bytes(found, "big") / 1_000_000 if head == _FORGOTTEN and len(record) == EPOCH_BYTES else 0.0
 
 
 class StoreUnavailable(Exception):
@@ -100,14 +123,15 @@ class StateStore(Protocol):
         """Deletes the entries that exist."""
 
     async def epoch(self, tenant: str) -> bytes:
-        """Returns `EPOCH_BYTES` random bytes that all users of the store see for the tenant, until `forget` replaces
-        them. Digests and data keys that are derived from them end with the epoch. May be 5 s old."""
+        """Returns the record of the tenant's epoch: `EPOCH_BYTES` bytes, most of them random, that all users of the
+        store see until `forget` replaces them. Digests and data keys that are derived from them end with the epoch.
+        `forgotten_at` reads its time. May be 5 s old."""
 
     async def forget(self, tenant: str) -> None:
         """Begins a new epoch: within 5 s nothing of the tenant's entries and leases can be read or used anywhere."""
 
     async def purge(self) -> None:
-        """Deletes the entries, leases and epochs of all tenants."""
+        """Deletes the entries, leases and epochs of all tenants, and begins one of `EVERYONE`."""
 
     async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
         """Returns the lease, or None while it is held, by the caller too."""

@@ -35,7 +35,8 @@ from gateway.server.upstream.transport import Transport
 class CompactionRequest(msgspec.Struct, frozen=True):
     """The compaction that a client asks for: of this history, for this API key (`tenant`), by this model.
 
-    `store` counts the tokens of the key, of which it may use `tokens_per_day` (None: no limit).
+    `store` counts the tokens of the key, of which it may use `tokens_per_day` (None: no limit). `began` is the time of
+    the request, in seconds since 1970: what is forgotten while the summary is written is not opened either.
     """
 
     opened: Opened
@@ -45,6 +46,7 @@ class CompactionRequest(msgspec.Struct, frozen=True):
     writer: RoutedModel
     store: StateStore
     tokens_per_day: int | None
+    began: float
 
 
 class Compaction(msgspec.Struct, frozen=True):
@@ -140,7 +142,7 @@ class Compactions:
     ) -> Compaction:
         """Returns the compaction with what has room in a sealed text. Raises InvalidRequest where nothing has."""
         summary = SealedSummary(
-            created=self._seal.clock(),
+            created=request.began,
             digest=covered.digest,
             speakers=covered.speakers,
             content=content,

@@ -6,8 +6,6 @@ derived from it), and the time and the digest of what is covered, which are insi
 key opens it without a store.
 """
 
-import time
-from collections.abc import Callable
 from typing import Final
 
 from gateway.memory.summaries.sealed_summary import (
@@ -28,10 +26,9 @@ _SALT: Final = bytes(32)
 
 
 class SummarySeal:
-    """The seal of one gateway. `clock` returns seconds since 1970."""
+    """The seal of one gateway."""
 
-    def __init__(self, keys: StateKeys, clock: Callable[[], float] = time.time) -> None:
-        self.clock = clock
+    def __init__(self, keys: StateKeys) -> None:
         self._keys = keys
         self._seal: EncryptedSeal | None = None
 
@@ -47,10 +44,11 @@ class SummarySeal:
         sealed = sealed_bytes(text)
         try:
             summary = decode_summary(self._cipher().open(Scope(tenant, _SALT), _NAME, sealed))
-            if summary.created <= self._keys.folder.epoch(tenant):
-                raise SealUnreadable("of an epoch that has ended")
-        except (Unreadable, OSError) as error:
+        except Unreadable as error:
             raise SealUnreadable(str(error)) from error
+        began = self._keys.epoch(tenant)
+        if began is None or summary.created <= began:
+            raise SealUnreadable("of an epoch that has ended")
         return summary
 
     def _cipher(self) -> EncryptedSeal:

@@ -29,6 +29,7 @@ from gateway.core.errors import (
     InvalidRequest,
     SettingsError,
 )
+from gateway.core.model_facts import SMALLEST_WINDOW
 from gateway.server.log.logger import LOGGER
 from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import ERROR_BODY_CAP
@@ -60,6 +61,8 @@ class _Listed:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.due = 0.0
+        # The refresh of the token that the list waits for, or has stopped to wait for.
+        self.refresh: asyncio.Task[Mapping[str, str]] | None = None
         self.result: Mapping[str, BackendModel] | GatewayError = {}
 
 
@@ -107,8 +110,9 @@ class ModelLists:
         async with listed.lock:
             if self._clock() >= listed.due:
                 limit = FACTS_LIMIT_S if facts_only else LIMIT_S
+                refreshing = backend.credential.ready is None
                 try:
-                    models = await fetch_models(backend, await backend.credential.headers(), limit)
+                    models = await _fetch_within(limit, backend, listed)
                     listed.result, life = {model.name: model for model in models}, KEPT_S
                 except GatewayError as error:
                     words = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
@@ -119,9 +123,29 @@ class ModelLists:
                         error.message,
                         words,
                     )
-                    listed.result, life = error, KEPT_S if facts_only else FAILURE_KEPT_S
+                    # Of a token that comes late nothing is known yet.
+                    listed.result, life = error, KEPT_S if facts_only and not refreshing else FAILURE_KEPT_S
                 listed.due = self._clock() + life
             return listed.result
+
+
+async def _fetch_within(limit: float, backend: Backend, listed: _Listed) -> tuple[BackendModel, ...]:
+    """Returns the models of a backend, whose token may have to be refreshed first. A refresh that takes longer goes on:
+    if it was cancelled, the token that the issuer has given for the next one might be lost."""
+    try:
+        async with asyncio.timeout(limit):
+            headers = backend.credential.ready
+            if headers is None:
+                if listed.refresh is None or listed.refresh.done():
+                    listed.refresh = asyncio.ensure_future(backend.credential.headers())
+                headers = await asyncio.shield(listed.refresh)
+            return await fetch_models(backend, headers, limit)
+    except TimeoutError:
+        raise _late(limit) from None
+
+
+def _late(limit: float) -> BackendTimeout:
+    return BackendTimeout(f"The backend did not send its list of models within {limit} s.")
 
 
 def _lists(backend: Backend) -> bool:
@@ -145,7 +169,7 @@ async def fetch_models(
         async with asyncio.timeout(limit):
             body = await _read(backend, adapter, adapter.models_path, credential)
     except TimeoutError:
-        raise BackendTimeout(f"The backend did not send its list of models within {limit} s.") from None
+        raise _late(limit) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         if _is_of_tls(error):
             raise backend_error(TLSError()) from None
@@ -153,7 +177,7 @@ async def fetch_models(
         reason = type(error).__name__
         raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
     models = [BackendModel(one) if isinstance(one, str) else one for one in adapter.decode_models(body)[:MOST_NAMES]]
-    return tuple([_with_shown_title(model) for model in models if _is_name(model.name)])
+    return tuple([_with_window(backend.name, _with_shown_title(model)) for model in models if _is_name(model.name)])
 
 
 def _is_of_tls(error: BaseException) -> bool:
@@ -171,6 +195,15 @@ def _with_shown_title(model: BackendModel) -> BackendModel:
     if title is None or _is_name(title):
         return model
     return msgspec.structs.replace(model, facts=msgspec.structs.replace(model.facts, display_name=None))
+
+
+def _with_window(backend: str, model: BackendModel) -> BackendModel:
+    """Returns the model without a window that no model has."""
+    if model.context_length is None or model.context_length >= SMALLEST_WINDOW:
+        return model
+    told = "the backend %s says of the model %r that its window has %d tokens, which is not believed"
+    LOGGER.info(told, backend, model.name, model.context_length)
+    return msgspec.structs.replace(model, context_length=None)
 
 
 def _is_name(text: str) -> bool:

@@ -1,7 +1,9 @@
 """What the lists of models say of each model: the facts of the settings, of the backend's list and of the wire, in the
 form of each API."""
 
+import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +12,10 @@ from typing import Any, Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
+from gateway.server.log.logger import LOGGER
+from gateway.server.upstream import model_list
+from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import Connection, FaultyBackend, answer, faulty_backend
 
@@ -207,8 +213,6 @@ async def test_a_backend_that_fails_says_nothing_of_its_models(failing: str) -> 
 async def test_a_silent_backend_delays_a_list_for_less_time_than_a_client_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from gateway.server.upstream import model_list
-
     assert model_list.FACTS_LIMIT_S < 3, "Claude Code waits for three seconds"
     monkeypatch.setattr(model_list, "FACTS_LIMIT_S", 0.2)
 
@@ -222,6 +226,56 @@ async def test_a_silent_backend_delays_a_list_for_less_time_than_a_client_waits(
             assert [model["id"] for model in page["data"]] == ["m"]
             await get(gateway, CODEX)
             assert len(backend.seen) == 1
+
+
+async def test_a_token_that_is_being_refreshed_delays_a_list_no_longer_and_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_list, "FACTS_LIMIT_S", 0.2)
+    monkeypatch.setattr(model_list, "FAILURE_KEPT_S", 0)
+    monkeypatch.setenv("CATALOGUE_REFRESH", "refresh-0")
+    issue = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        if connection.head.startswith(b"POST"):
+            await issue.wait()
+            await connection.send(answer("200 OK", b'{"access_token": "t", "expires_in": 3600}'))
+        else:
+            await connection.send(answer("200 OK", json.dumps({"data": [LISTED]}).encode()))
+
+    async with faulty_backend(script) as backend:
+        refresh: Json = {"token_url": f"{backend.base_url}/token", "refresh_token_env": "CATALOGUE_REFRESH"}
+        settings: dict[str, Json] = {
+            "backends": {"b": {**CHAT, "base_url": backend.base_url, "refresh": refresh}},
+            "models": MODELS,
+        }
+        async with running_gateway(settings) as gateway:
+            async with asyncio.timeout(4):
+                for _ in range(2):
+                    assert (await get(gateway, CODEX))["models"] == []
+            issue.set()
+            async with asyncio.timeout(20):
+                while not (found := (await get(gateway, CODEX))["models"]):  # noqa: ASYNC110 (the token sets no event)
+                    await asyncio.sleep(0.01)
+            assert found[0]["context_window"] == 65536
+            assert sum(head.startswith(b"POST") for head, _ in backend.seen) == 1, "one refresh, which nobody cancelled"
+
+
+@pytest.mark.parametrize("window", [1, 255, 1023])
+async def test_a_window_that_no_model_has_is_not_believed(window: int, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, LOGGER.name):
+        async with described(listed={**LISTED, "context_length": window}) as (gateway, _):
+            assert (await get(gateway, CODEX))["models"] == []
+            assert "max_input_tokens" not in await get(gateway, "/v1/models/m", CLAUDE)
+        async with described({"m": {"backend": "b", "name": "inner", "context_length": window}}) as (gateway, _):
+            assert (await codex(gateway))["context_window"] == window, "the operator's word"
+    [told] = [line for line in caplog.messages if "not believed" in line]
+    assert "'inner'" in told and str(window) in told
+
+
+async def test_a_window_that_is_small_and_sound_is_believed() -> None:
+    async with described(listed={**LISTED, "context_length": 1024}) as (gateway, _):
+        assert (await codex(gateway))["context_window"] == 1024
 
 
 async def test_a_list_of_names_alone_asks_no_backend() -> None:
@@ -303,6 +357,48 @@ async def test_the_models_are_listed_for_a_key_in_either_place(
         wrong = await gateway.client.get("/v1/models", headers={name: "wrong" for name in key})
         assert wrong.status_code == 401 and wrong.json()["type"] == "error"
         assert (await gateway.client.get("/v1/models")).status_code == 401
+
+
+async def test_beside_a_bearer_the_models_are_those_of_chat_completions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the header of another API counts no more than at `/v1/chat/completions`, which does not read it."""
+    monkeypatch.setenv("CATALOGUE_KEYS", "k1")
+    async with described(server={"api_keys_env": "CATALOGUE_KEYS"}) as (gateway, _):
+        for other in ("wrong", "k1", ""):
+            head = {"authorization": "Bearer k1", "x-api-key": other}
+            page = await get(gateway, "/v1/models", head)
+            assert (page["object"], page["data"][0]["id"]) == ("list", "m")
+            assert (await get(gateway, "/v1/models/m", head))["object"] == "model"
+            wrong = {"authorization": "Bearer wrong", "x-api-key": other}
+            refused = await gateway.client.get("/v1/models", headers=wrong)
+            assert refused.status_code == 401 and "type" not in refused.json()
+        # With a version it is a client of Messages, of which the key in its own header counts first.
+        refused = await gateway.client.get(
+            "/v1/models", headers={"authorization": "Bearer k1", "x-api-key": "wrong", **CLAUDE}
+        )
+        assert refused.status_code == 401 and refused.json()["type"] == "error"
+
+
+@pytest.mark.parametrize("server", [{"claude_ids": True}, {}])
+def test_two_models_do_not_have_one_id(server: Json) -> None:
+    raw: Json = {
+        "server": server,
+        "backends": {"b": {**CHAT, "base_url": "http://h"}},
+        "models": {"x": {"backend": "b"}, "claude-dragoman-x": {"backend": "b"}},
+    }
+    if not server:
+        assert read_settings(raw).models.keys() == {"x", "claude-dragoman-x"}
+        return
+    with pytest.raises(SettingsError, match=r"models\.x.*claude-dragoman-x"):
+        read_settings(raw)
+
+
+async def test_a_name_of_the_backend_that_would_have_the_id_of_another_model_is_shown_as_it_is() -> None:
+    names: Json = {"data": [{"id": "x"}, {"id": "claude-dragoman-x"}, {"id": "y"}]}
+    reply = answer("200 OK", json.dumps(names).encode())
+    server: Json = {"api_keys_env": None, "claude_ids": True}
+    async with described({"*": {"backend": "b"}}, reply=reply, server=server) as (gateway, _):
+        page = await get(gateway, "/v1/models", CLAUDE)
+    assert [model["id"] for model in page["data"]] == ["x", "claude-dragoman-x", "claude-dragoman-y"]
 
 
 async def test_created_is_a_time_of_now() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -11,7 +12,17 @@ from typing import Final
 import msgspec
 import pytest
 
-from gateway.server.state.store import ABSENT, EPOCH_BYTES, SPACES, Entry, Put, StateStore, StoreUnavailable
+from gateway.server.state.store import (
+    ABSENT,
+    EPOCH_BYTES,
+    EVERYONE,
+    SPACES,
+    Entry,
+    Put,
+    StateStore,
+    StoreUnavailable,
+    forgotten_at,
+)
 from tests.server.state.stores import BOUNDED, MAX_BYTES, STORES, Evictions, Pair
 
 LONG: Final = 60.0
@@ -154,6 +165,40 @@ async def test_an_epoch_is_the_same_for_all_workers(pair: Pair) -> None:
     first, second = await pair[0].epoch("a"), await pair[0].epoch("b")
     assert await pair[1].epoch("a") == first != second
     assert len(first) == len(second) == EPOCH_BYTES
+
+
+async def told(store: StateStore, tenant: str) -> float:
+    return forgotten_at(await store.epoch(tenant))
+
+
+async def test_every_worker_learns_when_a_tenant_was_forgotten(pair: Pair) -> None:
+    mine, other = pair
+    assert [await told(store, "a") for store in pair] == [0.0, 0.0]
+    before = time.time()
+    await mine.forget("a")
+    for _ in range(60):
+        if await told(other, "a"):
+            break
+        await asyncio.sleep(0.1)
+    assert before - 0.001 <= await told(other, "a") == await told(mine, "a") <= time.time()
+    assert await told(other, "b") == 0.0 == await told(other, EVERYONE)
+
+
+async def test_every_worker_learns_when_everything_was_deleted(pair: Pair) -> None:
+    mine, other = pair
+    await other.epoch(EVERYONE)
+    before = time.time()
+    await mine.purge()
+    for _ in range(60):
+        if await told(other, EVERYONE):
+            break
+        await asyncio.sleep(0.1)
+    assert before - 0.001 <= await told(other, EVERYONE) <= time.time()
+    assert await told(other, "a") == 0.0
+
+
+def test_a_record_of_an_earlier_version_tells_no_time() -> None:
+    assert forgotten_at(os.urandom(EPOCH_BYTES)) == 0.0 == forgotten_at(bytes(EPOCH_BYTES)) == forgotten_at(b"")
 
 
 async def test_purge_leaves_nothing(pair: Pair) -> None:

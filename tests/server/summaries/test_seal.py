@@ -15,7 +15,8 @@ from gateway.core.sealed_compaction import MARK
 from gateway.memory.summaries.sealed_summary import LONGEST, SealedSummary, SealUnreadable
 from gateway.memory.summaries.summary import Item, Known, SummaryContent, Words
 from gateway.server.log.logger import LOGGER
-from gateway.server.state.state_folder import EVERYONE, StateFolder, StateKeys
+from gateway.server.state.state_folder import StateFolder, StateKeys
+from gateway.server.state.store import EVERYONE
 from gateway.server.summaries.seal import SummarySeal
 from gateway.settings import StateSettings
 
@@ -108,16 +109,24 @@ def test_a_new_epoch_opens_nothing_of_the_old_one(tmp_path: Path, forgotten: str
 
 
 def test_the_epoch_of_one_key_is_not_that_of_another(tmp_path: Path) -> None:
-    StateFolder({"XDG_STATE_HOME": str(tmp_path)}).forget("bob", NOW)
+    folder = StateFolder({"XDG_STATE_HOME": str(tmp_path)})
+    folder.begin()
+    folder.forget("bob", NOW)
     assert seal(tmp_path).open("alice", sealed(tmp_path)) == SUMMARY
 
 
-def test_a_file_of_epochs_that_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
+def test_a_file_of_epochs_that_cannot_be_read_opens_nothing_and_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = StateFolder({"XDG_STATE_HOME": str(tmp_path)})
-    folder.forget("bob", NOW)
+    text = sealed(tmp_path)
+    running = seal(tmp_path)
+    assert running.open("alice", text) == SUMMARY
     (folder.path / "forgotten.json").write_text("{")
-    with pytest.raises(SealUnreadable):
-        seal(tmp_path).open("alice", sealed(tmp_path))
+    for _ in range(2):
+        with pytest.raises(SealUnreadable):
+            running.open("alice", text)
+    assert [(record.levelname, "forgotten.json" in record.message) for record in caplog.records] == [("ERROR", True)]
 
 
 def test_without_a_key_one_is_made_once_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,5 @@
 """Keeps entries, epochs and leases in a store's file."""
 
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from gateway.server.state.sqlite import entries
 from gateway.server.state.sqlite.file import AT_ONCE, SqliteDatabase
 from gateway.server.state.sqlite.tables import next_number
 from gateway.server.state.store import (
-    EPOCH_BYTES,
+    EVERYONE,
     Entry,
     EvictionReason,
     Lease,
@@ -22,6 +21,8 @@ from gateway.server.state.store import (
     StoreStats,
     StoreUnavailable,
     Usage,
+    first_record,
+    next_record,
 )
 
 # More bytes than this are read or written in a thread.
@@ -83,18 +84,24 @@ class SqliteStore:
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""
 
+        record = next_record(time.time())
+
         def forget(run: sqlite3.Connection) -> None:
-            for table in ("entries", "leases", "epochs"):
+            for table in ("entries", "leases"):
                 run.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
+            run.execute("INSERT OR REPLACE INTO epochs VALUES (?, ?)", (tenant, record))
 
         await self._write(forget, large=True)
 
     async def purge(self) -> None:
         """See `StateStore`."""
 
+        record = next_record(time.time())
+
         def purge(run: sqlite3.Connection) -> None:
             for table in ("entries", "leases", "epochs"):
                 run.execute(f"DELETE FROM {table}")
+            run.execute("INSERT INTO epochs VALUES (?, ?)", (EVERYONE, record))
 
         await self._write(purge, large=True)
 
@@ -214,7 +221,7 @@ def _begin_epoch(run: sqlite3.Connection, tenant: str) -> bytes:
     # Another process may have begun one meanwhile.
     found = _epoch(run, tenant)
     if found is None:
-        found = secrets.token_bytes(EPOCH_BYTES)
+        found = first_record()
         run.execute("INSERT INTO epochs VALUES (?, ?)", (tenant, found))
     return found
 

@@ -3,12 +3,11 @@
 Every script compares the record of the epoch, so an epoch that another machine has ended is noticed by the next call.
 """
 
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeGuard
 
-from gateway.server.state.store import EPOCH_BYTES, StoreUnavailable
+from gateway.server.state.store import EPOCH_BYTES, StoreUnavailable, first_record, next_record
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.names import Epoch, record_name, tenant_name
 from gateway.server.state.valkey.scripts import BEGIN, FORGET, Script
@@ -51,14 +50,14 @@ class Epochs:
 
     async def replace(self, tenant: str) -> Epoch | None:
         """Begins a new epoch, and returns the previous one, if there was one. Raises StoreUnavailable."""
-        asked, record = self._clock(), secrets.token_bytes(EPOCH_BYTES)
+        asked, record = self._clock(), next_record(time.time())
         _, previous = await self._connections.call(FORGET, (record_name(tenant),), record)
         self._learn(tenant, [record], asked)
         return Epoch(tenant_name(tenant), previous) if _is_record(previous) else None
 
     async def _begin(self, tenant: str) -> Epoch:
         asked = self._clock()
-        _, *found = await self._connections.call(BEGIN, (record_name(tenant),), secrets.token_bytes(EPOCH_BYTES))
+        _, *found = await self._connections.call(BEGIN, (record_name(tenant),), first_record())
         epoch = self._learn(tenant, found, asked)
         if epoch is None:
             raise StoreUnavailable("invalid", "a record of an epoch that is none")

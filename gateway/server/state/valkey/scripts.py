@@ -4,7 +4,7 @@ They need Redis 7.0 or Valkey. The comment above each script names its `KEYS` an
 
 Names of keys (`{T}` stands for the tenant, E for the epoch):
 
-    dg1:{T}:epoch           the record of the present epoch, 32 random bytes
+    dg1:{T}:epoch           the record of the present epoch, 32 bytes
     dg1:{T}:E:SPACE:K       an entry: `VERSION:` and the sealed value
     dg1:{T}:E:lease:K       the token of a held lease
     dg1:{T}:E:index         sorted set of `SPACE:K:SIZE` by the time of expiry, in milliseconds

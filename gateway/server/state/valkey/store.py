@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.store import (
+    EVERYONE,
     SPACES,
     Entry,
     EvictionReason,
@@ -28,7 +29,16 @@ from gateway.server.state.store import (
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import CONNECTIONS, Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
-from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
+from gateway.server.state.valkey.names import (
+    LABELS_KEY,
+    PREFIX,
+    Epoch,
+    base,
+    index_name,
+    is_usage,
+    record_name,
+    sizes_name,
+)
 from gateway.server.state.valkey.scripts import ACQUIRE, DELETE, EXTEND, GET, LABELS, PUT, RENEW, STATS, SWEEP, Script
 
 OLDEST: Final = (7, 0)
@@ -119,11 +129,13 @@ class ValkeyStore:
             pass
 
     async def purge(self) -> None:
-        """See `StateStore`."""
+        """See `StateStore`. The epoch of `EVERYONE` begins before anything is deleted."""
+        await self._epochs.replace(EVERYONE)
+        stays = record_name(EVERYONE)
         cursor: bytes | None = b"0"
         while cursor is not None:
             cursor, names = await self._scan(cursor)
-            if found := [name for name in names if not is_usage(name)]:
+            if found := [name for name in names if name != stays and not is_usage(name)]:
                 await self._connections.command("UNLINK", *found)
 
     async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
