@@ -88,6 +88,7 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "failed": _flag(lambda summary: bool(summary.code)),
     "live": _flag(lambda summary: summary.live),
     "conv": _glob(lambda summary: summary.conversation),
+    "cache": _glob(lambda summary: "" if summary.cache is None else summary.cache.cause),
 }
 
 
