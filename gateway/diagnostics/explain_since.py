@@ -10,7 +10,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.diagnostics.explain_request import compression
 from gateway.diagnostics.explanation import CacheExplanation
 from gateway.diagnostics.prompt_cache.finding import compare
-from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, unit_sizes
+from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.diagnostics.routed_request import route_document
 from gateway.dialect import Dialect
@@ -33,9 +33,9 @@ def explain_since(
     InvalidRequest for a request that would be refused, or that has no backend."""
     old, _ = _prompt(earlier, settings, adapters)
     new, exchange = _prompt(later, settings, adapters)
-    found = compare(old, new, lambda: unit_sizes(exchange.conversation))
+    found = compare(old, new, tokens_of(exchange.conversation))
     if found is None:
-        held = sum(unit_sizes(exchange.conversation)[: len(old.sent.all)])
+        held = tokens_of(exchange.conversation)(range(len(old.sent.all)))
         return CacheExplanation("The earlier request is the beginning of this one.", held=held)
     cause = found.cause
     return CacheExplanation(finding_sentence(found), cause_name(cause), cause_rule(cause), found.held, found.lost)

@@ -26,7 +26,7 @@ from gateway.diagnostics.prompt_cache.finding import (
     Unmarked,
     compare,
 )
-from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, unit_sizes
+from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.exchange import Exchange
 from gateway.providers.prefix_rules import IMAGES, SERVER_TOOLS, prefix_rules
@@ -62,7 +62,7 @@ class Sent:
         self.prompt: Prompt = prompt_of(self.exchange, adapter.capabilities.passthrough, "b")
 
     def since(self, old: "Sent", counts: CacheCounts = UNCOUNTED) -> Finding | None:
-        return compare(old.prompt, self.prompt, lambda: unit_sizes(self.exchange.conversation), counts)
+        return compare(old.prompt, self.prompt, tokens_of(self.exchange.conversation), counts)
 
 
 def said(*turns: Turn, **fields: Any) -> Conversation:
@@ -125,7 +125,7 @@ def test_a_rule_of_ours_that_changes_a_field_is_named() -> None:
     new = Sent(MESSAGES, said(user("Look."), *rounds), policy)
     found = new.since(old)
     assert found is not None and found.cause == FieldChange("tool_choice", "messages", "LOOP_TOOLS_OFF")
-    assert found.held == unit_sizes(new.exchange.conversation)[0]
+    assert found.held == tokens_of(new.exchange.conversation)([0])
 
 
 def test_a_first_image_ends_the_messages_of_the_messages_api() -> None:
@@ -144,7 +144,7 @@ def test_no_notice_for_a_change_of_ours_is_called_a_defect() -> None:
     other = Sent(MESSAGES, said(Turn("system", (Text("Be long."),)), *turns[1:]))
     # What was sent changes, while the client's own request is the same.
     forged = replace(new.prompt, sent=other.prompt.sent)
-    found = compare(old.prompt, forged, lambda: unit_sizes(new.exchange.conversation))
+    found = compare(old.prompt, forged, tokens_of(new.exchange.conversation))
     assert found is not None and found.cause == RuleChange(Place("system", 0), "")
 
 

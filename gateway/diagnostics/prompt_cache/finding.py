@@ -6,7 +6,7 @@ differs, the gateway did it, and its notices say by which rule.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +15,8 @@ from gateway.diagnostics.prompt_cache.prompt import DIGEST_BYTES, SUMMARY, Promp
 from gateway.providers.prefix_rules import PARTS, Part, prefix_rules
 
 How = Literal["changed", "added", "removed", "reordered"]
+# Estimates the tokens of units, by their positions.
+Tokens: TypeAlias = Callable[[Collection[int]], int]
 
 # The rules of notices that are about fields and marks, on which no unit of a prompt depends.
 _OF_FIELDS: Final = ("CACHE_", "EFFORT_", "FIELD_", "FORMAT_", "LIMIT_", "MAX_TOKENS_", "PARAM_", "REQUEST_FIELD_")
@@ -109,25 +111,26 @@ UNCOUNTED: Final = CacheCounts()
 
 
 def compare(
-    old: Prompt,
-    new: Prompt,
-    sizes: Callable[[], Sequence[int]],
-    counts: CacheCounts = UNCOUNTED,
-    idle_s: float | None = None,
+    old: Prompt, new: Prompt, tokens: Tokens, counts: CacheCounts = UNCOUNTED, idle_s: float | None = None
 ) -> Finding | None:
     """Returns where the new prompt differs from the old one, and what a cache cannot serve of it therefore; None: it
     begins as the old one, and the provider is not known to have missed. Where nothing behind the difference was in the
     old prompt, as in a branch of a conversation, nothing is `lost`.
 
-    `sizes` returns the tokens of the new prompt's units (`unit_sizes`), and is called only where there is something to
-    say. `idle_s`: so many seconds ago the old one was answered.
+    `tokens` estimates units of the new prompt (`tokens_of`), and is called only where there is something to say.
+    `idle_s`: so many seconds ago the old one was answered.
     """
     cut, cause = _first_change(old, new)
-    if cause is None:
-        return _miss(old, new, sizes, counts, idle_s)
-    estimates = sizes()
-    lost = _sent_again(old.sent.all[cut:], new.sent.all[cut:], estimates[cut:])
-    return _counted(Finding(cause, sum(estimates[:cut]), lost), sum(estimates), counts)
+    if cause is not None:
+        again = _sent_again(old.sent.all[cut:], new.sent.all[cut:])
+        held, lost = tokens(range(cut)), tokens([cut + at for at in again]) if again else 0
+        return _counted(Finding(cause, held, lost), new, tokens, counts)
+    if counts.cached != 0:
+        return None
+    held = tokens(range(min(len(old.sent.all), len(new.sent.all))))
+    missed = ProviderMiss(None if idle_s is None else round(idle_s, 1)) if new.marked else Unmarked()
+    found = _counted(Finding(missed, held, 0), new, tokens, counts)
+    return found if found.lost >= prefix_rules(new.api).least else None
 
 
 def is_comparable(old: Prompt, new: Prompt) -> bool:
@@ -151,36 +154,25 @@ def common_units(old: Prompt, new: Prompt) -> int:
     return _common(b"".join(old.sent.all), b"".join(new.sent.all))
 
 
-def _sent_again(old: Sequence[bytes], new: Sequence[bytes], estimates: Sequence[int]) -> int:
-    """Returns the tokens of the units that were sent before."""
+def _sent_again(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
+    """Returns the positions of the units that were sent before."""
     had = Counter(old)
-    lost = 0
-    for digest, size in zip(new, estimates, strict=True):
+    found: list[int] = []
+    for at, digest in enumerate(new):
         if had[digest]:
             had[digest] -= 1
-            lost += size
-    return lost
+            found.append(at)
+    return found
 
 
-def _counted(finding: Finding, estimated: int, counts: CacheCounts) -> Finding:
+def _counted(finding: Finding, new: Prompt, tokens: Tokens, counts: CacheCounts) -> Finding:
     """Returns the finding with what the backend reports in place of the estimate."""
     if counts.cached is None or not finding.held + finding.lost:
         return finding
+    estimated = tokens(range(len(new.sent.all)))
     ratio = counts.prompt / estimated if counts.prompt and estimated else 1.0
     possible = round((finding.held + finding.lost) * ratio)
     return Finding(finding.cause, round(finding.held * ratio), max(possible - counts.cached, 0), counts.cached)
-
-
-def _miss(
-    old: Prompt, new: Prompt, sizes: Callable[[], Sequence[int]], counts: CacheCounts, idle_s: float | None
-) -> Finding | None:
-    if counts.cached != 0:
-        return None
-    estimates = sizes()
-    held = sum(estimates[: min(len(old.sent.all), len(estimates))])
-    cause = ProviderMiss(None if idle_s is None else round(idle_s, 1)) if new.marked else Unmarked()
-    found = _counted(Finding(cause, held, 0), sum(estimates), counts)
-    return found if found.lost >= prefix_rules(new.api).least else None
 
 
 def _first_change(old: Prompt, new: Prompt) -> tuple[int, Cause | None]:

@@ -1,20 +1,19 @@
 """Turns an exchange into what is kept of its prompt to compare it with the next one: digests, and no words.
 
-A prompt is a sequence of units, of each of which 8 bytes of a digest are kept: the tools, the blocks of the leading
+A prompt is a sequence of units, of each of which a hash of 8 bytes is kept: the tools, the blocks of the leading
 system text, the messages, in the order in which caches read them (`gateway.providers.prefix_rules`). The marks of
 caches (`cache_control`) are no part of a unit, since clients move them with each request.
 """
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Conversation, Image, Json, Turn
 from gateway.core.notices import NO_CHANGE, Notice
-from gateway.core.tokens import estimate_text, estimate_tools, estimate_turn
+from gateway.core.tokens import prompt_tokens
 from gateway.exchange import Exchange
 from gateway.history.classify import system_prefix
 from gateway.providers.prefix_rules import IMAGES, PARTS, SERVER_TOOLS, Part, PrefixRules, prefix_rules
@@ -117,14 +116,24 @@ def prompt_of(exchange: Exchange, api: str | None, backend: str) -> Prompt:
     )
 
 
-def unit_sizes(conversation: Conversation) -> list[int]:
-    """Returns the estimated tokens of the units of a conversation, in the order of `Units.all`."""
+def tokens_of(conversation: Conversation) -> Callable[[Collection[int]], int]:
+    """Returns an estimate of the tokens of some units of a conversation, by their positions. Its time depends little on
+    their length: long ones are estimated by samples."""
+
+    def estimate(positions: Collection[int]) -> int:
+        tools, turns = conversation.tools, _unit_turns(conversation)
+        chosen = [turns[at - len(tools)] for at in positions if at >= len(tools)]
+        offered = tuple(tools[at] for at in positions if at < len(tools))
+        return prompt_tokens(Conversation(tuple(chosen), offered))
+
+    return estimate
+
+
+def _unit_turns(conversation: Conversation) -> list[Turn]:
+    """Returns a turn for each unit that is no tool."""
     leading = system_prefix(conversation.turns)
-    return [
-        *(estimate_tools((tool,)) for tool in conversation.tools),
-        *(estimate_text(getattr(block, "text", "")) for turn in conversation.turns[:leading] for block in turn.blocks),
-        *map(estimate_turn, conversation.turns[leading:]),
-    ]
+    system = [Turn("system", (block,)) for turn in conversation.turns[:leading] for block in turn.blocks]
+    return [*system, *conversation.turns[leading:]]
 
 
 def _units(conversation: Conversation, known: dict[int, bytes]) -> Units:
@@ -153,9 +162,10 @@ def _index(turn: Turn) -> int:
 def _digest(value: object) -> bytes:
     """Returns the digest of a value without the marks of caches."""
     data = _ENCODE(value)
-    if any(mark in data for mark in _MARK_BYTES):
+    if _MARK_BYTES[0] in data or _MARK_BYTES[1] in data:
         data = _ENCODE(_unmarked(msgspec.json.decode(data)))
-    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+    # Keyed anew in each process: what is kept of a text tells nobody whether it is a text that he knows.
+    return hash(data).to_bytes(DIGEST_BYTES, "little", signed=True)
 
 
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=dict).encode

@@ -10,7 +10,7 @@ import msgspec
 
 from gateway.core.conversation import Turn
 from gateway.diagnostics.prompt_cache.finding import CacheCounts, ProviderMiss, Unmarked, compare
-from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, unit_sizes
+from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import finding_sentence
 from gateway.exchange import Exchange
 from gateway.inspector.views.alignment import same
@@ -92,7 +92,7 @@ def _verdict(pair: Pair, cached: int | None) -> CacheVerdict:
         return CacheVerdict("unknown", cached, "One of the two requests was not sent, or cannot be made again.")
     end = pair.new.interaction.end
     prompt = None if end is None or end.usage is None else end.usage.prompt
-    found = compare(old, new, lambda: unit_sizes(exchange.conversation), CacheCounts(prompt, cached))
+    found = compare(old, new, tokens_of(exchange.conversation), CacheCounts(prompt, cached))
     if found is not None:
         kept = isinstance(found.cause, ProviderMiss | Unmarked)
         return CacheVerdict("kept" if kept else "broken", cached, finding_sentence(found))

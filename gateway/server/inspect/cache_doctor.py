@@ -6,6 +6,7 @@ last branches, and of the newest conversations, within a bound. A conversation i
 message (`gateway.memory.summaries.history_digest`), and each worker knows the requests that it served.
 """
 
+import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from gateway.diagnostics.prompt_cache.finding import (
     is_comparable,
     shared_messages,
 )
-from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, unit_sizes
+from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule
 from gateway.exchange import Exchange
 from gateway.inspector.summary import TokenCounts, first_user_turn, token_counts
@@ -33,6 +34,8 @@ from gateway.server.upstream.backends import Backend
 
 # A conversation and its branches, such as what its agent asks other models.
 _MOST_BRANCHES: Final = 4
+# Reading a smaller prompt takes less than a millisecond.
+_LARGE: Final = 128 * 1024
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -55,14 +58,17 @@ class CacheDoctor:
         self._conversations: OrderedDict[bytes, tuple[_Known, ...]] = OrderedDict()
         self._bytes = 0
 
-    def examine(self, context: RequestContext, backend: Backend, exchange: Exchange) -> Finding | None:
+    def wants(self, context: RequestContext) -> bool:
+        """Returns whether a request may be examined."""
+        return self._remembers(context)
+
+    def examine(self, context: RequestContext, exchange: Exchange, new: Prompt) -> Finding | None:
         """Returns what the provider's cache could not serve of an answered request; None: nothing, or nothing that is
         known. Keeps its prompt for the next one."""
         first = first_user_turn(exchange.received.turns)
-        if first is None or not context.begun or not self._remembers(context):
+        if first is None:
             return None
         (boundary,) = history_digests((first,), self._secret, context.key)
-        new = prompt_of(exchange, backend.adapter.capabilities.passthrough, backend.name)
         branches = self._conversations.get(boundary.digest, ())
         before = _before(branches, new)
         now = monotonic()
@@ -71,10 +77,10 @@ class CacheDoctor:
             return None
         usage = TokenCounts() if context.usage is None else token_counts(context.usage)
         counts = CacheCounts(None if usage.estimated else usage.prompt, usage.cached)
-        found = compare(before.prompt, new, lambda: unit_sizes(exchange.conversation), counts, now - before.at)
+        found = compare(before.prompt, new, tokens_of(exchange.conversation), counts, now - before.at)
         if found is not None and not found.lost:
             found = None
-        self._count(backend.name, found)
+        self._count(new.backend, found)
         return found
 
     def _count(self, backend: str, found: Finding | None) -> None:
@@ -103,18 +109,32 @@ class CacheDoctor:
 
 
 class Examination(RequestObserver):
-    """Takes what is needed to examine one request, which costs nothing before it has been answered."""
+    """Takes what is needed to examine one request, when it has been answered. The prompt of a large one is read in a
+    thread while its answer is awaited."""
 
     def __init__(self, doctor: CacheDoctor) -> None:
         self._doctor = doctor
         self._sent: tuple[Backend, Exchange] | None = None
+        self._reading: asyncio.Future[Prompt] | None = None
 
     def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
-        self._sent = (backend, exchange)
+        if self._doctor.wants(context):
+            self._sent = (backend, exchange)
+            if len(exchange.request.body) >= _LARGE:
+                self._reading = asyncio.get_running_loop().run_in_executor(None, _prompt, backend, exchange)
 
     def finding(self, context: RequestContext) -> Finding | None:
         """Returns the finding of a request that has ended."""
-        return None if self._sent is None else self._doctor.examine(context, *self._sent)
+        if self._sent is None or not context.begun:
+            return None
+        backend, exchange = self._sent
+        reading = self._reading
+        prompt = reading.result() if reading is not None and reading.done() else _prompt(backend, exchange)
+        return self._doctor.examine(context, exchange, prompt)
+
+
+def _prompt(backend: Backend, exchange: Exchange) -> Prompt:
+    return prompt_of(exchange, backend.adapter.capabilities.passthrough, backend.name)
 
 
 def _size(known: tuple[_Known, ...]) -> int:

@@ -403,6 +403,23 @@ async def test_all_are_examined_without_a_viewer_or_an_inspector() -> None:
         assert (await client.gateway.client.get("/inspect/api/requests")).status_code == 404
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_large_prompt_is_read_while_its_answer_is_awaited(stream: bool) -> None:
+    large = "A line of a long file.\n" * 10_000
+    async with client_of() as client:
+        said: list[Json] = [SYSTEM, user(large)]
+        assert await client.ask(said, stream=stream) is None
+        said += [assistant("Yes."), user("Go on.")]
+        assert await client.ask(said, stream=stream) is None
+        found = await client.ask([{"role": "system", "content": "Other."}, *said[1:]], stream=stream)
+        # The same messages again, in a request that does not go on: a branch.
+        assert found is None
+        found = await client.ask([{"role": "system", "content": "Other."}, *said[1:], user("More.")], stream=stream)
+        assert found is None
+        found = await client.ask([SYSTEM, *said[1:], assistant("a"), user("b")], stream=stream, tools=TOOLS)
+        assert found is not None and found["cause"] == "client_tools" and found["lost"] > 50_000
+
+
 async def test_what_is_kept_has_a_bound_and_goes_with_the_requests() -> None:
     async with client_of(inspector={"contents": "always", "keep_mb": 0.25}) as client:
         for number in range(40):
