@@ -262,6 +262,17 @@ async def test_a_field_that_no_cache_depends_on_and_marks_that_move() -> None:
             assert await client.ask_messages(said, temperature=turns / 4) is None
 
 
+@pytest.mark.parametrize("model", ["demo-messages", "demo-chat"])
+async def test_the_first_block_of_claude_code_is_no_change(model: str) -> None:
+    """It differs in each request; Anthropic reads it apart, and no backend gets it."""
+    async with client_of() as client:
+        for turns in (1, 2, 3):
+            billing = f"x-anthropic-billing-header: cc_version=2.1; cc_entrypoint=cli; cch={turns}abc0;"
+            mark: Json = {"type": "ephemeral"}
+            system: Json = [{"type": "text", "text": billing}, {"type": "text", "text": LONG, "cache_control": mark}]
+            assert await client.ask_messages(talk(turns)[1:], model=model, system=system) is None
+
+
 async def test_a_branch_is_no_loss_of_the_other() -> None:
     async with client_of() as client:
         await client.ask(talk(3), tools=TOOLS)
