@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gateway.core.errors import InvalidRequest
@@ -36,6 +37,11 @@ def test_every_term_must_hold(text: str) -> None:
 )
 def test_one_that_does_not_is_enough(text: str) -> None:
     assert not read_filter(text).matches(SUMMARY)
+
+
+def test_any_cause_is_one() -> None:
+    assert read_filter("cache:*").matches(SUMMARY)
+    assert not read_filter("cache:*").matches(msgspec.structs.replace(SUMMARY, cache=None))
 
 
 @pytest.mark.parametrize(
