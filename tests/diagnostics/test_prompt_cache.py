@@ -158,7 +158,7 @@ def test_a_body_that_is_no_json_has_no_fields() -> None:
     ("counts", "lost"),
     [
         (CacheCounts(), None),
-        (CacheCounts(1000, None), None),
+        (CacheCounts(1000, None), "scaled"),
         (CacheCounts(1000, 200), "between"),
         (CacheCounts(1000, 1000), 0),
         (CacheCounts(None, 0), "all"),
@@ -173,6 +173,10 @@ def test_the_backend_counts_where_it_reports_cached_tokens(counts: CacheCounts, 
     assert estimated is not None and found is not None and found.cached == counts.cached
     if lost is None:
         assert found.lost == estimated.lost > 0
+    elif lost == "scaled":
+        assert found.held + found.lost < 1000 and found.lost / found.held == pytest.approx(
+            estimated.lost / estimated.held, rel=0.05
+        )
     elif lost == "all":
         assert found.lost == estimated.held + estimated.lost
     elif lost == "between":

@@ -92,7 +92,7 @@ Cause: TypeAlias = ClientChange | RuleChange | SummaryChange | RouteChange | Fie
 class Finding(msgspec.Struct, frozen=True, gc=False):
     """What a cache cannot serve of a request. `held` are the tokens of the prompt before the first difference, `lost`
     those behind it that the request before had too, and that are read anew. `cached` are those that the provider read
-    from its cache; None: it did not say, and `lost` is an estimate."""
+    from its cache; None: it did not say, and `lost` is estimated, in the measure of its count of the prompt."""
 
     cause: Cause
     held: int
@@ -166,13 +166,15 @@ def _sent_again(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
 
 
 def _counted(finding: Finding, new: Prompt, tokens: Tokens, counts: CacheCounts) -> Finding:
-    """Returns the finding with what the backend reports in place of the estimate."""
-    if counts.cached is None or not finding.held + finding.lost:
+    """Returns the finding by what the backend reports: the estimates in its measure, and what it did not read from its
+    cache."""
+    if not finding.held + finding.lost:
         return finding
-    estimated = tokens(range(len(new.sent.all)))
-    ratio = counts.prompt / estimated if counts.prompt and estimated else 1.0
-    possible = round((finding.held + finding.lost) * ratio)
-    return Finding(finding.cause, round(finding.held * ratio), max(possible - counts.cached, 0), counts.cached)
+    ratio = counts.prompt / tokens(range(len(new.sent.all))) if counts.prompt else 1.0
+    held, lost = round(finding.held * ratio), round(finding.lost * ratio)
+    if counts.cached is not None:
+        lost = max(held + lost - counts.cached, 0)
+    return Finding(finding.cause, held, lost, counts.cached)
 
 
 def _first_change(old: Prompt, new: Prompt) -> tuple[int, Cause | None]:
