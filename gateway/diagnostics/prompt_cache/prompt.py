@@ -16,14 +16,14 @@ from gateway.core.notices import NO_CHANGE, Notice
 from gateway.core.tokens import prompt_tokens
 from gateway.exchange import Exchange
 from gateway.history.classify import system_prefix
+from gateway.providers.cache_rules import MARKS
 from gateway.providers.prefix_rules import IMAGES, PARTS, SERVER_TOOLS, Part, PrefixRules, prefix_rules
 
 DIGEST_BYTES: Final = 8
 # In place of the index of a message: the gateway wrote it, and it is a summary.
 ADDED: Final = -(2**31)
 SUMMARY: Final = ADDED + 1
-_MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
-_MARK_BYTES: Final = tuple(mark.encode() for mark in _MARKS)
+_MARK_BYTES: Final = tuple(mark.encode() for mark in MARKS)
 # Fields of a client's request that may decide on a field that a cache depends on.
 _ASKED: Final = (
     "reasoning_effort",
@@ -162,7 +162,7 @@ def _index(turn: Turn) -> int:
 def _digest(value: object) -> bytes:
     """Returns the digest of a value without the marks of caches."""
     data = _ENCODE(value)
-    if _MARK_BYTES[0] in data or _MARK_BYTES[1] in data:
+    if any([mark in data for mark in _MARK_BYTES]):
         data = _ENCODE(_unmarked(msgspec.json.decode(data)))
     # Keyed anew in each process: what is kept of a text tells nobody whether it is a text that he knows.
     return hash(data).to_bytes(DIGEST_BYTES, "little", signed=True)
@@ -173,7 +173,7 @@ _ENCODE: Final = msgspec.json.Encoder(enc_hook=dict).encode
 
 def _unmarked(value: Json) -> Json:
     if isinstance(value, dict):
-        return {name: _unmarked(inner) for name, inner in value.items() if name not in _MARKS}
+        return {name: _unmarked(inner) for name, inner in value.items() if name not in MARKS}
     return [_unmarked(inner) for inner in value] if isinstance(value, list) else value
 
 
