@@ -125,6 +125,9 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 def _explain_parser(commands: "argparse._SubParsersAction[CommandParser]", environ: Mapping[str, str]) -> None:
     explain = commands.add_parser("explain", help="show the backend request for a client request, and every change")
     explain.add_argument("file", metavar="FILE", help="a request or an array of messages; - for stdin")
+    explain.add_argument(
+        "--since", metavar="FILE", help="the request before it: say what a provider's prompt cache loses, and by whom"
+    )
     explain.add_argument("--model", help="the model, instead of the model in the request")
     explain.add_argument("--profile", help="the provider profile, instead of that of the model")
     explain.add_argument("--settings", type=Path, help="the settings file (default settings.json, if it exists)")
@@ -234,6 +237,7 @@ def _explain(options: argparse.Namespace) -> int:
     import msgspec
 
     from gateway.diagnostics.explain_request import explain_document
+    from gateway.diagnostics.explain_since import SavedRequest, explain_since
     from gateway.diagnostics.explain_text import explain_text
     from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.dialects.document import read_saved
@@ -242,13 +246,22 @@ def _explain(options: argparse.Namespace) -> int:
 
     found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
     settings = load_settings(found) if options.settings or found.exists() else Settings()
-    data = _read(options.file)
-    dialect = saved_dialect(data, options.dialect)
-    history = dialect.paths.param("messages")
-    request = read_saved(data, history)
-    request.fields.update({key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None})
-    messages = request.fields.get(history)
-    explanation = explain_document(request, settings, load_adapters(settings), dialect)
+    given = {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
+
+    def saved(file: str) -> SavedRequest:
+        data = _read(file)
+        dialect = saved_dialect(data, options.dialect)
+        document = read_saved(data, dialect.paths.param("messages"))
+        document.fields.update(given)
+        return SavedRequest(document, dialect)
+
+    request, adapters = saved(options.file), load_adapters(settings)
+    dialect = request.dialect
+    messages = request.document.fields.get(dialect.paths.param("messages"))
+    explanation = explain_document(request.document, settings, adapters, dialect)
+    if options.since is not None and explanation.error is None:
+        cache = explain_since(request, saved(options.since), settings, adapters)
+        explanation = msgspec.structs.replace(explanation, cache=cache)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(explanation), indent=2).decode())
     else:

@@ -51,8 +51,6 @@ class TokenCounts:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        # What was reported: a later report of the same count says so even when there are none.
-        self._reported: set[str] = set()
 
     def add(self, usage: Json) -> None:
         """Adds a `usage` object. Missing, null and impossible counts change nothing."""
@@ -86,10 +84,5 @@ class TokenCounts:
         return details or EMPTY
 
     def _named(self, names: dict[str, str]) -> dict[str, Json]:
-        found: dict[str, Json] = {
-            name: self._counts[count]
-            for count, name in names.items()
-            if self._counts.get(count) or name in self._reported
-        }
-        self._reported |= found.keys()
-        return found
+        """Returns the counts that were reported: a cache of which nothing was read is another thing than none."""
+        return {name: self._counts[count] for count, name in names.items() if count in self._counts}

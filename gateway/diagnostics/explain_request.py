@@ -39,7 +39,7 @@ def explain_document(
 ) -> Explanation:
     """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
     routed = route_document(document, settings, adapters, dialect, check_model)
-    fitted, state = _compression(routed, settings)
+    fitted, state = compression(routed, settings)
     return explain_routed(routed, dialect, summary=fitted, state=state)
 
 
@@ -58,7 +58,7 @@ def explain_routed(
     return with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
 
 
-def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution | None, StateExplanation | None]:
+def compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution | None, StateExplanation | None]:
     """Returns the effect of compression on a conversation without a running gateway: which results it shortens, and its
     size and what a job would cover."""
     entry = settings.route(ModelNames(settings.models).known_name(routed.model))

@@ -37,6 +37,8 @@ def explain_text(
     lines = [_paint(f"model {explanation.model}{backend}", BOLD, colour)]
     if explanation.state is not None and explanation.state.summary is not None:
         lines.append(f"history: {summary_state_text(explanation.state.summary)}")
+    if explanation.cache is not None:
+        lines.append(f"prompt cache: {explanation.cache.sentence}")
     lines += _violations(explanation, colour)
     lines += _sides(explanation, messages, max(width, 40), colour)
     lines += _changes(explanation, paths, colour)

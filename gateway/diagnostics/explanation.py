@@ -67,6 +67,18 @@ class StateExplanation(msgspec.Struct, frozen=True):
     summary: SummaryState | None = None
 
 
+class CacheExplanation(msgspec.Struct, frozen=True):
+    """What a provider's prompt cache, which has another request, cannot serve of this one: in one sentence, the name of
+    the `cause` (empty: it can serve all of the other one) and the `rule` of the gateway behind it, and the estimated
+    tokens before the first difference (`held`) and of what is read anew behind it (`lost`)."""
+
+    sentence: str
+    cause: str = ""
+    rule: str = ""
+    held: int = 0
+    lost: int = 0
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
@@ -82,6 +94,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
       is.
     - `token_estimate` is the estimate of `gateway.core.tokens` for the conversation as text: no tokenizer counted.
     - `state` is what the gateway remembers; null where no feature for that is on.
+    - `cache` compares the request with another one; null where none is given.
     """
 
     model: str
@@ -105,3 +118,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     error: JsonObject | None = None
     refusal: str | None = None
     state: StateExplanation | None = None
+    cache: CacheExplanation | None = None

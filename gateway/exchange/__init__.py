@@ -67,9 +67,10 @@ class Exchange:
     Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
     call `close`.
 
-    `notices` holds what preparing and encoding changed; later notices stand among the events. While `uncounted`, the
-    client requires token counts which the backend has not reported; at the end `estimate` supplies them. Raises
-    InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
+    `received` is the conversation that was given. `notices` holds what preparing and encoding changed; later notices
+    stand among the events. While `uncounted`, the client requires token counts which the backend has not reported; at
+    the end `estimate` supplies them. Raises InvalidRequest (or Unsupported) from the constructor when the conversation
+    cannot be sent.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Exchange:
         window: int | None = None,
     ) -> None:
         plan = plan_request(adapter, conversation, policy, summary, label, window)
+        self.received = conversation
         self.prepared = plan.prepared
         self.profiled = plan.profiled
         self.conversation = plan.conversation

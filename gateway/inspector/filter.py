@@ -67,6 +67,10 @@ def _rule(pattern: str) -> Test:
     return lambda summary: any(fnmatch.fnmatchcase(rule, pattern.upper()) for rule in summary.rules)
 
 
+def _cause(pattern: str) -> Test:
+    return lambda summary: summary.cache is not None and fnmatch.fnmatchcase(summary.cache.cause, pattern.lower())
+
+
 def _stage(stage: str) -> Test:
     return lambda summary: any(part.startswith(f"{stage}=") for part in summary.changes.split("; "))
 
@@ -88,6 +92,7 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "failed": _flag(lambda summary: bool(summary.code)),
     "live": _flag(lambda summary: summary.live),
     "conv": _glob(lambda summary: summary.conversation),
+    "cache": _cause,
 }
 
 

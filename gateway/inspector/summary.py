@@ -8,6 +8,8 @@ import msgspec
 
 from gateway.core.conversation import Turn
 from gateway.core.events import UsageReport
+from gateway.diagnostics.prompt_cache.finding import Finding
+from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.dialects.usage import usage_part
 from gateway.settings import Price
 
@@ -23,13 +25,28 @@ class Cost(msgspec.Struct, frozen=True):
     estimated: bool = False
 
 
+class CacheLoss(msgspec.Struct, frozen=True):
+    """What a provider's prompt cache could not serve of a request: the name of the `cause` and the `rule` of the
+    gateway behind it (empty: none), in one sentence; the tokens before the first difference (`held`), those behind it
+    that were read anew (`lost`), and those that were read from the cache (`cached` null: the provider does not say, and
+    the others are estimated). `cost` is what `lost` cost more than cached tokens; null: the model has no such price."""
+
+    cause: str
+    rule: str
+    sentence: str
+    held: int
+    lost: int
+    cached: int | None
+    cost: Cost | None = None
+
+
 class Summary(msgspec.Struct, frozen=True):
     """One request. `seq` grows with the time of its beginning, `began` is a Unix time, `ms` counts from the request's
     head; `live`: it is being served. `changes` are those of the gateway by stage, `rules` the codes of its notices.
     `status` is 0 and `code` empty until they are known, and 499 for a client that left. `worker` counts from 1.
     `conversation` is equal for requests of one client whose first user messages are equal; empty where no contents are
     kept. `tokens_estimated`: the tokens were not counted by the backend. `cost` null: the model has no price, or the
-    tokens are not known."""
+    tokens are not known. `cache` null: nothing was found, or not looked for."""
 
     seq: int
     id: str
@@ -55,6 +72,7 @@ class Summary(msgspec.Struct, frozen=True):
     conversation: str = ""
     tokens_estimated: bool = False
     cost: Cost | None = None
+    cache: CacheLoss | None = None
 
 
 _MILLION: Final = 1_000_000
@@ -84,6 +102,29 @@ def cost_of(tokens: TokenCounts | None, price: Price | None) -> Cost | None:
     for_cached = price.input if price.cached_input is None else price.cached_input
     amount = (tokens.prompt - cached) * price.input + cached * for_cached + tokens.completion * price.output
     return Cost(round(amount / _MILLION, 9), price.currency, tokens.estimated)
+
+
+def with_price(summary: Summary, tokens: TokenCounts | None, price: Price) -> Summary:
+    """Returns the summary with what the request cost, and what the loss of a cache cost."""
+    cache = summary.cache
+    if cache is not None:
+        cache = msgspec.structs.replace(cache, cost=_cost_of_loss(cache, price))
+    return msgspec.structs.replace(summary, cost=cost_of(tokens, price), cache=cache)
+
+
+def cache_loss(finding: Finding) -> CacheLoss:
+    """Returns a finding as it is shown, without its cost."""
+    cause = finding.cause
+    return CacheLoss(
+        cause_name(cause), cause_rule(cause), finding_sentence(finding), finding.held, finding.lost, finding.cached
+    )
+
+
+def _cost_of_loss(loss: CacheLoss, price: Price) -> Cost | None:
+    if price.cached_input is None:
+        return None
+    amount = loss.lost * max(price.input - price.cached_input, 0)
+    return Cost(round(amount / _MILLION, 9), price.currency, loss.cached is None)
 
 
 def first_user_turn(turns: Sequence[Turn]) -> Turn | None:

@@ -171,9 +171,11 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     no `allowed_hosts`; `on`: to those with the admin key, which is then required. `admin_key_env` names the variable
     with that key; where it is set, it is always asked for. `contents` says of which requests the bytes are kept: of
     those that begin while somebody watches, of all, or of none. `keep` is the number of summaries, `keep_mb` the memory
-    of all contents of each worker and `request_mb` that of one request. `reveal`: who may look may also ask for the
-    words. `send`: who may look may also send a request again, which costs what it costs. `record` is a folder in which
-    every request is saved, redacted; it stores conversations on disk.
+    of all contents of each worker and `request_mb` that of one request. `caches` says of which requests the prompt is
+    compared with the one before, as a provider's cache does: of those that begin while somebody watches or whose bytes
+    are kept, of all, or of none. `reveal`: who may look may also ask for the words. `send`: who may look may also send
+    a request again, which costs what it costs. `record` is a folder in which every request is saved, redacted; it
+    stores conversations on disk.
     """
 
     enabled: Annotated[Literal["off", "loopback", "on"], RESTART] = "loopback"
@@ -182,6 +184,7 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     keep: Annotated[Count, RESTART] = 10000
     keep_mb: Annotated[Positive, RESTART] = 64
     request_mb: Annotated[Positive, RESTART] = 4
+    caches: Annotated[Literal["never", "watched", "always"], RESTART] = "watched"
     reveal: Annotated[bool, RESTART] = True
     send: Annotated[bool, RESTART] = False
     record: Annotated[str | None, RESTART] = None

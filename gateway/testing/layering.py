@@ -137,7 +137,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule(
         "gateway.inspector",
-        _ours("core adapter dialects.document dialects.usage history recording registry settings"),
+        _ours(
+            "core adapter diagnostics.prompt_cache dialects.document dialects.usage exchange history recording registry"
+            " settings"
+        ),
     ),
     ImportRule(
         "gateway.recording",

@@ -1,14 +1,16 @@
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.filter import FIELDS, Word, read_filter
-from gateway.inspector.summary import Summary
+from gateway.inspector.summary import CacheLoss, Summary
 
 SUMMARY = Summary(
     7, "req_ab", 1.0, "POST", "/v1/chat/completions", "openai_chat", "alice", "gpt-x", "mine", False, 2500.0, 502,
     "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20, conversation="c0ffee",
+    cache=CacheLoss("client_tools", "", "The client changed tools[0].", 1, 2, None),
 )  # fmt: skip
 
 
@@ -21,6 +23,7 @@ SUMMARY = Summary(
         "code:UPSTREAM_* rule:tool_*",
         "ms:>2000 ms:<3000 tok:120",
         "stage:trim changed:yes failed:yes live:no stream:yes",
+        "cache:client_* -cache:rule",
         "conv:c0* id:req_ab key:ali* backend:mine dialect:openai_*",
     ],
 )
@@ -34,6 +37,11 @@ def test_every_term_must_hold(text: str) -> None:
 )
 def test_one_that_does_not_is_enough(text: str) -> None:
     assert not read_filter(text).matches(SUMMARY)
+
+
+def test_any_cause_is_one() -> None:
+    assert read_filter("cache:*").matches(SUMMARY)
+    assert not read_filter("cache:*").matches(msgspec.structs.replace(SUMMARY, cache=None))
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ function _shtab_dragoman_using
 end
 
 set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --settings --since --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -79,6 +79,7 @@ complete -c dragoman -n '_shtab_dragoman_using local' -l port -x -d 'the port (D
 complete -c dragoman -n '_shtab_dragoman_using local' -l insecure-no-key -d 'allow any address without client keys'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a explain -d 'Show the backend request for a client request, and every change.'
 complete -c dragoman -n '_shtab_dragoman_using explain' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using explain' -l since -xka "(__fish_complete_path (commandline -ct))" -d 'the request before it: say what a provider'"'"'s prompt cache loses, and by whom'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l model -x -d 'the model, instead of the model in the request'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l profile -x -d 'the provider profile, instead of that of the model'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (default settings.json, if it exists)'

@@ -192,6 +192,7 @@ _shtab_dragoman_doctor_defaults_added=0
 
 _shtab_dragoman_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--since[the request before it\: say what a provider\'s prompt cache loses, and by whom]:FILE:_files"
   "--model[the model, instead of the model in the request]:model:"
   "--profile[the provider profile, instead of that of the model]:profile:"
   "--settings[the settings file (default settings.json, if it exists)]:settings:_files"

@@ -35,6 +35,7 @@ const TERMS = [
   { terms: "model:gpt-* backend:demo-chat key:alice dialect:gemini", means: "where it came from and went to" },
   { terms: "rule:TOOL_* stage:trim", means: "what was changed, and why" },
   { terms: "ms:>2000 tok:<100", means: "the time that it took, its tokens" },
+  { terms: "cache:client_* cache:rule", means: "who ended the provider's prompt cache" },
   { terms: "conv:4f1c9a02b7de id:req_*", means: "its conversation, its id" },
   { terms: 'Paris "no such file"', means: "words of the contents" },
   { terms: "-code:client_gone -Paris", means: "all but these; every term must hold" },

@@ -26,7 +26,7 @@ const COLUMNS = [
     name: "changes",
     title: "Changes",
     show: (one) => html`<${Changes} summary=${one} />`,
-    tooltip: (one) => [one.code, one.changes, ...one.rules].filter(Boolean).join(" ") || null,
+    tooltip: (one) => [one.code, one.changes, ...one.rules, one.cache?.sentence].filter(Boolean).join(" ") || null,
   },
 ];
 
@@ -44,7 +44,8 @@ function isFailed(summary) {
 function Changes({ summary }) {
   const stages = summary.changes ? summary.changes.split("; ") : [];
   return html`${summary.code && html`<span class="failed">${visible(summary.code)}</span>`}
-  ${stages.map((stage) => html`<span class="chip">${stage.replace("=", " ")}</span>`)}`;
+  ${stages.map((stage) => html`<span class="chip">${stage.replace("=", " ")}</span>`)}
+  ${summary.cache && html`<span class="chip">cache ${summary.cache.cause.replace("_", " ")}</span>`}`;
 }
 
 /**

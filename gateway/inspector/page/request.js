@@ -4,6 +4,7 @@ import { Answer, FIRST_READS } from "./answer.js";
 import { askJson } from "./api.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
+import { price } from "./figures.js";
 import { useFocusOf } from "./focus.js";
 import { Head } from "./head.js";
 import { html } from "./html.js";
@@ -111,6 +112,7 @@ export function Request(props) {
           : html`<${ErrorBanner} error=${detail.value.error} />
               ${!known.live && html`<${Checks} checks=${detail.value.checks} />`}
               <${Lost} lost=${detail.value.lost} reveal=${reveal} />
+              <${CacheLoss} loss=${detail.value.summary.cache} />
               ${kept && detail.value.absent && html`<p class="banner warn absent">${detail.value.absent}</p>`}
               <${Waterfall}
                 marks=${detail.value.marks}
@@ -197,6 +199,15 @@ function Checks({ checks }) {
   return html`<section class="banner warn" aria-label="Defect of the gateway">
     <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
     ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
+  </section>`;
+}
+
+// What the provider's prompt cache could not serve, and who is the cause.
+function CacheLoss({ loss }) {
+  if (loss === null) return null;
+  return html`<section class="verdict broken" aria-label="Prompt cache">
+    <strong>Prompt cache lost</strong> ${visible(loss.sentence)}
+    ${loss.cost && html`${" "}<span class="dim">Cost: ${price(loss.cost)}.</span>`}
   </section>`;
 }
 

@@ -8,7 +8,11 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Turn
+from gateway.diagnostics.prompt_cache.finding import CacheCounts, ProviderMiss, Unmarked, compare
+from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
+from gateway.diagnostics.prompt_cache.words import finding_sentence
+from gateway.exchange import Exchange
 from gateway.inspector.views.alignment import same
 from gateway.inspector.views.cells import text_of
 from gateway.inspector.views.remade import Remade
@@ -70,7 +74,7 @@ def difference(captured: Pair, shown: Pair, cached: int | None) -> Difference:
     changed = _changed(old, new, shown) if _comparable(captured, shown) else ()
     first = (new if common < len(new) else old)[common].index if common < len(old) else None
     request = captured.old.interaction.request.id
-    return Difference(request, common, first, _verdict(captured, common, cached), tuple(changed))
+    return Difference(request, common, first, _verdict(captured, cached), tuple(changed))
 
 
 def _comparable(captured: Pair, shown: Pair) -> bool:
@@ -81,31 +85,32 @@ def _comparable(captured: Pair, shown: Pair) -> bool:
     )
 
 
-def _verdict(pair: Pair, common: int, cached: int | None) -> CacheVerdict:
-    verdict, sentence = _words(pair, common)
+def _verdict(pair: Pair, cached: int | None) -> CacheVerdict:
+    old, new = _prompt(pair.old), _prompt(pair.new)
+    exchange = _exchange(pair.new)
+    if old is None or new is None or exchange is None:
+        return CacheVerdict("unknown", cached, "One of the two requests was not sent, or cannot be made again.")
+    end = pair.new.interaction.end
+    prompt = None if end is None or end.usage is None else end.usage.prompt
+    found = compare(old, new, tokens_of(exchange.conversation), CacheCounts(prompt, cached))
+    if found is not None:
+        kept = isinstance(found.cause, ProviderMiss | Unmarked)
+        return CacheVerdict("kept" if kept else "broken", cached, finding_sentence(found))
+    sentence = "The earlier request is the beginning of this one: a cache of prefixes can serve it."
     if cached is not None:
         sentence += f" The provider read {cached} tokens of the prompt from its cache."
-    return CacheVerdict(verdict, cached, sentence)
+    return CacheVerdict("kept", cached, sentence)
 
 
-def _words(pair: Pair, common: int) -> tuple[Verdict, str]:
-    old, new = _conversation(pair.old), _conversation(pair.new)
-    if old is None or new is None:
-        return "unknown", "One of the two requests was not sent, or cannot be made again."
-    one, other = pair.old.interaction.route, pair.new.interaction.route
-    if one is None or other is None or (one.backend, old.model) != (other.backend, new.model):
-        return "broken", "The requests went to different models or backends, which have no cache in common."
-    if old.tools != new.tools:
-        return "broken", "The tools changed; providers put them before all messages, so that nothing stays cached."
-    if common < len(old.turns):
-        place = f"message {common + 1} of the {len(old.turns)} that were sent before"
-        return "broken", f"A cache of prefixes ends before {place}, which changed or is gone."
-    return "kept", "The earlier request is the beginning of this one: a cache of prefixes can serve it."
+def _prompt(remade: Remade) -> Prompt | None:
+    exchange, route, adapter = _exchange(remade), remade.interaction.route, remade.adapter
+    if exchange is None or route is None or adapter is None:
+        return None
+    return prompt_of(exchange, adapter.capabilities.passthrough, route.backend)
 
 
-def _conversation(remade: Remade) -> Conversation | None:
-    exchange = None if remade.run is None else remade.run.exchange
-    return None if exchange is None else exchange.conversation
+def _exchange(remade: Remade) -> Exchange | None:
+    return None if remade.run is None else remade.run.exchange
 
 
 def _changed(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[ChangedMessage]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown, SettingsError
@@ -18,6 +18,7 @@ from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import HostFilter, is_loopback
 from gateway.server.inspect.access import InspectorAccess, inspector_off
+from gateway.server.inspect.cache_doctor import CacheDoctor
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.state.answer_store import AnswerStores
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
+
+# The digests of prompts take this share of the memory that is allowed for the contents of requests.
+_PROMPTS: Final = 1 / 16
 
 
 class GatewayState:
@@ -145,16 +149,21 @@ class GatewayState:
         return self.stores.shared
 
     def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
-        """Returns the inspector, or None where nobody may look and nothing is saved. Adds what observes requests."""
+        """Returns the inspector, or None where nobody may look, and nothing is saved or examined. Adds what observes
+        requests."""
         inspector = Inspector(
             settings.inspector, self.access, lambda: self.settings, lambda: self.backends.secrets, self.redact
         )
         wanted = settings.inspector
-        if wanted.record is None and not inspector.access.is_open(settings, bool(self._keys(settings))):
+        watches = wanted.record is not None or wanted.caches == "always"
+        if not watches and not inspector.access.is_open(settings, bool(self._keys(settings))):
             return None
         if wanted.record is not None:
             inspector.save_in(wanted.record)
         inspector.recent.price_of = self._price
+        if wanted.caches != "never":
+            most_bytes = int(wanted.keep_mb * 2**20 * _PROMPTS)
+            inspector.recent.caches = CacheDoctor(most_bytes, self.metrics, self.stores.remembers)
         observers.append(inspector.recent)
         return inspector
 

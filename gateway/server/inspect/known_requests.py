@@ -12,15 +12,17 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.inspector.summary import Contents, Summary, TokenCounts, token_counts
+from gateway.diagnostics.prompt_cache.finding import Finding
+from gateway.inspector.summary import Contents, Summary, TokenCounts, cache_loss, token_counts
+from gateway.server.inspect.cache_doctor import Examination
 from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
 
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock); `capture` holds its contents, where somebody wants them, and `sent` the facts that were last sent to
-    watchers. When it has ended, `ended` are the facts that stay."""
+    clock); `capture` holds its contents, where somebody wants them, `examination` is that of its prompt, and `sent` are
+    the facts that were last sent to watchers. When it has ended, `ended` are the facts that stay."""
 
     context: RequestContext
     started: float
@@ -29,6 +31,7 @@ class LiveRequest(msgspec.Struct):
     capture: Capture | None = None
     sent: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
+    examination: Examination | None = None
 
     @property
     def facts(self) -> tuple[object, ...]:
@@ -125,8 +128,15 @@ def error_code(outcome: Outcome) -> str:
     return "" if outcome.code == NO_ERROR else outcome.code
 
 
-def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: float, worker: int) -> Summary:
-    """Returns the present summary of a request, without its cost. `number` becomes its `seq`, and `epoch_s` is the Unix
+def summary_of(
+    known: KnownRequest,
+    number: int,
+    state: ContentsState,
+    epoch_s: float,
+    worker: int,
+    finding: Finding | None = None,
+) -> Summary:
+    """Returns the present summary of a request, without costs. `number` becomes its `seq`, and `epoch_s` is the Unix
     time at which the monotonic clock began."""
     outcome, tokens = known.outcome, known.tokens or TokenCounts()
     return Summary(
@@ -153,6 +163,7 @@ def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: 
         worker=worker,
         conversation=state.conversation,
         tokens_estimated=tokens.estimated,
+        cache=None if finding is None else cache_loss(finding),
     )
 
 

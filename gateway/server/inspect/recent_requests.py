@@ -13,11 +13,11 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-import msgspec
-
 from gateway.core.notices import Notice
+from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.inspector.requests import ContentsReader, RequestContents
-from gateway.inspector.summary import Contents, Summary, TokenCounts, cost_of
+from gateway.inspector.summary import Contents, Summary, TokenCounts, with_price
+from gateway.server.inspect.cache_doctor import CacheDoctor, Examination
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.capture_observer import CaptureObserver
 from gateway.server.inspect.captured_bytes import CapturedBytes
@@ -59,6 +59,9 @@ class RecentRequests(RequestObserver):
 
     def __init__(self, settings: InspectorSettings) -> None:
         self.price_of: Callable[[str], Price | None] = lambda model: None
+        # Examines the prompts of the requests that are captured, or of all; None: of none.
+        self.caches: CacheDoctor | None = None
+        self._all_caches = settings.caches == "always"
         self.worker = 1
         self.workers = 1
         self.on_end: list[Callable[[ContentsReader], None]] = []
@@ -68,6 +71,8 @@ class RecentRequests(RequestObserver):
         # In the order of their beginning, and of their end.
         self._live: dict[RequestContext, LiveRequest] = {}
         self._ended = EndedRequests(settings.keep)
+        self._findings: dict[float, Finding] = {}
+        self._keep_most = settings.keep
         self._contents = ContentsStore(settings.keep, int(settings.keep_mb * 2**20))
         self.watchers = Watchers(self._live, self._known, self._shown, self._number)
         # No request begins before this time.
@@ -89,7 +94,16 @@ class RecentRequests(RequestObserver):
         watched = self.watchers.queues and self.watchers.begin(live)
         if self._always or self.on_end or (watched and self._watched):
             live.capture = Capture(context.id, context.method, CapturedBytes(self._most))
-            context.observers = context.observers.joined(CaptureObserver(live.capture))
+        if self.caches is not None and (watched or self._all_caches or live.capture is not None):
+            live.examination = Examination(self.caches)
+        if live.capture is not None or live.examination is not None:
+            self._observe(context, live)
+
+    def _observe(self, context: RequestContext, live: LiveRequest) -> None:
+        """Adds those who want to see more of this request."""
+        capture = None if live.capture is None else CaptureObserver(live.capture)
+        more = [one for one in (capture, live.examination) if one is not None]
+        context.observers = context.observers.joined(*more)
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         live = self._live.get(context)
@@ -102,12 +116,22 @@ class RecentRequests(RequestObserver):
         live = self._live[context]
         del self._live[context]
         live.changed = context.started + context.seconds
+        if live.examination is not None:
+            self._examine(live, live.examination)
         live.ended = ended_request(live, outcome)
         self._ended.add(live.ended)
         if live.capture is not None:
             self._keep(live, live.capture, outcome)
         if self.watchers.queues:
             self.watchers.end(live)
+
+    def _examine(self, live: LiveRequest, examination: Examination) -> None:
+        """Keeps what a provider's cache could not serve of a request that ends."""
+        found = examination.finding(live.context)
+        if found is not None:
+            self._findings[live.started] = found
+            if len(self._findings) > self._keep_most:
+                del self._findings[next(iter(self._findings))]
 
     def _keep(self, live: LiveRequest, capture: Capture, outcome: Outcome) -> None:
         """Keeps the contents of a request that ends, and passes them to those who save them."""
@@ -198,6 +222,9 @@ class RecentRequests(RequestObserver):
         """Removes all requests that have ended."""
         self._ended.clear()
         self._contents.clear()
+        self._findings.clear()
+        if self.caches is not None:
+            self.caches.clear()
 
     def _number(self, at: float) -> int:
         """Returns the number of the event at this time."""
@@ -205,11 +232,12 @@ class RecentRequests(RequestObserver):
 
     def _shown(self, known: KnownRequest) -> Summary:
         summary = self._summary(known)
-        cost = cost_of(known.tokens, self.price_of(summary.model))
-        return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
+        price = self.price_of(summary.model)
+        return summary if price is None else with_price(summary, known.tokens, price)
 
     def _summary(self, known: KnownRequest) -> Summary:
-        return summary_of(known, self._number(known.started), self.state_of(known), self._epoch_s, self.worker)
+        number, found = self._number(known.started), self._findings.get(known.started)
+        return summary_of(known, number, self.state_of(known), self._epoch_s, self.worker, found)
 
     def state_of(self, known: KnownRequest) -> ContentsState:
         """Returns the state of the contents of a request without reading them."""

@@ -128,12 +128,20 @@ class Stores:
         asked = context.headers.get(HEADER, b"on").strip().lower()
         if asked not in (b"on", b"off"):
             raise InvalidRequest("The header x-dragoman-state must be on or off.", param=HEADER.decode())
-        keys = self._settings.keys
-        kept = (keys.get(context.key) or keys.get(DEFAULT_CLIENT) or _DEFAULT).state
+        kept = self._key_settings(context).state
         if asked == b"off" or kept == "off":
             return None
         store = self.memory if kept == "memory" else self.shared
         return RequestStore(store, context.key, self._settings.state.deadline_ms / 1000)
+
+    def remembers(self, context: RequestContext) -> bool:
+        """Returns whether anything may be remembered of a request, in memory at least."""
+        asked = context.headers.get(HEADER, b"on").strip().lower()
+        return asked == b"on" and self._key_settings(context).state != "off"
+
+    def _key_settings(self, context: RequestContext) -> KeySettings:
+        keys = self._settings.keys
+        return keys.get(context.key) or keys.get(DEFAULT_CLIENT) or _DEFAULT
 
     def tick(self) -> None:
         """Does the work that is due from time to time; called about once a second."""

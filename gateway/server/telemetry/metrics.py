@@ -71,6 +71,25 @@ class Metrics:
         self.summary_saved_tokens = Counter(
             "gateway_summary_saved_tokens_total", "Tokens that requests were sent without, estimated.", "backend"
         )
+        self.prompt_cache_requests = Counter(
+            "gateway_prompt_cache_requests_total",
+            "Requests whose prompt was compared with the one before it in its conversation.",
+            "backend",
+        )
+        self.prompt_cache_breaks = Counter(
+            "gateway_prompt_cache_breaks_total",
+            "Requests of which a provider's prompt cache could not serve what the one before had.",
+            "backend",
+            "cause",
+            "rule",
+        )
+        self.prompt_cache_lost_tokens = Counter(
+            "gateway_prompt_cache_lost_tokens_total",
+            "Prompt tokens that were read anew for that reason: by the backend's counts, else estimated.",
+            "backend",
+            "cause",
+            "rule",
+        )
         self.log_drops = Counter(
             "gateway_log_drops_total", "Log lines that were dropped: they came too fast or could not be written."
         )

@@ -140,9 +140,9 @@ class Observers:
         self.disconnect = _overriding(observers, RequestObserver.disconnect)
         self.conclude = _overriding(observers, RequestObserver.conclude)
 
-    def joined(self, observer: RequestObserver) -> "Observers":
-        """Returns these observers and one more, which comes last."""
-        return Observers(*self._all, observer)
+    def joined(self, *observers: RequestObserver) -> "Observers":
+        """Returns these observers and some more, which come last."""
+        return Observers(*self._all, *observers)
 
 
 def _overriding(

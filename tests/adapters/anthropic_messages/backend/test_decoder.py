@@ -181,6 +181,14 @@ COUNTS: Final[dict[str, tuple[Json, Json, list[UsageReport]]]] = {
             UsageReport(125, 7, extra={"prompt_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 100}}),
         ],
     ),
+    "nothing was read from the cache": (
+        {"input_tokens": 5, "cache_read_input_tokens": 0, "output_tokens": 1},
+        {"output_tokens": 7},
+        [
+            UsageReport(5, extra={"prompt_tokens_details": {"cached_tokens": 0}}),
+            UsageReport(5, 7, extra={"prompt_tokens_details": {"cached_tokens": 0}}),
+        ],
+    ),
     "thinking is part of the completion": (
         {"input_tokens": 5},
         {"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 4}},
