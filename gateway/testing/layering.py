@@ -76,6 +76,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
     ImportRule("gateway.core.data_url", _ours("core.errors")),
     ImportRule("gateway.core.image_size"),
+    ImportRule("gateway.core.session", _ours("core.notices core.secrets")),
     ImportRule("gateway.core.tokens", _ours("core.conversation core.data_url core.image_size")),
     ImportRule(
         "gateway.core.backend_status",
@@ -137,7 +138,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule(
         "gateway.inspector",
-        _ours("core adapter dialects.document dialects.usage history recording registry settings"),
+        _ours(
+            "core adapter dialects.document dialects.usage history memory.summaries.history_digest recording registry"
+            " settings"
+        ),
     ),
     ImportRule(
         "gateway.recording",
