@@ -88,6 +88,8 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "failed": _flag(lambda summary: bool(summary.code)),
     "live": _flag(lambda summary: summary.live),
     "conv": _glob(lambda summary: summary.conversation),
+    "session": _glob(lambda summary: "" if summary.session is None else summary.session.id),
+    "agent": _glob(lambda summary: "" if summary.session is None else summary.session.agent),
 }
 
 

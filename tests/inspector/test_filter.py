@@ -3,12 +3,14 @@ from pathlib import Path
 import pytest
 
 from gateway.core.errors import InvalidRequest
+from gateway.core.session import Session
 from gateway.inspector.filter import FIELDS, Word, read_filter
 from gateway.inspector.summary import Summary
 
 SUMMARY = Summary(
     7, "req_ab", 1.0, "POST", "/v1/chat/completions", "openai_chat", "alice", "gpt-x", "mine", False, 2500.0, 502,
     "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20, conversation="c0ffee",
+    session=Session("codex", "s-1", "a-1"),
 )  # fmt: skip
 
 
@@ -21,6 +23,7 @@ SUMMARY = Summary(
         "code:UPSTREAM_* rule:tool_*",
         "ms:>2000 ms:<3000 tok:120",
         "stage:trim changed:yes failed:yes live:no stream:yes",
+        "session:s-* agent:a-1 -session:s-2",
         "conv:c0* id:req_ab key:ali* backend:mine dialect:openai_*",
     ],
 )

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway.core.session import Session
 from gateway.inspector.summary import Contents, Summary, TokenCounts, token_counts
 from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
@@ -35,10 +36,10 @@ class LiveRequest(msgspec.Struct):
         """The facts of a summary that may change, but for the time, which goes on by itself, and the size, which
         grows with every read. Summaries themselves would take ten times as long to compare."""
         context, capture = self.context, self.capture
-        conversation = None if capture is None else capture.conversation
+        said = None if capture is None else (capture.conversation, capture.session)
         changes = sum(context.changes.values())
         known = (context.key, context.model, context.backend, context.code, context.streamed)
-        return (*known, changes, self.rules, context.usage, conversation)
+        return (*known, changes, self.rules, context.usage, said)
 
     @property
     def tokens(self) -> TokenCounts | None:
@@ -55,6 +56,11 @@ class LiveRequest(msgspec.Struct):
     def dialect(self) -> str:
         """The name of the client's dialect."""
         return self.context.dialect
+
+    @property
+    def session(self) -> Session | None:
+        """The session, where the contents are captured and it is known."""
+        return None if self.capture is None else self.capture.session
 
     @property
     def streamed(self) -> bool:
@@ -80,7 +86,7 @@ class LiveRequest(msgspec.Struct):
 
 class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
-    `captured`: its contents were captured."""
+    `captured`: its contents were captured, so that its session is known."""
 
     started: float
     id: str
@@ -91,6 +97,7 @@ class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rules: tuple[str, ...]
     tokens: TokenCounts | None
     outcome: Outcome
+    session: Session | None = None
 
 
 KnownRequest: TypeAlias = LiveRequest | EndedRequest
@@ -117,6 +124,7 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         live.rules,
         context.usage and token_counts(context.usage),
         outcome,
+        None if live.capture is None else live.capture.session,
     )
 
 
@@ -152,6 +160,7 @@ def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: 
         bytes=state.bytes,
         worker=worker,
         conversation=state.conversation,
+        session=known.session,
         tokens_estimated=tokens.estimated,
     )
 
