@@ -22,7 +22,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install programs run local model test test-full e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install programs run local model test test-full e2e check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -94,6 +94,9 @@ recordings: $(DEV) ## Make every fault of every wire again from its recording (A
 
 clients: programs-clients ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
+
+long-jobs: programs-clients ## Run jobs of 400 rounds with the real Codex and Claude Code, over three compactions (minutes)
+	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m long_jobs -rs tests/long_jobs -n 0 $(ARGS)
 
 grpc: programs-grpc ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--id", action="append", metavar="ID", help="the request with this id (repeatable)")
     which.add_argument("--filter", metavar="TERMS", help="the requests that fit, like 'status:5xx model:gpt-*'")
+    which.add_argument("--session", metavar="ID", help="the requests of this session, all its agents")
     which.add_argument("--follow", action="store_true", help="every request from now on, until Ctrl-C")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write; never overwritten")
     parser.add_argument(
@@ -68,14 +69,17 @@ def _chosen(client: "httpx.Client", options: argparse.Namespace) -> list[str]:
     """Returns the ids that the options choose, oldest first."""
     if options.id:
         return [*options.id]
-    terms = options.filter or ""
+    terms = f"session:{options.session}" if options.session else options.filter or ""
     found = get(client, "requests", {"filter": f"{terms} live:no", "limit": options.last or _MOST})["requests"]
     return [one["id"] for one in reversed(found) if options.last or one["contents"] == "kept"]
 
 
-def _exported(client: "httpx.Client", options: argparse.Namespace, ids: Sequence[str]) -> dict[str, Any]:
+def _exported(
+    client: "httpx.Client", options: argparse.Namespace, ids: Sequence[str], seed: str | None = None
+) -> dict[str, Any]:
     form = "recording" if options.format == "golden" else options.format
-    return get(client, "export", {"id": ids, "as": form, "redact": options.redact, "keep": options.keep})
+    query: dict[str, Any] = {"id": ids, "as": form, "redact": options.redact, "keep": options.keep}  # Any: as httpx
+    return get(client, "export", query if seed is None else {**query, "seed": seed})
 
 
 def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
@@ -114,6 +118,8 @@ def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
 
 def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:
     """Saves each request when it has ended, so that nothing is lost by a kill."""
+    import secrets
+
     import msgspec
 
     from gateway.core.errors import InvalidRequest
@@ -124,9 +130,11 @@ def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:
         raise InvalidRequest("--follow writes a recording; convert its file later.")
     file: RecordingFile | None = None
     count = 0
+    # One for all, so that requests of one session stay requests of one session.
+    seed = secrets.token_hex(16)
     try:
         for request_id in _ended(client):
-            found = _exported(client, options, [request_id])
+            found = _exported(client, options, [request_id], seed)
             recording = read_recording(found["content"].encode())
             if file is None:
                 # What comes later may no longer show the same.

@@ -26,6 +26,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `dragoman replay`."""
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
     parser.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
+    parser.add_argument("--session", metavar="ID", help="only the requests of this session")
     parser.add_argument("--serve", action="store_true", help="serve the recorded responses on a loopback port")
     parser.add_argument(
         "--as", choices=("backend", "openai"), default="backend", dest="side", help="the side that is served"
@@ -57,6 +58,8 @@ def replay(options: argparse.Namespace) -> int:
     from gateway.recording.outcome import compare_to_recorded
 
     recording = load_recording(options.file)
+    if options.session is not None:
+        recording = _of_session(recording, options.session)
     if options.serve:
         return _serve(options, recording)
     settings = _settings(options.settings)
@@ -82,6 +85,17 @@ def replay(options: argparse.Namespace) -> int:
         print("Words were replaced, and nobody checked then that the recording still shows the same: where words")
         print("decide, it may differ for that alone. `dragoman record` checks, and names what to keep.")
     return 1 if different else 0
+
+
+def _of_session(recording: "Recording", session: str) -> "Recording":
+    """Returns the requests of a session alone. Raises InvalidRequest where there are none."""
+    from gateway.core.errors import InvalidRequest
+    from gateway.inspector.recorded_requests import session_of
+
+    found = [one for one in recording.interactions() if (of := session_of(one)) is not None and of.id == session]
+    if not found:
+        raise InvalidRequest(f"The recording has no request of the session {session[:128]!r}.")
+    return recording.with_interactions(found)
 
 
 def _serve(options: argparse.Namespace, recording: "Recording") -> int:

@@ -24,6 +24,8 @@ from gateway.demo.player.endpoint import Endpoint
 from gateway.demo.player.http2_connection import Http2Server
 from gateway.demo.player.key_check import key_checked
 from gateway.demo.player.recorder import RecordedRequest, Recorder
+from gateway.demo.scripted_model.dialogue import Model
+from gateway.demo.scripted_model.reply import reply
 
 Kind = Literal["agent", "chat", "messages", "responses", "gemini", "text", "grpc"]
 DemoServer: TypeAlias = Http1Server | Http2Server
@@ -82,11 +84,17 @@ class DemoBackend:
 
 @asynccontextmanager
 async def serve_demo(
-    kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None, needs_key: bool = False
+    kind: str,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    defect: str | None = None,
+    needs_key: bool = False,
+    model: Model = reply,
 ) -> AsyncIterator[DemoBackend]:
     """Serves one kind of demo backend (a key of `KINDS`) until the block ends, with the fault `defect` in every
     response (a name in `FAULTS[kind]`), or without one. `needs_key`: it refuses every request without the key
-    `demo-key`.
+    `demo-key`. `model` replies where no fault has a model of its own.
 
     Raises ValueError for an unknown kind, or a fault that the kind does not have.
     """
@@ -95,7 +103,7 @@ async def serve_demo(
     wire = KINDS[kind]
     recorder = Recorder()
     planted = None if defect is None else find_fault(defect, kind)
-    routes = _routes(wire, recorder, Faults(FAULTS[kind], planted), needs_key)
+    routes = _routes(wire, recorder, Faults(FAULTS[kind], planted, model), needs_key)
     server = wire.server(Router(routes, redirect_slashes=False))
     listening = await asyncio.get_running_loop().create_server(server.connect, host, port)
     try:

@@ -93,6 +93,8 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "live": _flag(lambda summary: summary.live),
     "conv": _glob(lambda summary: summary.conversation),
     "cache": _cause,
+    "session": _glob(lambda summary: "" if summary.session is None else summary.session.id),
+    "agent": _glob(lambda summary: "" if summary.session is None else summary.session.agent),
 }
 
 

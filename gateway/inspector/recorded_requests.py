@@ -1,15 +1,18 @@
 """Shows the requests of a recording as the latest ones of a gateway."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
+from gateway.core.conversation import Turn
 from gateway.core.errors import GatewayError
 from gateway.core.notices import NO_CHANGE
+from gateway.core.session import Session
 from gateway.dialects.document import read_document
 from gateway.inspector.filter import holds, read_filter
 from gateway.inspector.requests import Listed, RequestContents
-from gateway.inspector.summary import Summary, conversation_name, first_user_turn
+from gateway.inspector.summary import Summary, conversation_name, conversation_session, first_user_turn
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.route import request_head
 from gateway.registry import load_dialect
@@ -55,6 +58,11 @@ class RecordedRequests:
         return 1
 
 
+def session_of(interaction: Interaction) -> Session | None:
+    """Returns the session of a recorded request: as its client named it, or by the beginning of its conversation."""
+    return interaction.request.session or conversation_session(_turns(interaction))
+
+
 def _time(made: str) -> float:
     try:
         return datetime.fromisoformat(made).timestamp()
@@ -72,6 +80,7 @@ def _texts(interaction: Interaction) -> list[bytes]:
 def _summary(interaction: Interaction, began: float) -> Summary:
     request, route, end = interaction.request, interaction.route, interaction.end
     head, usage = interaction.client_head, None if end is None else end.usage
+    turns = _turns(interaction)
     changes = Counter(notice.stage for notice in interaction.notices if notice.action not in NO_CHANGE)
     return Summary(
         seq=interaction.x,
@@ -94,13 +103,13 @@ def _summary(interaction: Interaction, began: float) -> Summary:
         completion_tokens=None if usage is None else usage.completion,
         contents="kept",
         bytes=sum(map(len, _texts(interaction))),
-        conversation=_conversation(interaction),
+        conversation=conversation_name(first_user_turn(turns)),
+        session=request.session or conversation_session(turns),
     )
 
 
-def _conversation(interaction: Interaction) -> str:
+def _turns(interaction: Interaction) -> Sequence[Turn]:
     with suppress(GatewayError):
         document = read_document(interaction.body or b"")
-        decoded = load_dialect(interaction.request.dialect).decode(document, request_head(interaction))
-        return conversation_name(first_user_turn(decoded.conversation.turns))
-    return ""
+        return load_dialect(interaction.request.dialect).decode(document, request_head(interaction)).conversation.turns
+    return ()

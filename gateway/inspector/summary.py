@@ -8,9 +8,11 @@ import msgspec
 
 from gateway.core.conversation import Turn
 from gateway.core.events import UsageReport
+from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.dialects.usage import usage_part
+from gateway.memory.summaries.history_digest import history_digests
 from gateway.settings import Price
 
 # Whether the bytes of a request can be had, and why not: they were never kept, or gave way to those of later requests.
@@ -46,7 +48,8 @@ class Summary(msgspec.Struct, frozen=True):
     `status` is 0 and `code` empty until they are known, and 499 for a client that left. `worker` counts from 1.
     `conversation` is equal for requests of one client whose first user messages are equal; empty where no contents are
     kept. `tokens_estimated`: the tokens were not counted by the backend. `cost` null: the model has no price, or the
-    tokens are not known. `cache` null: nothing was found, or not looked for."""
+    tokens are not known. `cache` null: nothing was found, or not looked for. `session` is null where no contents were
+    captured."""
 
     seq: int
     id: str
@@ -73,6 +76,7 @@ class Summary(msgspec.Struct, frozen=True):
     tokens_estimated: bool = False
     cost: Cost | None = None
     cache: CacheLoss | None = None
+    session: Session | None = None
 
 
 _MILLION: Final = 1_000_000
@@ -136,3 +140,12 @@ def conversation_name(first: Turn | None) -> str:
     """Returns a short name for a first user message, equal for equal ones; empty for none. The system's text is no part
     of it: one that changes with every request is what a person looks for who compares them."""
     return "" if first is None else blake2b(repr(first.blocks).encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def conversation_session(turns: Sequence[Turn]) -> Session | None:
+    """Returns the session of a client that names none, by the first link of the chain of digests
+    (`gateway.memory.summaries.history_digest`): what stands before the model's first turn, which every continuation has
+    before it. Of one key, conversations that begin alike are one session. None where the user says nothing."""
+    answered = next((at for at, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    digests = history_digests(turns[:answered], b"", "")
+    return Session("conversation", digests[-1].digest.hex()[:12]) if digests else None

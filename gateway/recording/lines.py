@@ -9,6 +9,7 @@ import msgspec
 from gateway.core.conversation import EMPTY, NO_REQUEST
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.core.session import Session
 from gateway.dialect import AnswerTimes
 
 FORMAT: Final = 1
@@ -68,7 +69,8 @@ class HeaderLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The client's request. `path` has its query, without a key; of the headers only the harmless ones are here."""
+    """The client's request. `path` has its query, without a key; of the headers only the harmless ones are here.
+    `session` is the one that the client names."""
 
     x: int
     id: str
@@ -78,6 +80,7 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: Mapping[str, str] = {}
     body: Data | None = None
     absent: Absence | None = None
+    session: Session | None = None
     unknown: Fields = EMPTY
 
 

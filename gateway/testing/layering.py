@@ -76,6 +76,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.secrets", _ours("core.escapes")),
     ImportRule("gateway.core.data_url", _ours("core.errors")),
     ImportRule("gateway.core.image_size"),
+    ImportRule("gateway.core.session", _ours("core.notices core.secrets")),
     ImportRule("gateway.core.tokens", _ours("core.conversation core.data_url core.image_size")),
     ImportRule(
         "gateway.core.backend_status",
@@ -138,7 +139,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.inspector",
         _ours(
-            "core adapter diagnostics.prompt_cache dialects.document dialects.usage exchange history recording registry"
+            "core adapter diagnostics.prompt_cache dialects.document dialects.usage exchange history"
+            " memory.summaries.history_digest recording registry"
             " settings"
         ),
     ),

@@ -71,8 +71,8 @@ class Scratch:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, commands: str, environ: Mapping[str, str]) -> Outcome:
-        """Run lines of a shell in the repository."""
+    def run(self, commands: str, environ: Mapping[str, str], longest: float = LONGEST) -> Outcome:
+        """Run lines of a shell in the repository, for at most so many seconds."""
         everywhere = {
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
@@ -96,7 +96,7 @@ class Scratch:
                 start_new_session=True,
             )
             try:
-                status = process.wait(LONGEST)
+                status = process.wait(longest)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -140,6 +140,49 @@ async def test_requests_are_chosen_by_filter_and_id(tmp_path: Path) -> None:
     assert load_recording(Path(out[2])).header.redaction.level == "full"
 
 
+async def test_requests_are_chosen_by_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "session.dragoman.jsonl"
+    async with running_gateway(settings()) as gateway:
+        for session, agent in (("s-1", ""), ("s-2", ""), ("s-1", "a-1")):
+            headers = {"x-claude-code-session-id": session} | ({"x-claude-code-agent-id": agent} if agent else {})
+            body = {"model": "demo-chat", "messages": [{"role": "user", "content": SAID}]}
+            await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+        assert await running("record", "--session", "s-3", "--out", str(path), "--url", gateway.base_url) == 1
+        assert await running("record", "--session", "s-1", "--out", str(path), "--url", gateway.base_url) == 0
+        both = tmp_path / "both.dragoman.jsonl"
+        assert await running("record", "--last", "3", "--out", str(both), "--url", gateway.base_url) == 0
+    first, second = (one.request.session for one in load_recording(path).interactions())
+    assert first is not None and second is not None and first.id == second.id and second.agent and not first.agent
+    *_, last = load_recording(both).interactions()
+    assert last.request.session is not None
+    capsys.readouterr()
+    assert run("replay", str(both), "--session", last.request.session.id) == 0
+    assert capsys.readouterr().out.count("same. sent:") == 2
+    assert run("replay", str(both), "--session", "nobody") == 2
+    assert "no request of the session 'nobody'" in capsys.readouterr().err
+
+
+async def test_what_is_followed_is_of_one_session_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "followed.dragoman.jsonl"
+    async with running_gateway(settings()) as gateway:
+        words = ("record", "--follow", "--out", str(path), "--url", gateway.base_url)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "gateway", *words), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(40):
+            await process.stdout.readline()
+            for _ in range(2):
+                body = {"model": "demo-chat", "messages": [{"role": "user", "content": SAID}]}
+                headers = {"x-claude-code-session-id": "cbf304b6-0358-4668-893d"}
+                await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+                await process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+    first, second = (one.request.session for one in load_recording(path).interactions())
+    assert first == second and first is not None and "cbf304b6" not in path.read_text()
+
+
 @pytest.mark.parametrize("form", ["har", "curl", "golden"])
 async def test_other_forms(form: str, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from gateway.core.errors import InvalidRequest
+from gateway.core.session import Session
 from gateway.inspector.filter import FIELDS, Word, read_filter
 from gateway.inspector.summary import CacheLoss, Summary
 
@@ -11,6 +12,7 @@ SUMMARY = Summary(
     7, "req_ab", 1.0, "POST", "/v1/chat/completions", "openai_chat", "alice", "gpt-x", "mine", False, 2500.0, 502,
     "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20, conversation="c0ffee",
     cache=CacheLoss("client_tools", "", "The client changed tools[0].", 1, 2, None),
+    session=Session("codex", "s-1", "a-1"),
 )  # fmt: skip
 
 
@@ -24,6 +26,7 @@ SUMMARY = Summary(
         "ms:>2000 ms:<3000 tok:120",
         "stage:trim changed:yes failed:yes live:no stream:yes",
         "cache:client_* -cache:rule",
+        "session:s-* agent:a-1 -session:s-2",
         "conv:c0* id:req_ab key:ali* backend:mine dialect:openai_*",
     ],
 )

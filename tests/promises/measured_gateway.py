@@ -26,8 +26,8 @@ TICK_S: Final = 0.01
 
 class Reading(msgspec.Struct, frozen=True):
     """`peak` and `memory` are the resident memory in bytes, the maximum and the present one; `blocks` are the allocated
-    blocks of the interpreter; `stood_still` is the most processor time between two turns of the event loop, in
-    seconds."""
+    blocks of the interpreter; `stood_still` is the most processor time between two turns of the event loop, and
+    `processor` all that the process has used without its readings, in seconds."""
 
     peak: int
     memory: int
@@ -35,6 +35,7 @@ class Reading(msgspec.Struct, frozen=True):
     descriptors: int
     stood_still: float
     running: int
+    processor: float = 0.0
 
 
 class Probed:
@@ -87,14 +88,14 @@ def _kilobytes(name: str) -> int:
     return int(status.partition(f"{name}:")[2].split()[0]) * 1024
 
 
-def _read(stood_still: float, running: int) -> Reading:
+def _read(stood_still: float, running: int, processor: float) -> Reading:
     peak = _kilobytes("VmHWM")
     gc.collect()
     # Memory that the allocator keeps for later belongs to no request.
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     descriptors = len(os.listdir("/proc/self/fd"))
-    return Reading(peak, _kilobytes("VmRSS"), sys.getallocatedblocks(), descriptors, stood_still, running)
+    return Reading(peak, _kilobytes("VmRSS"), sys.getallocatedblocks(), descriptors, stood_still, running, processor)
 
 
 async def _serve(settings: dict[str, Json]) -> None:
@@ -104,10 +105,13 @@ async def _serve(settings: dict[str, Json]) -> None:
         gc.freeze()
         loop = _Loop()
         watching = asyncio.create_task(loop.run())
+        spent = 0.0
         sys.stdout.write(f"{gateway.base_url}\n")
         sys.stdout.flush()
         while await asyncio.to_thread(sys.stdin.readline):
-            reading = _read(loop.stood_still, gateway.app.gateway_state.scheduler.size)
+            began = time.process_time()
+            reading = _read(loop.stood_still, gateway.app.gateway_state.scheduler.size, began - spent)
+            spent += time.process_time() - began
             sys.stdout.write(f"{msgspec.json.encode(reading).decode()}\n")
             sys.stdout.flush()
             await asyncio.sleep(2 * TICK_S)  # the reading itself does not count

@@ -51,7 +51,7 @@ function _shtab_dragoman_using
 end
 
 set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --settings --since --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --since --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -212,6 +212,7 @@ complete -c dragoman -n '_shtab_dragoman_using record' -s h -l help -d 'show thi
 complete -c dragoman -n '_shtab_dragoman_using record' -l last -x -d 'the last request, or the last N'
 complete -c dragoman -n '_shtab_dragoman_using record' -l id -x -d 'the request with this id (repeatable)'
 complete -c dragoman -n '_shtab_dragoman_using record' -l filter -x -d 'the requests that fit, like '"'"'status:5xx model:gpt-*'"'"''
+complete -c dragoman -n '_shtab_dragoman_using record' -l session -x -d 'the requests of this session, all its agents'
 complete -c dragoman -n '_shtab_dragoman_using record' -l follow -d 'every request from now on, until Ctrl-C'
 complete -c dragoman -n '_shtab_dragoman_using record' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write; never overwritten'
 complete -c dragoman -n '_shtab_dragoman_using record' -l redact -xka "shape full none" -d 'how far texts are replaced'
@@ -221,6 +222,7 @@ complete -c dragoman -n '_shtab_dragoman_using record' -l url -x -d 'the gateway
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a replay -d 'Run recorded requests again without a network, or serve them as a fake backend.'
 complete -c dragoman -n '_shtab_dragoman_using replay' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using replay' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
+complete -c dragoman -n '_shtab_dragoman_using replay' -l session -x -d 'only the requests of this session'
 complete -c dragoman -n '_shtab_dragoman_using replay' -l serve -d 'serve the recorded responses on a loopback port'
 complete -c dragoman -n '_shtab_dragoman_using replay' -l as -xka "backend openai" -d 'the side that is served'
 complete -c dragoman -n '_shtab_dragoman_using replay' -l match -xka "shape exact sequence" -d 'how a request finds its response'

@@ -331,6 +331,7 @@ _shtab_dragoman_record_options=(
   "--last[the last request, or the last N]:N:"
   "*--id[the request with this id (repeatable)]:ID:"
   "--filter[the requests that fit, like \'status\:5xx model\:gpt-\*\']:TERMS:"
+  "--session[the requests of this session, all its agents]:ID:"
   "--follow[every request from now on, until Ctrl-C]"
   "--out[the file to write\; never overwritten]:FILE:_files"
   "--redact[how far texts are replaced]:redact:(shape full none)"
@@ -345,6 +346,7 @@ _shtab_dragoman_record_defaults_added=0
 _shtab_dragoman_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--settings[the settings file, for what is not built in]:settings:_files"
+  "--session[only the requests of this session]:ID:"
   "--serve[serve the recorded responses on a loopback port]"
   "--as[the side that is served]:side:(backend openai)"
   "--match[how a request finds its response]:match:(shape exact sequence)"

@@ -21,10 +21,12 @@ _OK: Final = 200
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """The faults of a backend by name, and the one that its address names. (Any: each wire has its own answers.)"""
+    """The faults of a backend by name, and the one that its address names; `model` replies where no fault has a model
+    of its own. (Any: each wire has its own answers.)"""
 
     known: Mapping[str, Fault[Any]]
     planted: Fault[Any] | None = None
+    model: Model = reply
 
     def marked(self, question: str) -> Fault[Any] | None:
         """Returns the fault of the last marker in a question. Raises Refused if there is no such fault."""
@@ -87,7 +89,7 @@ def respond(steps: Steps[Asked, Answer], faults: Faults, body: JsonObject) -> Re
     if (marked := faults.marked(steps.question(asked))) is not None:
         played.insert(0, marked)
         asked = _read(steps, played, body)
-    answer = steps.answer(asked, next((fault.model for fault in played if fault.model is not reply), reply))
+    answer = steps.answer(asked, next((fault.model for fault in played if fault.model is not reply), faults.model))
     return _play(played, answer, steps.respond(asked, answer))
 
 

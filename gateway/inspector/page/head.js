@@ -49,6 +49,8 @@ function Facts({ summary, ms, route, onFilter }) {
       "Conversation",
       summary.conversation ? html`<${Conversation} name=${summary.conversation} onFilter=${onFilter} />` : "-",
     ],
+    ["Session", summary.session ? html`<${Session} session=${summary.session} onFilter=${onFilter} />` : "-"],
+    ["Agent", visible(summary.session?.agent || "-")],
     ["Began", date(summary.began)],
     ["Worker", count(summary.worker)],
   ];
@@ -68,4 +70,10 @@ function Facts({ summary, ms, route, onFilter }) {
 function Conversation({ name, onFilter }) {
   const title = "Show the requests of this conversation";
   return html`<button class="link" title=${title} onClick=${() => onFilter(`conv:${name}`)}>${name}</button>`;
+}
+
+function Session({ session, onFilter }) {
+  const title = "Show the requests of this session";
+  const show = () => onFilter(`session:${session.id}`);
+  return html`<button class="link" title=${title} onClick=${show}>${visible(session.id)}</button>`;
 }

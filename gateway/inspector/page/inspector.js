@@ -12,6 +12,7 @@ import { KeysDialog, onKey, useCommands } from "./keys.js";
 import { ListFoot, RequestList } from "./list.js";
 import { Request } from "./request.js";
 import { Requests } from "./requests.js";
+import { Sessions } from "./sessions.js";
 import { SettingsDialog } from "./settings.js";
 import { ChangeStream } from "./stream.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
@@ -35,6 +36,7 @@ export function Inspector({ settings, onBack, onRefused }) {
   const closeDialog = () => setDialog(null);
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
+  const [grouped, setGrouped] = useState(false);
   const filter = useRef(null);
   const list = useRef(null);
   useFocusOf(list);
@@ -136,6 +138,7 @@ export function Inspector({ settings, onBack, onRefused }) {
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
       <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
+        ${grouped && html`<${Sessions} requests=${requests} onFilter=${setText} />`}
         ${
           requests.loaded && requests.rows.length === 0
             ? requests.error === null &&
@@ -161,6 +164,8 @@ export function Inspector({ settings, onBack, onRefused }) {
           follow=${follow}
           filter=${text}
           onFilter=${setText}
+          grouped=${grouped}
+          onGroup=${() => setGrouped(!grouped)}
           onNewest=${newest}
           onForget=${state === "recorded" ? null : () => setDialog("forget")}
         />

@@ -37,6 +37,7 @@ const TERMS = [
   { terms: "ms:>2000 tok:<100", means: "the time that it took, its tokens" },
   { terms: "cache:client_* cache:rule", means: "who ended the provider's prompt cache" },
   { terms: "conv:4f1c9a02b7de id:req_*", means: "its conversation, its id" },
+  { terms: "session:01a21b15-* agent:a0249*", means: "the session and the agent of its client" },
   { terms: 'Paris "no such file"', means: "words of the contents" },
   { terms: "-code:client_gone -Paris", means: "all but these; every term must hold" },
 ];

@@ -175,9 +175,10 @@ function useShown(box, rows, current, moves, tall) {
 
 /**
  * The line below the list: how many requests there are, and those that came while the list stood still. `filter` is the
- * text of the filter and `onFilter` gets another. `onForget` is null where they cannot be forgotten.
+ * text of the filter and `onFilter` gets another; `grouped`: the sessions are shown above the list. `onForget` is null
+ * where they cannot be forgotten.
  */
-export function ListFoot({ requests, follow, filter, onFilter, onNewest, onForget }) {
+export function ListFoot({ requests, follow, filter, onFilter, grouped, onGroup, onNewest, onForget }) {
   const held = requests.held.size;
   const terms = filter.split(/\s+/).filter(Boolean);
   const failed = terms.includes(FAILED);
@@ -185,7 +186,8 @@ export function ListFoot({ requests, follow, filter, onFilter, onNewest, onForge
   return html`<footer class="list-foot">
     <span>${count(requests.matching)} of ${count(requests.total)}</span>
     ${held > 0 && html`<span class="held">${count(held)} waiting</span>`}
-    <button class="push" aria-pressed=${failed ? "true" : "false"} onClick=${toggle}>Failed only</button>
+    <button class="push" aria-pressed=${grouped ? "true" : "false"} onClick=${onGroup}>Sessions</button>
+    <button aria-pressed=${failed ? "true" : "false"} onClick=${toggle}>Failed only</button>
     ${!follow && html`<button onClick=${onNewest}>Newest</button>`}
     ${onForget && requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
   </footer>`;

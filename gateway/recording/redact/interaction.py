@@ -13,6 +13,7 @@ import msgspec
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
+from gateway.core.session import Session
 from gateway.recording.lines import (
     BytesLine,
     CloseLine,
@@ -77,6 +78,7 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         path=_path(path, redactor) + mark + redactor.secrets(query),
         headers=_fields(request.headers, redactor),
         body=_body(request.body, redactor),
+        session=_session(request.session, redactor),
     )
     route = interaction.route
     if route is not None:
@@ -94,6 +96,14 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         steps=tuple(_step(step, redactor) for step in steps),
         end=_end(interaction.end, redactor),
     )
+
+
+def _session(session: Session | None, redactor: Redactor) -> Session | None:
+    """Redacts the ids of a session as texts of the body: the same id becomes the same one wherever it stands."""
+    if session is None:
+        return None
+    ids = (session.id, session.agent, session.parent, session.turn)
+    return Session(session.source, *map(redactor.text, ids))
 
 
 def _path(path: str, redactor: Redactor) -> str:

@@ -172,6 +172,8 @@ class GenerateEndpoint:
             stateful = self._state.dialects.extensions[served.dialect.name].stored
             store = self._state.answers.for_answer(served.answers, route.responses, exchange.notices)
             keeps = None if store is None or stateful is None else StoredAnswer(stateful, store)
+        # What an observer has noticed of the request as it came.
+        exchange.notices[:0] = context.notices
         context.notices = exchange.notices
         if begun is None:
             context.note(exchange.notices)

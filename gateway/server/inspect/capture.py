@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from gateway.core.conversation import NO_REQUEST
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
+from gateway.core.session import ReadSession, Session, read_session
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
-from gateway.inspector.summary import TokenCounts, conversation_name, first_user_turn
+from gateway.inspector.summary import TokenCounts, conversation_name, conversation_session, first_user_turn
 from gateway.recording.heads import request_headers, request_path
 from gateway.recording.lines import (
     Absence,
@@ -70,7 +71,7 @@ class Capture(msgspec.Struct, array_like=True):
     needs is made when it is asked for. `captured` holds what goes over both wires; a body that exceeds its bound is
     not. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
     may be others by now; `conversation` is a name that is equal for requests whose first user messages are equal, and
-    empty while there is none."""
+    empty while there is none. `session` is the one that the client names, and else that of the conversation."""
 
     id: str
     method: str
@@ -78,6 +79,7 @@ class Capture(msgspec.Struct, array_like=True):
     secrets: tuple[str, ...] = ()
     conversation: str = ""
     route: Route | None = None
+    session: Session | None = None
     _began: float = msgspec.field(default_factory=monotonic)
     _dialect: str = ""
     _head: RequestHead = RequestHead("")
@@ -114,13 +116,16 @@ class Capture(msgspec.Struct, array_like=True):
         self._head = RequestHead(head.path, head.query, dict(head.headers))
         self._add_secrets(place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
 
-    def read_request(self, body: bytes) -> None:
-        """Takes the body of the client's request."""
+    def read_request(self, body: bytes) -> ReadSession:
+        """Takes the body of the client's request. Returns the session that the client names in its head or in it."""
+        read = read_session(self._head.headers, body, self.secrets)
+        self.session = read.session
         if len(body) <= self.captured.most:
             self._body = body
         else:
             self._absent = "over_the_cap"
         self._marks["read"] = monotonic()
+        return read
 
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
         """Takes the route, before anything is prepared for it."""
@@ -134,7 +139,9 @@ class Capture(msgspec.Struct, array_like=True):
         request_id = exchange.conversation.request_id
         self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2, request_id)
         self._state = _has_state(exchange)
-        self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
+        turns = exchange.prepared.repaired.turns
+        self.conversation = conversation_name(first_user_turn(turns))
+        self.session = self.session or conversation_session(turns)
         self._marks["prepared"] = monotonic()
 
     def send(self) -> None:
@@ -272,8 +279,13 @@ class Capture(msgspec.Struct, array_like=True):
     def _request(self, x: int) -> RequestLine:
         head, body = self._head, self._body
         path, headers = request_path(head), request_headers(head)
-        line = RequestLine(x, self.id, self._dialect, self.method, path, headers)
+        line = RequestLine(x, self.id, self._dialect, self.method, path, headers, session=self._named_session)
         return replace(line, absent=self._absent) if body is None else replace(line, body=data_of(body))
+
+    @property
+    def _named_session(self) -> Session | None:
+        """The session that the client names: any other is made of the body again."""
+        return None if self.session is None or self.session.source == "conversation" else self.session
 
     def _route_line(self, x: int) -> RouteLine | None:
         if self.route is None:

@@ -28,7 +28,8 @@ class CaptureObserver(RequestObserver):
         return CapturedWriter(writer, self._capture)
 
     def body(self, context: RequestContext, body: bytes) -> None:
-        self._capture.read_request(body)
+        # Told with those of the request, once it is prepared.
+        context.notices = [*context.notices, *self._capture.read_request(body).notices]
 
     def route(self, context: RequestContext, entry: ModelSettings, backend: Backend) -> None:
         self._capture.choose_route(context.model, entry, backend)

@@ -101,15 +101,18 @@ class Inspector:
                 "The words of requests are not shown here: inspector.reveal is false.", status=403, code="not_revealed"
             )
 
-    async def export(self, ids: Sequence[str], level: RedactionLevel, keep: Sequence[str] = ()) -> Redacted:
-        """Returns these requests as one recording, redacted. Raises InvalidRequest for a request that is not here, or
-        whose contents are not, and for words that nobody may see."""
+    async def export(
+        self, ids: Sequence[str], level: RedactionLevel, keep: Sequence[str] = (), seed: str | None = None
+    ) -> Redacted:
+        """Returns these requests as one recording, redacted. In all recordings of one `seed` the same words become the
+        same ones; without one, they do in this recording alone. Raises InvalidRequest for a request that is not here,
+        or whose contents are not, and for words that nobody may see."""
         if level == "none":
             self.check_reveal()
         found = [await self.contents(request_id) for request_id in ids]
         recording = new_recording([one.interaction for one in found])
-        seed, known = secrets.token_bytes(16), self._secrets(*found)
-        return await self.thread.run(redact, recording, level, seed, known, keep, self._settings())
+        words, known = seed.encode() if seed else secrets.token_bytes(16), self._secrets(*found)
+        return await self.thread.run(redact, recording, level, words, known, keep, self._settings())
 
     async def remade(self, request_id: str, level: RedactionLevel) -> Remade:
         """Returns a request with its stages, redacted. Raises InvalidRequest like `export`."""

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.inspector.summary import Contents, Summary, TokenCounts, cache_loss, token_counts
 from gateway.server.inspect.cache_doctor import Examination
@@ -38,10 +39,10 @@ class LiveRequest(msgspec.Struct):
         """The facts of a summary that may change, but for the time, which goes on by itself, and the size, which
         grows with every read. Summaries themselves would take ten times as long to compare."""
         context, capture = self.context, self.capture
-        conversation = None if capture is None else capture.conversation
+        said = None if capture is None else (capture.conversation, capture.session)
         changes = sum(context.changes.values())
         known = (context.key, context.model, context.backend, context.code, context.streamed)
-        return (*known, changes, self.rules, context.usage, conversation)
+        return (*known, changes, self.rules, context.usage, said)
 
     @property
     def tokens(self) -> TokenCounts | None:
@@ -58,6 +59,11 @@ class LiveRequest(msgspec.Struct):
     def dialect(self) -> str:
         """The name of the client's dialect."""
         return self.context.dialect
+
+    @property
+    def session(self) -> Session | None:
+        """The session, where the contents are captured and it is known."""
+        return None if self.capture is None else self.capture.session
 
     @property
     def streamed(self) -> bool:
@@ -83,7 +89,7 @@ class LiveRequest(msgspec.Struct):
 
 class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
-    `captured`: its contents were captured."""
+    `captured`: its contents were captured, so that its session is known."""
 
     started: float
     id: str
@@ -94,6 +100,7 @@ class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rules: tuple[str, ...]
     tokens: TokenCounts | None
     outcome: Outcome
+    session: Session | None = None
 
 
 KnownRequest: TypeAlias = LiveRequest | EndedRequest
@@ -120,6 +127,7 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         live.rules,
         context.usage and token_counts(context.usage),
         outcome,
+        None if live.capture is None else live.capture.session,
     )
 
 
@@ -162,6 +170,7 @@ def summary_of(
         bytes=state.bytes,
         worker=worker,
         conversation=state.conversation,
+        session=known.session,
         tokens_estimated=tokens.estimated,
         cache=None if finding is None else cache_loss(finding),
     )

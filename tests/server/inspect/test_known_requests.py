@@ -50,7 +50,7 @@ def test_little_more_than_is_wanted_is_kept(most: int) -> None:
         pieces = len(requests._packed) * requests._at_once
         assert len(requests) == min(number + 1, most) and pieces + len(requests._unpacked) < most + 2 * 64
     assert len(requests._packed) <= most / requests._at_once + 1
-    assert all(len(piece.requests) < 250 * 64 for piece in requests._packed)
+    assert all(len(piece.requests) < 260 * 64 for piece in requests._packed)
 
 
 def test_those_that_end_while_they_are_read_are_left_out() -> None:

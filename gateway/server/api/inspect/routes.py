@@ -17,6 +17,7 @@ from starlette.responses import Response
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
 from gateway.inspector.requests import Change
+from gateway.inspector.sessions import SessionTree, session_trees
 from gateway.inspector.texts import rule_text
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
@@ -32,8 +33,20 @@ from gateway.server.log.logger import LOGGER
 _LISTED: Final = 200
 _MOST_LISTED: Final = 1000
 _MOST_EXPORTED: Final = 1000
+_MOST_GROUPED: Final = 2000
+# Requests that are exported one by one with one seed have the same words replaced by the same.
+_LONGEST_SEED: Final = 64
 # So many of those are named in the log.
 _MOST_LOGGED: Final = 20
+
+
+class Sessions(msgspec.Struct, frozen=True):
+    """The sessions of the newest requests that fit a filter. `grouped` counts the requests that were looked at, of
+    `matching` ones: one may have no session, and older ones are not looked at."""
+
+    sessions: Sequence[SessionTree]
+    grouped: int
+    matching: int
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -63,6 +76,12 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         most = min(_LISTED if limit is None else limit, _MOST_LISTED)
         return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, most))
 
+    @app.get(f"{API}/sessions", include_in_schema=False)
+    async def sessions(request: Request) -> Response:
+        """The sessions of the newest requests, and in each its agents as a tree."""
+        found = await inspector().requests.listed(request.query_params.get("filter", ""), None, _MOST_GROUPED)
+        return json_response(Sessions(session_trees(found.requests), len(found.requests), found.matching))
+
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
         """Forgets all requests that have ended."""
@@ -77,8 +96,8 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         kind, redaction = request.query_params.get("as", "recording"), level(request)
         if kind not in EXPORTS:
             raise InvalidRequest(f"Unknown form {kind[:40]!r}. Known forms: {', '.join(EXPORTS)}.", param="as")
-        keep = request.query_params.getlist("keep")
-        redacted = await inspector().export(ids, redaction, keep)
+        keep, seed = request.query_params.getlist("keep"), request.query_params.get("seed")
+        redacted = await inspector().export(ids, redaction, keep, seed and seed[:_LONGEST_SEED])
         if redaction == "none":
             named = ", ".join(one[:64] for one in ids[:_MOST_LOGGED])
             LOGGER.info("the contents of %d requests were exported with their words: %s", len(ids), named)

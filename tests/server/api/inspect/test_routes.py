@@ -172,6 +172,7 @@ async def test_who_reads_the_stream_has_contents_kept(monkeypatch: pytest.Monkey
 # Every route below /inspect/api: its method, its path, and its status for who may look. `x` is no request.
 ROUTES: Final = (
     ("GET", "requests", 200),
+    ("GET", "sessions", 200),
     ("DELETE", "requests", 204),
     ("GET", "requests/x", 404),
     ("GET", "requests/x/messages", 404),

@@ -14,8 +14,10 @@ from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
+from gateway.core.session import Session
 from gateway.exchange import Exchange
 from gateway.inspector.requests import Change, Listed
+from gateway.inspector.sessions import session_trees
 from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.serial_thread import SerialThread
@@ -68,6 +70,21 @@ async def test_the_lists_are_one_newest_first() -> None:
         assert [one.id for one in page.requests] == ["req-2", "req-1"]
         some = await run.all.listed("id:*-3", None, 100)
         assert ([one.id for one in some.requests], some.matching, some.total) == (["req-3"], 1, 5)
+
+
+async def test_a_session_is_one_over_all_workers() -> None:
+    session = Session("codex", "s1", "a1", turn="t1")
+    async with running(contents="always") as (run, _):
+        for number, worker in enumerate((1, 2, 3, 2)):
+            context = begin(run.recents[worker], f"req-{number}")
+            capture = capture_of(run.recents[worker], context)
+            assert capture is not None
+            capture.session = session if number else None
+            context.conclude(200)
+        found = await run.all.listed("session:s1 agent:a1", None, 100)
+        assert [(one.id, one.session) for one in found.requests] == [(f"req-{n}", session) for n in (3, 2, 1)]
+        (tree,) = session_trees((await run.all.listed("", None, 100)).requests)
+        assert (tree.id, tree.figures.requests, tree.figures.turns) == ("s1", 3, 1)
 
 
 async def test_contents_come_from_the_worker_that_has_them() -> None:

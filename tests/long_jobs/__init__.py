@@ -1,0 +1,1 @@
+"""Jobs of hundreds of rounds with the real agents (make long-jobs)."""
