@@ -29,11 +29,15 @@ TOOL_CHANGES: Final = frozenset({TOOL_ADDITION, TOOL_REMOVAL})
 
 
 class ToolChange(msgspec.Struct, frozen=True):
-    """A block that changes which tools are offered, and its place: the index of its message and its whole path."""
+    """A block that changes which tools are offered, and its place: the index of its message and its whole path.
+
+    `of_provider`: the provider wrote it, into the block of a compaction.
+    """
 
     block: JsonObject
     index: int
     param: str
+    of_provider: bool = False
 
 
 class ContentReader(msgspec.Struct):
@@ -204,16 +208,16 @@ class ContentReader(msgspec.Struct):
         name = block.get("tool_name")
         return (Text(name),) if isinstance(name, str) else None
 
-    def _tool_change(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...]:
+    def _tool_change(self, block: JsonObject, index: int, place: str, *_: object) -> tuple[Block, ...]:
         self.tool_changes.append(ToolChange(block, index, _param(index, place)))
         return ()
 
-    def _compaction(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...]:
+    def _compaction(self, block: JsonObject, index: int, place: str, *_: object) -> tuple[Block, ...]:
         content, state = block.get("content"), block.get("encrypted_content")
         changes = block.get("tool_changes")
         for at, change in enumerate(changes if isinstance(changes, list) else ()):
             if isinstance(change, dict) and change.get("type") in TOOL_CHANGES:
-                self._tool_change(change, index, f"{place}.tool_changes[{at}]", position)
+                self.tool_changes.append(ToolChange(change, index, _param(index, f"{place}.tool_changes[{at}]"), True))
         kept = EMPTY
         if isinstance(state, str) and state:
             kept = with_provider_state(PROVIDER, {"encrypted_content": state})

@@ -127,7 +127,20 @@ class _Tools:
         return (*newest, *[tool for name, tool in self._defined_here.items() if name not in known])
 
     def read(self, change: ToolChange) -> list[Directive]:
-        """Returns the directive of a block; none for a tool that no other API has."""
+        """Returns the directive of a block; none for a tool that no other API has. A block that the provider wrote is
+        never refused."""
+        try:
+            directive = self._directive(change)
+        except InvalidRequest:
+            if not change.of_provider:
+                raise
+            directive = None
+        if directive is None:
+            self._reader.changes.drop_block(str(change.block["type"]), change.index)
+            return []
+        return [directive]
+
+    def _directive(self, change: ToolChange) -> Directive | None:
         param = f"{change.param}.tool"
         tool = change.block.get("tool")
         if tool is None:
@@ -137,17 +150,13 @@ class _Tools:
         kind = tool.get("type")
         if kind is None:
             raise missing_field(f"{param}.type")
-        directive: Directive | None = None
         if kind == _DEFINITION:
             if not adds:
                 raise InvalidRequest(f"{param} must name a tool: a removal defines none.", param=param)
-            directive = self._defined(tool.get("definition"), change.index, f"{param}.definition")
-        elif kind == _REFERENCE and (name := self._named(tool, f"{param}.name")) in self._specs:
-            directive = ToolAddition(change.index, name) if adds else ToolRemoval(change.index, name)
-        if directive is None:
-            self._reader.changes.drop_block(str(change.block["type"]), change.index)
-            return []
-        return [directive]
+            return self._defined(tool.get("definition"), change.index, f"{param}.definition")
+        if kind == _REFERENCE and (name := self._named(tool, f"{param}.name")) in self._specs:
+            return ToolAddition(change.index, name) if adds else ToolRemoval(change.index, name)
+        return None
 
     def _named(self, reference: JsonObject, param: str) -> str:
         name = reference.get("name")
