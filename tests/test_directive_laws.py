@@ -1,5 +1,5 @@
-"""Directives in mid-conversation ask a backend that has none for the same as a request that declares, message by message,
-what they leave in force; and what such a backend received stays the beginning of what it receives later.
+"""Directives in mid-conversation ask a backend that has none for the same as a request that declares, message by
+message, what they leave in force; and what such a backend received stays the beginning of what it receives later.
 
 The plain request is made by a reader of its own, which walks over the messages as Anthropic's pages describe it
 ("Mid-conversation system messages", "Per-message effort").
@@ -21,7 +21,7 @@ from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.history.directives import in_force
-from tests.test_stable_prefix import ADAPTERS, UNLIMITED, WIRES, Received, Wire
+from tests.test_stable_prefix import ADAPTERS, UNLIMITED, WIRES, Wire
 from tests.tiers import sample
 
 SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"at": {"type": "string"}}}
@@ -93,7 +93,9 @@ def histories(draw: st.DrawFn, *, stable: bool = False) -> list[Message]:
         call = {"type": "tool_use", "id": "last", "name": "look", "input": {"at": "sky"}}
         messages.append({"role": "user", "content": "Look."})
         messages.append({"role": "assistant", "content": [call]})
-        messages.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "last", "content": "seen"}]})
+        messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "last", "content": "seen"}]}
+        )
     direct()
     direct()
     return messages
@@ -103,63 +105,64 @@ def is_new_input(message: Message) -> bool:
     return message["role"] == "user" and isinstance(message["content"], str)
 
 
-def plain(messages: list[Message]) -> Message:
-    """The request that says the same without a directive: each message changes what was in force before it."""
-    tools = {tool["name"]: tool for tool in DECLARED}
-    away: dict[str, bool] = {}
-    effort, waiting, answered = None, None, False
-    said: list[Message] = []
-    previous: Message = {}
-    for at, message in enumerate(messages):
+class Walk:
+    """Walks over the messages; each changes what was in force before it. `away` says of each tool that is taken away
+    whether an answer stands before that."""
+
+    def __init__(self) -> None:
+        self.tools = {tool["name"]: tool for tool in DECLARED}
+        self.away: dict[str, bool] = {}
+        self.effort: str | None = None
+        self.said: list[Message] = []
+        self._waiting: str | None = None
+        self._previous: Message | None = None
+        self._answered = False
+
+    def add(self, message: Message, *, asked_later: bool) -> None:
         if message["role"] != "system":
-            if is_new_input(message) and waiting is not None:
-                effort, waiting = waiting, None
-            answered = answered or message["role"] == "assistant"
-            previous = message
-            said.append(message)
-            continue
-        if word := message.get("output_config", {}).get("effort"):
-            if previous and is_new_input(previous):
-                effort, waiting = word, None
+            self._say(message)
+        elif word := message.get("output_config", {}).get("effort"):
+            if self._previous is not None and is_new_input(self._previous):
+                self.effort, self._waiting = word, None
             else:
-                waiting = word
-            continue
-        if message.get("clear_at"):
-            if all(later["role"] != "user" for later in messages[at:]):
-                said.append(system(message["content"]))
-            continue
-        lines = []
-        for block in message["content"]:
-            match block:
-                case {"type": "text", "text": text}:
-                    lines.append(text)
-                case {"type": "tool_removal", "tool": {"name": name}}:
-                    away[name] = answered
-                    lines += [f"The tool `{name}` is no longer available."] if answered else []
-                case {"tool": {"definition": definition}}:
-                    name = definition["name"]
-                    tools[name] = definition
-                    lines += [f"The tool `{name}` is available from here on."] if away.pop(name, None) is not None else []
-                case {"tool": {"name": name}}:
-                    lines += [f"The tool `{name}` is available from here on."] if away.pop(name, None) is not None else []
-        if lines:
-            said.append(system([{"type": "text", "text": line} for line in _joined(message, lines)]))
+                self._waiting = word
+        elif message.get("clear_at"):
+            self.said += [] if asked_later else [system(message["content"])]
+        else:
+            texts = [block["text"] for block in message["content"] if block["type"] == "text"]
+            notes = [note for block in message["content"] for note in self._changed(block)]
+            texts += ["\n".join(notes)] if notes else []
+            self.said += [system([{"type": "text", "text": text} for text in texts])] if texts else []
+
+    def _say(self, message: Message) -> None:
+        if is_new_input(message) and self._waiting is not None:
+            self.effort, self._waiting = self._waiting, None
+        self._answered = self._answered or message["role"] == "assistant"
+        self._previous = message
+        self.said.append(message)
+
+    def _changed(self, block: Message) -> list[str]:
+        if block["type"] == "text":
+            return []
+        definition = block["tool"].get("definition")
+        name = (definition or block["tool"])["name"]
+        if block["type"] == "tool_removal":
+            self.away[name] = self._answered
+            return [f"The tool `{name}` is no longer available."] if self._answered else []
+        self.tools |= {name: definition} if definition else {}
+        return [] if self.away.pop(name, None) is None else [f"The tool `{name}` is available from here on."]
+
+
+def plain(messages: list[Message]) -> Message:
+    """The request that says the same without a directive."""
+    walk = Walk()
+    for at, message in enumerate(messages):
+        walk.add(message, asked_later=any(later["role"] == "user" for later in messages[at:]))
     # One that was taken away behind an answer stays declared.
-    declared = [tool for name, tool in tools.items() if away.get(name, True)]
-    return {
-        "model": "m",
-        "max_tokens": 9,
-        "messages": said,
-        **({"tools": declared} if declared else {}),
-        **({"output_config": {"effort": effort}} if effort is not None else {}),
-    }
-
-
-def _joined(message: Message, lines: list[str]) -> list[str]:
-    """A note is one text behind those of the message."""
-    texts = [block["text"] for block in message["content"] if block["type"] == "text"]
-    notes = lines[len(texts) :]
-    return [*texts, "\n".join(notes)] if notes else texts
+    declared = [tool for name, tool in walk.tools.items() if walk.away.get(name, True)]
+    tools: Message = {"tools": declared} if declared else {}
+    effort: Message = {"output_config": {"effort": walk.effort}} if walk.effort is not None else {}
+    return {"model": "m", "max_tokens": 9, "messages": walk.said, **tools, **effort}
 
 
 def directed(messages: list[Message], **fields: Any) -> Message:

@@ -1,7 +1,7 @@
 """Reads the items that change what the answers behind them are asked for.
 
-Source: `ResponseConfigurationUpdateItemParam` of OpenAI's SDK 3.57: each setting holds for later responses until another
-update replaces it. No live service was asked.
+Source: `ResponseConfigurationUpdateItemParam` of OpenAI's SDK 3.57: each setting holds for later responses until
+another update replaces it. No live service was asked.
 """
 
 import msgspec

@@ -19,7 +19,7 @@ USER: Final[dict[str, Any]] = {"role": "user", "content": "Hi"}
 SAID: Final[dict[str, Any]] = {"role": "assistant", "content": "Hm."}
 SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"at": {"type": "string"}}}
 JSON: Final[dict[str, Any]] = {"type": "json_schema", "name": "place", "schema": SCHEMA}
-ASKED: Final = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA}}
+ASKED: Final[dict[str, Any]] = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA}}
 
 
 def update(**fields: Any) -> dict[str, Any]:
