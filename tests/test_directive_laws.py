@@ -25,8 +25,12 @@ from tests.test_stable_prefix import ADAPTERS, UNLIMITED, WIRES, Wire
 from tests.tiers import sample
 
 SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"at": {"type": "string"}}}
-DECLARED: Final = [{"name": name, "description": f"Does {name}", "input_schema": SCHEMA} for name in ("look", "read")]
-INLINE: Final = [{"name": name, "description": f"Does {name}", "input_schema": SCHEMA} for name in ("write", "move")]
+DECLARED: Final[list[dict[str, Any]]] = [
+    {"name": name, "description": f"Does {name}", "input_schema": SCHEMA} for name in ("look", "read")
+]
+INLINE: Final[list[dict[str, Any]]] = [
+    {"name": name, "description": f"Does {name}", "input_schema": SCHEMA} for name in ("write", "move")
+]
 # Those whose models take directives themselves are asked with a model that takes none.
 NAMES: Final = [wire.name for wire in WIRES if wire.model == "model" and wire.adapter != "anthropic_messages"]
 NAMES_WITH_OLDER: Final = [*NAMES, "Messages, older"]
@@ -228,4 +232,4 @@ def left_in_force(body: Message) -> tuple[set[str], str]:
     conversation = decoded(body)
     state = in_force(conversation)
     offered = {tool.name for tool in conversation.tools} - state.removed.keys()
-    return offered, state.effort or body["output_config"]["effort"]
+    return offered, body["output_config"]["effort"] if state.effort is None else state.effort.effort

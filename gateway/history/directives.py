@@ -10,11 +10,10 @@ Sources: Anthropic, "Mid-conversation system messages", "Per-message effort"; Op
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from gateway.core.conversation import (
     Conversation,
@@ -41,14 +40,13 @@ _SHOWN: Final = 64
 class InForce(msgspec.Struct, frozen=True):
     """What directives leave in force for the answer that is asked for.
 
-    - `effort`: a value of `reasoning_effort`; None: the request's own one.
-    - `response_format`: a value of that field, None for plain text; UNSET: the request's own one.
+    - `effort` and `form`: the changes that hold; None: what the request itself says.
     - `removed`: the functions that are not offered, with the index of the message that removed each.
     - `cleared`: the indexes of the messages whose text the model is not shown any more.
     """
 
-    effort: str | None = None
-    response_format: "Json | UnsetType" = UNSET
+    effort: EffortChange | None = None
+    form: FormatChange | None = None
     removed: Mapping[str, int] = {}
     cleared: frozenset[int] = frozenset()
 
@@ -59,8 +57,8 @@ def in_force(conversation: Conversation) -> InForce:
 
 
 def _in_force(turns: Sequence[Turn], directives: Sequence[Directive]) -> InForce:
-    effort: str | None = None
-    response_format: Json | UnsetType = UNSET
+    effort: EffortChange | None = None
+    form: FormatChange | None = None
     removed: dict[str, int] = {}
     cleared: list[int] = []
     asked = _last(turns, _ASKING)
@@ -68,9 +66,9 @@ def _in_force(turns: Sequence[Turn], directives: Sequence[Directive]) -> InForce
         match directive:
             case EffortChange():
                 if not directive.waits or _has_begun(turns, directive.index):
-                    effort = directive.effort
+                    effort = directive
             case FormatChange():
-                response_format = directive.response_format
+                form = directive
             case ToolAddition():
                 removed.pop(directive.name, None)
             case ToolRemoval():
@@ -80,7 +78,29 @@ def _in_force(turns: Sequence[Turn], directives: Sequence[Directive]) -> InForce
                     cleared.append(directive.index)
             case _:
                 assert_never(directive)
-    return InForce(effort, response_format, removed, frozenset(cleared))
+    return InForce(effort, form, removed, frozenset(cleared))
+
+
+def each_in_force(conversation: Conversation) -> tuple[tuple[Directive, bool], ...]:
+    """Returns the directives of the client's conversation, each with whether it is in force."""
+    state = in_force(conversation)
+
+    def holds(directive: Directive) -> bool:
+        match directive:
+            case EffortChange():
+                return directive == state.effort
+            case FormatChange():
+                return directive == state.form
+            case ToolAddition():
+                return directive.name not in state.removed
+            case ToolRemoval():
+                return state.removed.get(directive.name) == directive.index
+            case TurnScope():
+                return directive.index not in state.cleared
+            case _:
+                assert_never(directive)
+
+    return tuple([(directive, holds(directive)) for directive in conversation.directives])
 
 
 def _last(turns: Sequence[Turn], roles: frozenset[str]) -> int | None:
@@ -126,12 +146,10 @@ def with_fields(conversation: Conversation, state: InForce) -> tuple[Conversatio
     fields: dict[str, Json] = {}
     written: dict[str, Json] = {}
     if state.effort is not None:
-        fields["reasoning_effort"] = written["reasoning_effort"] = state.effort
-    if state.response_format is not UNSET:
-        fields["response_format"] = state.response_format
-        written["response_format"] = next(
-            one.written for one in reversed(conversation.directives) if isinstance(one, FormatChange)
-        )
+        fields["reasoning_effort"] = written["reasoning_effort"] = state.effort.effort
+    if state.form is not None:
+        fields["response_format"], written["response_format"] = state.form.response_format, state.form.written
+    defined = [one for one in conversation.directives if isinstance(one, ToolAddition) and one.written is not None]
     notices = [
         _notice(
             "changed",
@@ -139,18 +157,10 @@ def with_fields(conversation: Conversation, state: InForce) -> tuple[Conversatio
             f"the message asks for {described(one)}: it is asked for in the request",
             one,
         )
-        for one in _latest(conversation.directives, state)
+        for one in (state.effort, state.form, *defined)
+        if one is not None
     ]
     return msgspec.structs.replace(_with_fields(conversation, fields, written), directives=()), notices
-
-
-def _latest(directives: Sequence[Directive], state: InForce) -> Iterator[Directive]:
-    """Yields the directives by which the fields are set, and those that declare a function."""
-    changes = [one for one in directives if isinstance(one, EffortChange) and one.effort == state.effort]
-    formats = [one for one in directives if isinstance(one, FormatChange)]
-    yield from changes[-1:]
-    yield from formats[-1:]
-    yield from [one for one in directives if isinstance(one, ToolAddition) and one.written is not None]
 
 
 def _with_fields(conversation: Conversation, fields: Mapping[str, Json], written: Mapping[str, Json]) -> Conversation:

@@ -143,5 +143,5 @@ def test_a_choice_that_a_removal_leaves_nothing_for_is_refused(
 
 def test_a_conversation_without_directives_has_nothing_in_force() -> None:
     state = in_force(asked())
-    assert state.effort is None and not state.removed and not state.cleared
-    assert state.response_format is msgspec.UNSET
+    assert state.effort is None and state.form is None
+    assert not state.removed and not state.cleared

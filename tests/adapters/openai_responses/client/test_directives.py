@@ -72,7 +72,8 @@ def test_an_update_of_a_wrong_form_is_refused_at_its_place(item: dict[str, Any],
 )
 def test_an_update_holds_for_every_response_behind_it(items: list[Any]) -> None:
     found = read(items)
-    assert in_force(found).effort == "low"
+    state = in_force(found)
+    assert state.effort is not None and state.effort.effort == "low"
     (body,) = [json.loads(Exchange(ADAPTERS["chat"], found, Policy()).request.body)]
     plain = read([item for item in items if "role" in item], reasoning={"effort": "low"})
     assert body == json.loads(Exchange(ADAPTERS["chat"], plain, Policy()).request.body)
