@@ -103,6 +103,15 @@ def each_in_force(conversation: Conversation) -> tuple[tuple[Directive, bool], .
     return tuple([(directive, holds(directive)) for directive in conversation.directives])
 
 
+def without_cleared(conversation: Conversation) -> Conversation:
+    """Returns the client's conversation in which the text that is cleared is left out, with every turn in its place."""
+    cleared = in_force(conversation).cleared if conversation.directives else frozenset()
+    if not cleared:
+        return conversation
+    turns = [turn.changed() if is_system(turn) and turn.index in cleared else turn for turn in conversation.turns]
+    return msgspec.structs.replace(conversation, turns=tuple(turns))
+
+
 def _last(turns: Sequence[Turn], roles: frozenset[str]) -> int | None:
     """Returns the index of the client's last message of these roles."""
     return next((turn.index for turn in reversed(turns) if turn.role in roles and turn.index is not None), None)

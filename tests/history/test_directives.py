@@ -24,7 +24,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.history.directives import described, in_force, with_messages
+from gateway.history.directives import described, in_force, with_messages, without_cleared
 from gateway.history.prepare import Substitution
 from tests.scripted import ScriptedAdapter
 
@@ -145,3 +145,11 @@ def test_a_conversation_without_directives_has_nothing_in_force() -> None:
     state = in_force(asked())
     assert state.effort is None and state.form is None
     assert not state.removed and not state.cleared
+
+
+def test_text_that_was_for_one_turn_is_left_out_of_what_a_summary_is_written_from() -> None:
+    conversation = asked(TurnScope(2), last=4)
+    turns = [system(turn.index or 0, f"{turn.index}") if turn.role == "system" else turn for turn in conversation.turns]
+    repaired = msgspec.structs.replace(conversation, turns=tuple(turns))
+    assert [turn.text for turn in without_cleared(repaired).turns] == ["one", "two", "", "3", "three"]
+    assert without_cleared(asked()) == asked()
