@@ -61,11 +61,11 @@ def _in_force(turns: Sequence[Turn], directives: Sequence[Directive]) -> InForce
     form: FormatChange | None = None
     removed: dict[str, int] = {}
     cleared: list[int] = []
-    asked = _last(turns, _ASKING)
+    asked, words = _last(turns, _ASKING), _words(turns)
     for directive in directives:
         match directive:
             case EffortChange():
-                if not directive.waits or _has_begun(turns, directive.index):
+                if not directive.waits or words.have_come(directive.index):
                     effort = directive
             case FormatChange():
                 form = directive
@@ -117,13 +117,29 @@ def _last(turns: Sequence[Turn], roles: frozenset[str]) -> int | None:
     return next((turn.index for turn in reversed(turns) if turn.role in roles and turn.index is not None), None)
 
 
-def _has_begun(turns: Sequence[Turn], index: int) -> bool:
-    """Returns whether words of the user stand directly before the message at this index, or anywhere behind it."""
-    words = _last(turns, frozenset({"user"}))
-    if words is None or words > index:
-        return words is not None
-    others = (turn for turn in reversed(turns) if turn.index is not None and turn.index < index and not is_system(turn))
-    return next(others).role == "user"
+class _Words(msgspec.Struct, frozen=True):
+    """Where the last words of the user stand, and the first message behind them that is not of the system, by their
+    indexes."""
+
+    last: int | None = None
+    behind: int | None = None
+
+    def have_come(self, index: int) -> bool:
+        """Returns whether words of the user stand directly before the message at this index, or anywhere behind it."""
+        if self.last is None or index < self.last:
+            return self.last is not None
+        return self.behind is None or index < self.behind
+
+
+def _words(turns: Sequence[Turn]) -> _Words:
+    behind: int | None = None
+    for turn in reversed(turns):
+        if turn.index is None or is_system(turn):
+            continue
+        if turn.role == "user":
+            return _Words(turn.index, behind)
+        behind = turn.index
+    return _Words()
 
 
 def described(directive: Directive) -> str:
@@ -158,7 +174,6 @@ def with_fields(conversation: Conversation, state: InForce) -> tuple[Conversatio
         fields["reasoning_effort"] = written["reasoning_effort"] = state.effort.effort
     if state.form is not None:
         fields["response_format"], written["response_format"] = state.form.response_format, state.form.written
-    defined = [one for one in conversation.directives if isinstance(one, ToolAddition) and one.written is not None]
     notices = [
         _notice(
             "changed",
@@ -166,10 +181,15 @@ def with_fields(conversation: Conversation, state: InForce) -> tuple[Conversatio
             f"the message asks for {described(one)}: it is asked for in the request",
             one,
         )
-        for one in (state.effort, state.form, *defined)
-        if one is not None
+        for one in _settling(conversation.directives, state)
     ]
     return msgspec.structs.replace(_with_fields(conversation, fields, written), directives=()), notices
+
+
+def _settling(directives: Sequence[Directive], state: InForce) -> list[Directive]:
+    """Returns the directives that the fields of a request follow: of several of a kind the last one."""
+    defined = {one.name: one for one in directives if isinstance(one, ToolAddition) and one.written is not None}
+    return [one for one in (state.effort, state.form, *defined.values()) if one is not None]
 
 
 def _with_fields(conversation: Conversation, fields: Mapping[str, Json], written: Mapping[str, Json]) -> Conversation:
@@ -279,14 +299,18 @@ def with_unsent(conversation: Conversation, asked: Conversation) -> tuple[Conver
     in force whose messages a summary or a limit has taken out; and the notices. `asked` is the client's."""
     kept = {turn.index for turn in conversation.turns}
     of_client = [turn.index for turn in asked.turns if turn.index is not None]
-    unsent = tuple([one for one in asked.directives if _holder(of_client, one.index) not in kept])
+    unsent: list[Directive] = []
+    sent: list[Directive] = []
+    for directive in asked.directives:
+        (sent if _holder(of_client, directive.index) in kept else unsent).append(directive)
     if not unsent:
         return conversation, []
     state = _in_force(asked.turns, unsent)
-    changed, _ = with_fields(msgspec.structs.replace(conversation, directives=unsent), state)
+    changed, _ = with_fields(msgspec.structs.replace(conversation, directives=tuple(unsent)), state)
     # A directive that is sent names what the request declares.
-    named = {one.name for one in asked.directives if isinstance(one, ToolAddition | ToolRemoval) and one not in unsent}
+    named = {one.name for one in sent if isinstance(one, ToolAddition | ToolRemoval)}
     changed = _with_tools(changed, unsent, frozenset(state.removed) - named)
+    removals = [ToolRemoval(index, name) for name, index in state.removed.items()]
     notices = [
         _notice(
             "changed",
@@ -294,11 +318,9 @@ def with_unsent(conversation: Conversation, asked: Conversation) -> tuple[Conver
             f"the message asks for {described(one)} and is not sent: the request asks",
             one,
         )
-        for one in unsent
-        if not isinstance(one, TurnScope)
+        for one in (*_settling(unsent, state), *removals)
     ]
-    left = tuple([one for one in asked.directives if one not in unsent])
-    return msgspec.structs.replace(changed, directives=left), notices
+    return msgspec.structs.replace(changed, directives=tuple(sent)), notices
 
 
 def _holder(of_client: Sequence[int], index: int) -> int:

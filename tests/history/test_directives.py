@@ -24,7 +24,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.history.directives import described, in_force, with_messages, without_cleared
+from gateway.history.directives import described, in_force, with_messages, with_unsent, without_cleared
 from gateway.history.prepare import Substitution
 from tests.scripted import ScriptedAdapter
 
@@ -153,3 +153,13 @@ def test_text_that_was_for_one_turn_is_left_out_of_what_a_summary_is_written_fro
     repaired = msgspec.structs.replace(conversation, turns=tuple(turns))
     assert [turn.text for turn in without_cleared(repaired).turns] == ["one", "two", "", "3", "three"]
     assert without_cleared(asked()) == asked()
+
+
+def test_of_many_directives_that_are_not_sent_only_those_in_force_are_told() -> None:
+    """A long session has hundreds, and each of its requests would tell them all."""
+    changes = [one for index in range(2, 40) for one in (EffortChange(index, "low"), ToolRemoval(index, "look"))]
+    conversation = asked(*changes, last=40)
+    behind = msgspec.structs.replace(conversation, turns=conversation.turns[-1:])
+    sent, notices = with_unsent(behind, conversation)
+    assert [(notice.rule, notice.index) for notice in notices] == [("DIRECTIVE_APPLIED", 39), ("DIRECTIVE_APPLIED", 39)]
+    assert [tool.name for tool in sent.tools] == ["read"] and sent.params["reasoning_effort"] == "low"
