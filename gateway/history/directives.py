@@ -215,18 +215,21 @@ def with_messages(conversation: Conversation, asked: Conversation, state: InForc
     notes = _notes(asked)
     silent = frozenset([directive.index for directive in asked.directives])
     noted: set[int] = set()
+    cleared: list[int] = []
     turns: list[Turn] = []
     for turn in conversation.turns:
         if turn.index not in silent or not is_system(turn):
             turns.append(turn)
         elif turn.index in state.cleared:
-            detail = "the text of the message was for one turn and is not sent any more"
-            notices.append(Notice("encode", "dropped", "MESSAGE_CLEARED", detail, index=turn.index, level="debug"))
+            cleared.append(turn.index)
         elif turn.index in notes:
             noted.add(turn.index)
             turns.append(turn.changed(*turn.blocks, Text(notes[turn.index])))
         elif turn.blocks:
             turns.append(turn)
+    if cleared:
+        detail = f"text that was for one turn is not sent any more; messages: {len(cleared)}"
+        notices.append(Notice("encode", "dropped", "MESSAGE_CLEARED", detail, index=cleared[0], level="debug"))
     unknown = frozenset([name for name, index in state.removed.items() if index not in noted])
     for name, index in state.removed.items():
         kept = (

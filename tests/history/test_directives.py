@@ -86,7 +86,7 @@ def test_a_cleared_text_is_told() -> None:
     cleared = msgspec.structs.replace(
         conversation, turns=(*conversation.turns[:2], system(2, "Now."), conversation.turns[3])
     )
-    detail = "the text of the message was for one turn and is not sent any more"
+    detail = "text that was for one turn is not sent any more; messages: 1"
     assert ("MESSAGE_CLEARED", detail, 2) in told(cleared)
 
 
