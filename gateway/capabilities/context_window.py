@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.context_length import OutputLimit, Overflow
-from gateway.core.conversation import Conversation, Json, JsonObject, Source
+from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_tokens
@@ -42,16 +42,8 @@ def _with_limit(conversation: Conversation, limit: int, path: str) -> Conversati
         conversation,
         sampling=msgspec.structs.replace(conversation.sampling, max_tokens=limit),
         params={**params, **{name: limit for name in _LIMITS if params.get(name) is not None}},
-        source=source and Source(source.dialect, _put(source.value, path.split("."), limit)),
+        source=source and source.with_field(path, limit),
     )
-
-
-def _put(fields: JsonObject, path: list[str], value: Json) -> dict[str, Json]:
-    name, *rest = path
-    inner = fields.get(name)
-    if rest:
-        value = _put(inner if isinstance(inner, dict) else {}, rest, value)
-    return {**fields, name: value}
 
 
 def with_counts(error: BackendError, conversation: Conversation, window: int | None) -> None:

@@ -45,6 +45,16 @@ class Source(msgspec.Struct, frozen=True, gc=False):
         """Returns the message if it was written in this dialect, else None."""
         return self.value if self.dialect == dialect else None
 
+    def with_field(self, path: str, value: Json) -> "Source":
+        """Returns the source with this value in the field at a path like `output_config.effort`."""
+        return msgspec.structs.replace(self, value=_put(self.value, path.split("."), value))
+
+
+def _put(fields: JsonObject, path: Sequence[str], value: Json) -> dict[str, Json]:
+    name, *rest = path
+    inner = fields.get(name)
+    return {**fields, name: _put(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
+
 
 @final
 class Text(msgspec.Struct, frozen=True):
@@ -236,6 +246,54 @@ class Sampling(msgspec.Struct, frozen=True):
     seed: int | None = None
 
 
+class EffortChange(msgspec.Struct, frozen=True):
+    """Asks for another effort of reasoning from the message at `index` on; `effort` is a value of `reasoning_effort`.
+
+    `waits`: where the message does not stand directly behind words of the user, the change begins with their next ones.
+    """
+
+    index: int
+    effort: str
+    waits: bool = False
+
+
+class FormatChange(msgspec.Struct, frozen=True):
+    """Asks for another form of the answers from the message at `index` on.
+
+    `response_format` is a value of that field, None for plain text; `written` is the value in the client's own words.
+    """
+
+    index: int
+    response_format: Json
+    written: Json
+
+
+class ToolAddition(msgspec.Struct, frozen=True):
+    """Offers the function of this name from the message at `index` on. `written` is its entry as the client's list of
+    tools would hold it; None: the function is declared before."""
+
+    index: int
+    name: str
+    written: JsonObject | None = None
+
+
+class ToolRemoval(msgspec.Struct, frozen=True):
+    """Offers the function of this name no longer from the message at `index` on."""
+
+    index: int
+    name: str
+
+
+class TurnScope(msgspec.Struct, frozen=True):
+    """Shows the text of the message at `index` to the model only until a later message of the user or a result."""
+
+    index: int
+
+
+# What a message changes for the answers after it; `index` is that of the message, as in Turn.
+Directive: TypeAlias = EffortChange | FormatChange | ToolAddition | ToolRemoval | TurnScope
+
+
 class Violation(msgspec.Struct, frozen=True):
     """A broken rule of the message protocol: the rule's code, the place, and one sentence for a person.
 
@@ -279,6 +337,9 @@ class Conversation(msgspec.Struct, frozen=True):
     form in a request where it has a mark and in a later one where it has none.
 
     `ends_with_result`: the last message of the client is a tool result, wherever repair put it, or if it dropped it.
+
+    `tools` are all functions that any part of the request declares. `directives` are those of all its messages, in
+    their order; what they leave in force says `gateway.history.directives`.
     """
 
     turns: tuple[Turn, ...]
@@ -305,3 +366,4 @@ class Conversation(msgspec.Struct, frozen=True):
     marked: bool = False
     finish_optional: bool = False
     request_id: str = NO_REQUEST
+    directives: tuple[Directive, ...] = ()

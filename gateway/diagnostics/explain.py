@@ -15,6 +15,7 @@ from gateway.core.tokens import estimate_text
 from gateway.diagnostics.explanation import (
     Classified,
     Encoded,
+    ExplainedDirective,
     Explanation,
     Grouped,
     Messages,
@@ -25,6 +26,7 @@ from gateway.dialect import Dialect
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
+from gateway.history.directives import described, each_in_force, in_force, with_fields, with_messages
 from gateway.history.groups import groups
 from gateway.history.pinned import pinned_turns
 from gateway.history.prepare import Prepared, Substitution, prepare
@@ -56,6 +58,9 @@ def explain(
         violations=validate(conversation, policy.profile),
         stored=_shown([turn for turn in conversation.turns if turn.index is not None and turn.index < 0], dialect)[0],
         classification=_classified(conversation),
+        directives=tuple(
+            [ExplainedDirective(one.index, described(one), holds) for one, holds in each_in_force(conversation)]
+        ),
     )
     try:
         prepared = prepare(conversation, policy, summary)
@@ -136,11 +141,22 @@ def _with_preview(
     explanation: Explanation, conversation: Conversation, prepared: Prepared, policy: Policy
 ) -> Explanation:
     """Adds the text for a text-only backend. An image is no error here, because another backend may accept it."""
-    profiled = apply_profile(prepared.conversation, policy.profile)
+    sent, applied = _with_directives(prepared.conversation, conversation)
+    profiled = apply_profile(sent, policy.profile)
     flattened = flatten(profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
     explanation = _with_text(explanation, SentText(flattened.text, flattened.system_text))
-    notices = (*conversation.notices, *prepared.notices, *profiled.notices, *flattened.notices)
+    notices = (*conversation.notices, *prepared.notices, *applied, *profiled.notices, *flattened.notices)
     return with_notices(explanation, notices)
+
+
+def _with_directives(prepared: Conversation, asked: Conversation) -> tuple[Conversation, Sequence[Notice]]:
+    """Returns the prepared conversation as a backend without directives gets it, and the notices."""
+    if not asked.directives:
+        return prepared, ()
+    state = in_force(asked)
+    changed, of_fields = with_fields(prepared, state)
+    sent, of_messages = with_messages(changed, asked, state)
+    return sent, (*of_fields, *of_messages)
 
 
 def _with_text(explanation: Explanation, text: SentText) -> Explanation:

@@ -42,6 +42,7 @@ def explain_text(
     lines += _violations(explanation, colour)
     lines += _sides(explanation, messages, max(width, 40), colour)
     lines += _changes(explanation, paths, colour)
+    lines += _directives(explanation, paths, colour)
     lines += _pinned(explanation, paths, colour)
     lines += _sent(explanation, colour) if explanation.error is None else _refused(explanation.refusal or "", colour)
     return "\n".join(lines) + "\n"
@@ -90,6 +91,15 @@ def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Itera
     for notice in changes:
         place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
         yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
+
+
+def _directives(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
+    """Yields what messages change for the answers after them."""
+    if explanation.directives:
+        yield from ("", _paint("directives", BOLD, colour))
+    for one in explanation.directives:
+        place = paths.turn.format(turn=one.index)
+        yield f"  {place} {_visible(one.directive)}: {'in force' if one.in_force else 'not in force'}"
 
 
 _REASONS: Final[Mapping[PinReason, str]] = {

@@ -32,6 +32,14 @@ class PinnedMessage(msgspec.Struct, frozen=True):
     reason: PinReason
 
 
+class ExplainedDirective(msgspec.Struct, frozen=True):
+    """What the message at `index` changes for the answers after it, and whether it is in force for the next one."""
+
+    index: int
+    directive: str
+    in_force: bool
+
+
 class SchemaFacts(msgspec.Struct, frozen=True):
     """The protobuf schema in use: the files that it comes from, and the digest of its descriptors."""
 
@@ -83,6 +91,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
     - `stored` are the messages of stored answers that stand before those of the request.
+    - `directives` are what messages in mid-conversation change.
     - `pinned` are the user messages that no limit removes.
     - `repaired` and `trimmed` are messages in the client's dialect; `indexes` holds the index of each in the request.
     - `wire` is what is sent: the chat messages of the body, the text in it as one message (and its system text as
@@ -102,6 +111,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     violations: tuple[Violation, ...]
     classification: Classified
     stored: tuple[JsonObject, ...] = ()
+    directives: tuple[ExplainedDirective, ...] = ()
     groups: tuple[Grouped, ...] = ()
     pinned: tuple[PinnedMessage, ...] = ()
     repaired: tuple[JsonObject, ...] = ()

@@ -14,6 +14,7 @@ from gateway.core.events import Event, Finish, PassthroughFields, ReasoningDelta
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange.plan import RequestPlan
+from gateway.response.removed_tools import RemovedToolFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.tool_choice import ForcedCallCheck, SingleCallFilter
@@ -43,6 +44,8 @@ def answer_filters(plan: RequestPlan, conversation: Conversation, policy: Policy
     feeds: list[Filter] = []
     if guard is not None:
         feeds.append(guard.feed)
+    if plan.removed:
+        feeds.append(RemovedToolFilter(plan.removed, conversation.paths).feed)
     if plan.one_call:
         feeds.append(SingleCallFilter(conversation.paths.param(ONE_CALL)).feed)
     if stop is not None:

@@ -1,6 +1,6 @@
 """Plans a request: what of the client's conversation is sent, in which form, and what the answer is held to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -36,6 +36,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.apply_profile import ProfileResult, apply_profile
 from gateway.history.bound_state import BoundState, Passes, with_bound_state
+from gateway.history.directives import InForce, in_force, with_fields, with_messages, with_unsent
 from gateway.history.own_state import with_own_state
 from gateway.history.prepare import Prepared, Substitution, prepare
 from gateway.history.repair import in_client_order
@@ -53,7 +54,8 @@ class RequestPlan(msgspec.Struct, frozen=True):
 
     The answer is searched for the stop sequences in `watched`. `demands` stand in the prompt, `required` is the choice
     of a call that a field of the backend asks for: the answer is checked for both; None: there are none. `one_call`:
-    of several calls, the client gets the first one.
+    of several calls, the client gets the first one. `removed`: the functions that the client's messages have removed,
+    with the index of each message; a call of one is refused.
     """
 
     prepared: Prepared
@@ -66,6 +68,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     demands: Demands | None
     required: ToolChoice | None
     one_call: bool
+    removed: Mapping[str, int]
 
 
 def plan_request(
@@ -82,14 +85,19 @@ def plan_request(
     """
     capabilities, profile = adapter.capabilities, policy.profile
     passes = conversation.dialect == capabilities.passthrough
-    noticed = check_capabilities(conversation, capabilities)
+    messages = None if capabilities.messages is None else profile.messages or capabilities.messages
+    asked = conversation
+    state: InForce | None = None
+    noticed: list[Notice] = []
+    if conversation.directives:
+        conversation, state = _with_fields_in_force(conversation, policy, messages, noticed, passes=passes)
+    noticed += check_capabilities(conversation, capabilities)
     watched: Sequence[str] = ()
     refuses_one = False
     if conversation.sampling.stop or (capabilities.request_rules and profile.request_rules is not None):
         watched, refuses_one = _checked(conversation, capabilities, policy, passes=passes)
     prepared = prepare(conversation, policy, summary)
-    messages = None if capabilities.messages is None else profile.messages or capabilities.messages
-    sent, repaired = _with_own_state(prepared, capabilities, policy, messages, label, passes=passes)
+    sent, repaired = _as_sent(prepared, asked, state, capabilities, policy, messages, label, passes=passes)
     demands = None
     if capabilities.prompts and not passes and (demands := find_demands(sent, capabilities.prompts)):
         sent, worded = with_words(sent, demands)
@@ -143,7 +151,10 @@ def plan_request(
         required = _required_choice(prepared.conversation)
     asks_one = passes or ONE_CALL in capabilities.supported_params
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
-    return RequestPlan(prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call)
+    removed = {} if state is None else state.removed
+    return RequestPlan(
+        prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call, removed
+    )
 
 
 def _with_caches(
@@ -187,8 +198,10 @@ def _checked(
     return watched, refuses_one
 
 
-def _with_own_state(
+def _as_sent(
     prepared: Prepared,
+    asked: Conversation,
+    state: InForce | None,
     capabilities: Capabilities,
     policy: Policy,
     messages: MessagesRules | None,
@@ -196,7 +209,9 @@ def _with_own_state(
     *,
     passes: bool,
 ) -> tuple[Conversation, Sequence[Notice]]:
-    """Returns the prepared conversation with the opaque state that the backend may read, and the notices so far."""
+    """Returns the prepared conversation with the opaque state that the backend may read and with its directives
+    applied, and the notices so far. `asked` is the client's; `state` is what its directives leave in force, None where
+    the backend takes them itself."""
     conversation, notices = prepared.conversation, prepared.notices
     if passes and capabilities.results == "anywhere":
         conversation, notices = in_client_order(conversation, notices)
@@ -206,6 +221,11 @@ def _with_own_state(
     if messages is not None:
         conversation, changed = _with_bound_state(conversation, prepared.passes, policy, messages)
         notices = (*notices, *changed)
+    if asked.directives:
+        conversation, applied = (
+            with_unsent(conversation, asked) if state is None else with_messages(conversation, asked, state)
+        )
+        notices = (*notices, *applied)
     return conversation, notices
 
 
@@ -218,6 +238,31 @@ def _with_bound_state(
         return conversation, []
     bound = BoundState(rules.provider, drops=rules.of_model(model) is not None)
     return with_bound_state(conversation, passes, policy, bound)
+
+
+def _with_fields_in_force(
+    conversation: Conversation, policy: Policy, messages: MessagesRules | None, noticed: list[Notice], *, passes: bool
+) -> tuple[Conversation, InForce | None]:
+    """Returns the conversation whose fields ask for what its directives leave in force, and what that is, and adds the
+    notices. None: the backend takes the directives themselves."""
+    if passes and _takes_directives(conversation, policy, messages):
+        return conversation, None
+    state = in_force(conversation)
+    conversation, applied = with_fields(conversation, state)
+    noticed += applied
+    return conversation, state
+
+
+def _takes_directives(conversation: Conversation, policy: Policy, rules: MessagesRules | None) -> bool:
+    """Returns whether a backend of the client's own API takes directives in mid-conversation: any but one whose model
+    is known to take no message of the system there.
+
+    Source: Anthropic, "Mid-conversation system messages": changes of tools are for the same models.
+    """
+    if policy.profile.system == "first":
+        return False
+    model = None if rules is None else rules.of_model(policy.base_model or conversation.model)
+    return model is None or model.system == "anywhere"
 
 
 def _system_in_place(

@@ -21,9 +21,10 @@ _NEWEST_CLAUDE: Final = MessagesModel(
     forced_tools="never",
 )
 # "Preserved thinking" (a block counts while the system prompt, the tools and the messages before it are what they were;
-# the older models have no such check), "Mid-conversation system messages", and the migration guides (of Claude 4.7:
-# "setting temperature, top_p or top_k to any non-default value will return a 400 error", no more budgets; of Fable 5:
-# thinking cannot be disabled; of Fable 5.1: a tool_choice of the type any or tool is a 400).
+# the older models have no such check), "Mid-conversation system messages" (not available on Sonnet 5), and the
+# migration guides (of Claude 4.7: "setting temperature, top_p or top_k to any non-default value will return a 400
+# error", no more budgets; of Fable 5: thinking cannot be disabled; of Fable 5.1: a tool_choice of the type any or tool
+# is a 400).
 _CLAUDE: Final = (
     _NEWEST_CLAUDE,
     msgspec.structs.replace(
@@ -40,14 +41,17 @@ _CLAUDE: Final = (
         refused_thinking=("enabled", "disabled"),
     ),
     MessagesModel(
-        r"(.*\.)?claude-(opus-4-[89]|(opus|sonnet|haiku)-5)(?![0-9]).*",
+        r"(.*\.)?claude-(opus-4-[89]|(opus|haiku)-5)(?![0-9]).*",
         thinking="signed",
         system="anywhere",
         sampling="default",
         refused_thinking=("enabled",),
     ),
     MessagesModel(
-        r"(.*\.)?claude-opus-4-7(?![0-9]).*", thinking="signed", sampling="default", refused_thinking=("enabled",)
+        r"(.*\.)?claude-(opus-4-7|sonnet-5)(?![0-9]).*",
+        thinking="signed",
+        sampling="default",
+        refused_thinking=("enabled",),
     ),
     MessagesModel(r"(.*\.)?claude-(opus|sonnet|haiku)-4-[56](?![0-9]).*", thinking="signed", sampling="one"),
     MessagesModel(r"(.*\.)?claude-(instant|[123]|(opus|sonnet)-4).*", thinking="signed"),

@@ -24,6 +24,7 @@ TYPES: Final = st.sampled_from(
     [
         *("text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result"),
         *("tool_reference", "compaction", "server_tool_use", "container_upload", "", "image_url"),
+        *("tool_addition", "tool_removal"),
     ]
 )
 SOURCES: Final = st.fixed_dictionaries(
@@ -35,6 +36,22 @@ SOURCES: Final = st.fixed_dictionaries(
         "url": TEXTS | WILD,
         "content": TEXTS | WILD,
     },
+)
+
+
+CHANGED_TOOLS: Final[st.SearchStrategy[Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["tool_reference", "tool_definition", "mcp_tool_reference"]) | WILD,
+        "name": NAMES | WILD,
+        "definition": st.fixed_dictionaries({}, optional={"name": NAMES | WILD, "input_schema": WILD, "type": WILD})
+        | WILD,
+    },
+)
+
+
+CHANGES: Final[st.SearchStrategy[Any]] = st.lists(
+    st.fixed_dictionaries({"type": TYPES, "tool": CHANGED_TOOLS}), max_size=2
 )
 
 
@@ -57,19 +74,36 @@ def _blocks(content: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
             "content": content,
             "is_error": WILD,
             "cache_control": WILD,
+            "tool": CHANGED_TOOLS | WILD,
+            "tool_changes": CHANGES | WILD,
         },
     )
     return st.lists(block | WILD, max_size=3)
 
 
-CONTENTS: Final = TEXTS | _blocks(TEXTS | _blocks(TEXTS | WILD) | WILD) | WILD
+CONTENTS: Final[st.SearchStrategy[Any]] = TEXTS | _blocks(TEXTS | _blocks(TEXTS | WILD) | WILD) | WILD
 MESSAGES: Final[st.SearchStrategy[Any]] = st.lists(
     st.fixed_dictionaries(
-        {}, optional={"role": st.sampled_from(["user", "assistant", "system"]) | WILD, "content": CONTENTS}
+        {},
+        optional={
+            "role": st.sampled_from(["user", "assistant", "system"]) | WILD,
+            "content": CONTENTS | st.just([]),
+            "output_config": st.fixed_dictionaries({}, optional={"effort": st.sampled_from(["low", "x"]) | WILD})
+            | WILD,
+            "clear_at": st.sampled_from(["never", "next_user_message"]) | WILD,
+        },
     )
     | WILD,
     max_size=5,
 )
+REFERENCE: Final = st.builds(lambda name: {"type": "tool_reference", "name": name}, st.sampled_from(["a", "b", "c"]))
+DIRECTIVES: Final[st.SearchStrategy[Any]] = st.one_of(
+    st.builds(lambda tool: {"role": "system", "content": [{"type": "tool_removal", "tool": tool}]}, REFERENCE),
+    st.builds(lambda tool: {"role": "system", "content": [{"type": "tool_addition", "tool": tool}]}, REFERENCE),
+    st.just({"role": "system", "content": [], "output_config": {"effort": "low"}}),
+    st.just({"role": "system", "content": "x", "clear_at": "next_user_message"}),
+)
+DIRECTED: Final = st.lists(DIRECTIVES | MESSAGES.filter(bool).map(lambda messages: messages[0]), max_size=6)
 TOOLS: Final[st.SearchStrategy[Any]] = st.lists(
     st.fixed_dictionaries(
         {},
@@ -113,11 +147,22 @@ WRONG: Final = st.dictionaries(
 )
 
 
+@given(DIRECTED, st.sampled_from(sorted(ADAPTERS)), POLICIES)
+def test_directives_among_any_messages_are_applied_or_refused(messages: list[Any], name: str, policy: Policy) -> None:
+    tools: list[Json] = [{"name": tool, "input_schema": {}} for tool in ("a", "b")]
+    check({"model": "m", "max_tokens": 9, "messages": messages, "tools": tools}, name, policy)
+
+
 @given(REQUESTS, WRONG, st.sampled_from(sorted(ADAPTERS)), POLICIES)
 def test_any_request_is_answered_or_refused(
     fields: dict[str, Any], wrong: JsonObject, name: str, policy: Policy
 ) -> None:
-    body = json.dumps({**fields, **wrong}).encode()
+    check({**fields, **wrong}, name, policy)
+
+
+def check(fields: JsonObject, name: str, policy: Policy) -> None:
+    """A request is encoded and explained, or refused with an error that its client can read."""
+    body = json.dumps(fields).encode()
     try:
         conversation = DIALECT.decode(read_document(body), RequestHead("/v1/messages")).conversation
         assert [shown for turn in conversation.turns for shown in DIALECT.encode_turn(turn)] or not conversation.turns

@@ -28,6 +28,7 @@ DIALECT: Final = OpenAIResponsesDialect()
 TYPES: Final = st.sampled_from(
     [
         *("message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "x_call"),
+        "configuration_update",
         *(name for form in FORMS.values() for name in (form.call, form.output)),
     ]
 )
@@ -68,6 +69,8 @@ ITEMS: Final = st.lists(
         summary=PARTS | WILD,
         **dict.fromkeys(("arguments", "input", "action", "operation"), TEXTS | WILD),
         encrypted_content=TEXTS | STATES | WILD,
+        reasoning=objects(effort=TEXTS | WILD) | WILD,
+        text=objects(format=objects(type=st.sampled_from(["text", "json_schema"]) | WILD, schema=WILD)) | WILD,
     )
     | WILD,
     max_size=8,

@@ -46,6 +46,18 @@ FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
     "thread": (*OBJECT, {}, {"type": 1}, {"type": "continue"}),
     "mcp_servers": ("x", True, 1, {}),
 }
+# Messages of the system that are no directives, and what stands in the place of one.
+DIRECTIVES: Final[tuple[dict[str, object], ...]] = (
+    {"role": "system", "content": [{"type": "tool_removal", "tool": {"type": "tool_reference", "name": "nothing"}}]},
+    {"role": "system", "content": [{"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {}}}]},
+    {"role": "system", "content": [{"type": "tool_addition", "tool": []}]},
+    {"role": "system", "content": [{"type": "tool_removal"}]},
+    {"role": "system", "content": [], "output_config": {"effort": {}}},
+    {"role": "system", "content": "x", "output_config": []},
+    {"role": "system", "content": "x", "clear_at": ["never"]},
+    {"role": "user", "content": "x", "clear_at": "never"},
+    {"role": "user", "content": [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}]},
+)
 # The blocks of each role.
 BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "user": (
@@ -79,6 +91,10 @@ def refused() -> Iterator[Hostile]:
             counted = name in _COUNTED or (name, value) in _WORDS
             for path in (MESSAGES,) if counted else (MESSAGES, COUNT_TOKENS):
                 yield Hostile(f"{path!r} {said}", request(body(**{name: value}), path=path), (400,))
+
+    for directive in DIRECTIVES:
+        for path in (MESSAGES, COUNT_TOKENS):
+            yield Hostile(f"{path!r} {directive}", request(body(messages=[USER, directive]), path=path), (400,))
 
 
 def served() -> Iterator[Hostile]:

@@ -61,6 +61,9 @@ REFUSED_ITEMS: Final[tuple[object, ...]] = (
     {"type": "compaction", "encrypted_content": 5},
     {"type": "compaction", "encrypted_content": "DragomanSealAAAA"},
     {"type": "additional_tools", "tools": 1},
+    {"type": "configuration_update", "reasoning": 1},
+    {"type": "configuration_update", "reasoning": {"effort": []}},
+    {"type": "configuration_update", "text": {"format": {"type": None}}},
     {"type": "tool_search_output", "tools": [{"type": "custom"}]},
     {"role": 1, "content": "x"},
 )

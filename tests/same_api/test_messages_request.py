@@ -22,6 +22,7 @@ PUBLISHED: Final = json.loads((Path(__file__).parent / "anthropic_messages.json"
 ADAPTER: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 HELLO: Final[dict[str, Any]] = {"role": "user", "content": "Hello"}
 BODY: Final[dict[str, Any]] = {"model": "m", "max_tokens": 9, "messages": [HELLO]}
+TOOL: Final[dict[str, Any]] = {"name": "a", "input_schema": {"type": "object"}}
 CALL: Final[dict[str, Any]] = {"type": "tool_use", "id": "a", "name": "a", "input": {}}
 RESULT: Final[dict[str, Any]] = {"type": "tool_result", "tool_use_id": "a", "content": "7"}
 # A thread is never left to the backend: only what continues one refers to it.
@@ -54,6 +55,8 @@ def messages_with(block: dict[str, Any]) -> list[dict[str, Any]]:
             return [HELLO, {"role": "assistant", "content": [call]}, {"role": "user", "content": [block]}]
         case kind if kind in {one["type"] for one in PUBLISHED["content"]}:
             return [*said, {"role": "user", "content": "Go on."}]
+        case "tool_addition" | "tool_removal":
+            return [HELLO, {"role": "system", "content": [block]}]
         case _:
             return [{"role": "user", "content": [block]}]
 
@@ -61,7 +64,7 @@ def messages_with(block: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("name", "value"), FIELDS, ids=[name for name, _ in FIELDS])
 def test_every_field_arrives_with_what_is_new_in_it(name: str, value: Any) -> None:
     value = with_new_fields(value) if name not in {"model"} else "m"
-    body = BODY | {"tools": [{"name": "a", "input_schema": {"type": "object"}}], name: value, **NEW_FIELDS}
+    body = BODY | {"tools": [TOOL], name: value, **NEW_FIELDS}
     assert sent(body) == body
 
 
@@ -79,7 +82,7 @@ def test_a_new_word_arrives(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("block", PUBLISHED["blocks"], ids=[block["type"] for block in PUBLISHED["blocks"]])
 def test_every_block_arrives_with_what_is_new_in_it(block: dict[str, Any]) -> None:
-    body = BODY | {"messages": with_new_fields(messages_with(block))}
+    body = BODY | {"messages": with_new_fields(messages_with(block)), "tools": [TOOL]}
     assert sent(body) == body
 
 
@@ -104,9 +107,18 @@ def test_neighbouring_messages_of_one_role_arrive_apart() -> None:
     assert sent(body) == body
 
 
-def test_a_directive_without_content_arrives() -> None:
-    """`content: []` with `output_config` changes the effort from there on."""
-    directive = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+@pytest.mark.parametrize(
+    "directive",
+    [
+        {"content": [], "output_config": {"effort": "low"}},
+        {"output_config": {"effort": "low"}},
+        {"content": [], "output_config": {"effort": "x_effort"}},
+        {"content": "Now.", "clear_at": "next_user_message"},
+        {"content": [{"type": "text", "text": "Now."}], "clear_at": "never", "output_config": {}},
+    ],
+)
+def test_a_directive_arrives(directive: dict[str, Any]) -> None:
+    directive = {"role": "system", **directive}
     body = BODY | {"messages": [HELLO, {"role": "assistant", "content": "Hm."}, directive, HELLO]}
     assert sent(body) == body
 

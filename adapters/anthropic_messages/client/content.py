@@ -7,8 +7,10 @@ import msgspec
 
 from adapters.anthropic_messages import PROVIDER
 from adapters.anthropic_messages.client.changes import Changes
+from adapters.anthropic_messages.client.paths import PATHS
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
 from gateway.core.data_url import data_url
+from gateway.core.errors import InvalidRequest
 from gateway.core.provider_state import with_provider_state
 from gateway.core.sealed_compaction import sealed_text_in, unreadable_compaction
 from gateway.dialects.document import kind_of
@@ -20,11 +22,28 @@ Part: TypeAlias = Text | Image | File
 UNNAMED: Final = "unknown"
 # The API has no other type for the bytes of a document.
 PDF: Final = "application/pdf"
+# Blocks that change which tools are offered.
+TOOL_ADDITION: Final = "tool_addition"
+TOOL_REMOVAL: Final = "tool_removal"
+TOOL_CHANGES: Final = frozenset({TOOL_ADDITION, TOOL_REMOVAL})
+
+
+class ToolChange(msgspec.Struct, frozen=True):
+    """A block that changes which tools are offered, and its place: the index of its message and its whole path.
+
+    `of_provider`: the provider wrote it, into the block of a compaction.
+    """
+
+    block: JsonObject
+    index: int
+    param: str
+    of_provider: bool = False
 
 
 class ContentReader(msgspec.Struct):
-    """Reads the blocks of all messages. `faults` collects the violations, `changes` what is left out, and `compactions`
-    the positions of messages in which a compaction stands.
+    """Reads the blocks of all messages. `faults` collects the violations, `changes` what is left out, `compactions` the
+    positions of messages in which a compaction stands, `tool_changes` the blocks that change which
+    tools are offered, and `directing` the messages with fields that are directives, by their index.
 
     Every method names a place by the message's position and by the rest of its path.
     """
@@ -32,12 +51,14 @@ class ContentReader(msgspec.Struct):
     faults: Faults
     changes: Changes
     compactions: set[int] = msgspec.field(default_factory=set)
+    tool_changes: list[ToolChange] = []
+    directing: list[tuple[int, JsonObject]] = []
 
     def read(self, content: Json, index: int, place: str, known: frozenset[str]) -> list[tuple[int, Block]]:
         """Returns the blocks with their positions, of a content of text one at 0. `known` are the permitted types.
 
         Faults: CONTENT_MISSING, CONTENT_TYPE, CONTENT_EMPTY_ARRAY, PART_TYPE and those of the blocks. Raises
-        InvalidRequest for a file that only its id names.
+        InvalidRequest for a change of tools outside a message of the system.
         """
         if isinstance(content, str):
             return [(0, Text(content))]
@@ -88,6 +109,8 @@ class ContentReader(msgspec.Struct):
             self.changes.drop_block(kind, index)
             return ()
         if kind not in known:
+            if kind in TOOL_CHANGES:
+                raise _misplaced(kind, _param(index, place))
             return f"a block of type {kind!r} does not belong here"
         blocks = reader(self, value, index, place, position)
         return f"a block of type {kind!r} lacks the field that its type requires" if blocks is None else blocks
@@ -185,8 +208,16 @@ class ContentReader(msgspec.Struct):
         name = block.get("tool_name")
         return (Text(name),) if isinstance(name, str) else None
 
-    def _compaction(self, block: JsonObject, index: int, *_: object) -> tuple[Block, ...]:
+    def _tool_change(self, block: JsonObject, index: int, place: str, *_: object) -> tuple[Block, ...]:
+        self.tool_changes.append(ToolChange(block, index, _param(index, place)))
+        return ()
+
+    def _compaction(self, block: JsonObject, index: int, place: str, *_: object) -> tuple[Block, ...]:
         content, state = block.get("content"), block.get("encrypted_content")
+        changes = block.get("tool_changes")
+        for at, change in enumerate(changes if isinstance(changes, list) else ()):
+            if isinstance(change, dict) and change.get("type") in TOOL_CHANGES:
+                self.tool_changes.append(ToolChange(change, index, _param(index, f"{place}.tool_changes[{at}]"), True))
         kept = EMPTY
         if isinstance(state, str) and state:
             kept = with_provider_state(PROVIDER, {"encrypted_content": state})
@@ -219,16 +250,28 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "tool_result": ContentReader._tool_result,
     "tool_reference": ContentReader._tool_reference,
     "compaction": ContentReader._compaction,
+    TOOL_ADDITION: ContentReader._tool_change,
+    TOOL_REMOVAL: ContentReader._tool_change,
 }
 
 # Every type of block that is read.
 BLOCK_TYPES: Final = frozenset(_READERS)
+# Of the system prompt, and of messages of the role system.
 IN_SYSTEM: Final = frozenset({"text"})
+IN_SYSTEM_MESSAGE: Final = IN_SYSTEM | TOOL_CHANGES
 IN_USER: Final = frozenset({"text", "image", "document", "search_result", "tool_result"})
 IN_ASSISTANT: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "compaction"})
 _IN_RESULT: Final = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _IN_DOCUMENT: Final = frozenset({"text", "image"})
 _IN_SEARCH_RESULT: Final = frozenset({"text"})
+
+
+def _param(index: int, place: str) -> str:
+    return place if index < 0 else f"{PATHS.turn.format(turn=index)}{place}"
+
+
+def _misplaced(kind: str, param: str) -> InvalidRequest:
+    return InvalidRequest(f"{param} must stand in a message of the role system: it is a {kind}.", param=param)
 
 
 def _title(block: JsonObject) -> str:

@@ -9,6 +9,8 @@ from typing import Final
 from adapters.anthropic_messages import BETA_FIELD, DIALECT, PROVIDER
 from adapters.anthropic_messages.client.changes import Changes
 from adapters.anthropic_messages.client.compaction import ALONE, SIGNED, asked_compaction, has_instructions
+from adapters.anthropic_messages.client.content import ContentReader
+from adapters.anthropic_messages.client.directives import NO_DIRECTIVES, read_directives
 from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
 from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.system_prompt import read_system
@@ -58,8 +60,13 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
     # A system prompt without a turn stays among the fields.
     if system := read_system(fields.get("system"), faults, changes):
         del fields["system"]
-    turns = (*system, *read_turns(messages, faults, changes))
+    reader = ContentReader(faults, changes)
+    turns = (*system, *read_turns(messages, reader))
     tools, others = ((), ()) if request.tools is None else read_tools(request.tools, fields["tools"], faults)
+    own, directives = own_fields(request, fields), NO_DIRECTIVES
+    if reader.tool_changes or reader.directing:
+        directives = read_directives(reader, tools, request.tools or ())
+        tools, own = directives.tools, (*own, *directives.own_fields)
     conversation = Conversation(
         turns,
         tools,
@@ -78,8 +85,9 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         notices=changes.all(),
         source=Source(DIALECT, _with_betas(fields, head)),
         object_arguments=True,
-        own_fields=own_fields(request, fields),
+        own_fields=own,
         holds=_HELD,
+        directives=directives.found,
     )
     echo: dict[str, Json] = {"thinking": fields.get("thinking")}
     if asked is not None:

@@ -11,7 +11,7 @@ _MESSAGES: Final = {
     "contains": {"not": {"type": "null"}},
     "items": {
         "description": "A message as Anthropic knows it: an object with `role` and `content`. A message of any other "
-        "shape is repaired with a notice, or refused if `repair` is `strict`.",
+        "shape is repaired with a notice, or refused if `repair` is `strict`; a directive of a wrong form is refused.",
     },
 }
 

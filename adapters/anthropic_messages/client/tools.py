@@ -29,20 +29,27 @@ def read_tools(
     specs: list[ToolSpec] = []
     others: list[OtherTool] = []
     for position, (tool, source) in enumerate(zip(tools, sources, strict=True)):
-        kind = tool.type or "custom"
-        known = _CUSTOM if kind == "custom" else client_tool(kind)
-        if known is None:
-            others.append(OtherTool(kind))
-            continue
-        if tool.name == PLACEHOLDER and _is_deferred(source):
-            others.append(OtherTool(PLACEHOLDER))
-            continue
-        if tool.name is None:
-            raise missing_field(f"tools[{position}].name")
-        if not _NAME.fullmatch(tool.name):
-            faults.add("TOOLS_NAME", -1, f"tools[{position}].name")
-        specs.append(_spec(tool.name, tool, known, source))
+        read = read_tool(tool, source, f"tools[{position}]", faults)
+        if isinstance(read, OtherTool):
+            others.append(read)
+        else:
+            specs.append(read)
     return tuple(specs), tuple(others)
+
+
+def read_tool(tool: MessagesTool, source: Json, place: str, faults: Faults) -> ToolSpec | OtherTool:
+    """Returns the entry at this place. Faults and errors are those of `read_tools`."""
+    kind = tool.type or "custom"
+    known = _CUSTOM if kind == "custom" else client_tool(kind)
+    if known is None:
+        return OtherTool(kind)
+    if tool.name == PLACEHOLDER and _is_deferred(source):
+        return OtherTool(PLACEHOLDER)
+    if tool.name is None:
+        raise missing_field(f"{place}.name")
+    if not _NAME.fullmatch(tool.name):
+        faults.add("TOOLS_NAME", -1, f"{place}.name")
+    return _spec(tool.name, tool, known, source)
 
 
 def read_tool_choice(choice: MessagesToolChoice | None) -> ToolChoice:

@@ -8,7 +8,8 @@ import msgspec
 
 from adapters.anthropic_messages import DIALECT
 from adapters.anthropic_messages.client.changes import Changes
-from adapters.anthropic_messages.client.content import IN_ASSISTANT, IN_SYSTEM, IN_USER, ContentReader
+from adapters.anthropic_messages.client.content import IN_ASSISTANT, IN_SYSTEM_MESSAGE, IN_USER, ContentReader
+from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.table import ROLES
 from gateway.core.conversation import (
     EMPTY,
@@ -22,21 +23,24 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 
-_BLOCKS: Final[dict[Role, frozenset[str]]] = {"user": IN_USER, "assistant": IN_ASSISTANT, "system": IN_SYSTEM}
+_BLOCKS: Final[dict[Role, frozenset[str]]] = {"user": IN_USER, "assistant": IN_ASSISTANT, "system": IN_SYSTEM_MESSAGE}
 _READ: Final = frozenset({"role", "content"})
+# The fields by which a message of the system is a directive.
+_DIRECTING: Final = frozenset({"clear_at", "output_config"})
 
 
-def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tuple[Turn, ...]:
+def read_turns(messages: Sequence[Json], reader: ContentReader) -> tuple[Turn, ...]:
     """Returns the turns of every message that is an object: each result of a user's message is a turn of its own, and
-    they stand before that of its other blocks. `faults` collects the violations."""
+    they stand before that of its other blocks. `reader` collects the violations, the changes and the directives. Raises
+    InvalidRequest for a directive outside a message of the system."""
     turns: list[Turn] = []
     odd: list[int] = []
     # Whether neighbouring messages make calls.
     apart = False
-    reader = ContentReader(faults, changes)
     for index, message in enumerate(messages):
         # Many messages are nothing but a role and a text.
         if isinstance(message, dict) and len(message) == 2:
@@ -59,7 +63,7 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
             turns += read
         else:
             odd.append(index)
-    faults.add_each(
+    reader.faults.add_each(
         "NOT_OBJECT",
         len(odd),
         lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
@@ -71,10 +75,14 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
 def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -> list[Turn]:
     role, content = _role(message, index, reader.faults), message.get("content")
     extra = EMPTY if message.keys() <= _READ else {name: message[name] for name in message if name not in _READ}
+    directs = False
+    if not _DIRECTING.isdisjoint(extra):
+        directs = True
+        extra = _read_directing(message, role, index, extra, reader)
     if isinstance(content, str):
         return [Turn(role, (Text(content),), index=index, extra=extra, source=Source(DIALECT, message))]
-    if content == [] and role == "system" and extra:
-        return [_directive(message, index, extra, reader.changes)]
+    if role == "system" and ((content == [] and (directs or extra)) or (content is None and directs)):
+        return [_without_content(message, index, extra, reader.changes)]
     read = reader.read(content, index, ".content", _BLOCKS[role])
     results = {position: block for position, block in read if type(block) is ToolResult}
     blocks = tuple([block for _, block in read if type(block) is not ToolResult])
@@ -104,10 +112,24 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     return turns
 
 
-def _directive(message: JsonObject, index: int, extra: JsonObject, changes: Changes) -> Turn:
+def _read_directing(
+    message: JsonObject, role: Role, index: int, extra: JsonObject, reader: ContentReader
+) -> JsonObject:
+    """Keeps the fields that are directives for their reader, and returns the others. Raises InvalidRequest for a
+    message that is not of the system."""
+    names = [name for name in extra if name in _DIRECTING]
+    if role != "system":
+        param = f"{PATHS.turn.format(turn=index)}.{names[0]}"
+        raise InvalidRequest(f"{param} is only permitted on messages of the role system.", param=param)
+    reader.directing.append((index, message))
+    return {name: value for name, value in extra.items() if name not in _DIRECTING} or EMPTY
+
+
+def _without_content(message: JsonObject, index: int, extra: JsonObject, changes: Changes) -> Turn:
     """Returns a message of the system that says something by its other fields alone.
 
-    Source: Anthropic, mid-conversation output config: `content: []` with `output_config`.
+    Source: Anthropic, "Per-message effort": `content: []` with `output_config`; `BetaSystemMessageParam` of its SDK,
+    whose `content` may be missing.
     """
     for name in extra:
         changes.drop_field(f"messages[{index}].{name}")

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from adapters.anthropic_messages.demo.rules import Message, check_request, read_messages
+from adapters.anthropic_messages.demo.rules import Message, check_request, offered_tools, read_messages
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
@@ -80,7 +80,7 @@ def _dialogue(body: JsonObject, messages: Sequence[Message], newest: int, questi
     forced, mode = _choice(choice)
     return Dialogue(
         question=question,
-        tools=tuple(_tools(body.get("tools"))),
+        tools=tuple(_tools(offered_tools(body, messages))),
         rounds=_rounds(messages[newest + 1 :]),
         turn=max(newest, 0),
         choice=mode,

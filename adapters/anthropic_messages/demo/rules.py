@@ -5,6 +5,7 @@ Sources: Anthropic, API reference, `POST /v1/messages`; extended thinking; tool 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -30,7 +31,10 @@ _BLOCKS: Final[dict[str, dict[str, type]]] = {
     "tool_result": {"tool_use_id": str},
     "server_tool_use": {"id": str, "name": str, "input": dict},
     "web_search_tool_result": {"tool_use_id": str},
+    "tool_addition": {"tool": dict},
+    "tool_removal": {"tool": dict},
 }
+_DIRECTIVES: Final = frozenset({"tool_addition", "tool_removal"})
 
 
 Block = dict[str, Json]
@@ -60,7 +64,9 @@ def _message(message: Json, place: str) -> Message:
         raise Refused(f"{place}.role: must be one of user, assistant, system")
     content = message.get("content")
     blocks: Json = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(blocks, list) or not blocks:
+    if message["role"] == "system" and isinstance(message.get("output_config"), dict) and not blocks:
+        blocks = []
+    elif not isinstance(blocks, list) or not blocks:
         raise Refused(f"{place}.content: must be text or a list of blocks, and not empty")
     return Message(str(message["role"]), [_block(block, f"{place}.content.{at}") for at, block in enumerate(blocks)])
 
@@ -77,7 +83,8 @@ def _block(block: Json, place: str) -> Block:
 
 def check_request(body: JsonObject, messages: Sequence[Message]) -> None:
     """Raises Refused for a request that breaks a rule about its fields, its calls or its thinking."""
-    for sentence in (*_fields(body), *_texts(messages), *_calls(messages), *_thinking(body, messages)):
+    checks = (_fields(body), _texts(messages), _calls(messages), _directives(body, messages), _thinking(body, messages))
+    for sentence in chain(*checks):
         raise Refused(sentence)
 
 
@@ -143,6 +150,50 @@ def _calls(messages: Sequence[Message]) -> Iterator[str]:
         yield f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks: {waiting[0]}"
 
 
+def _directives(body: JsonObject, messages: Sequence[Message]) -> Iterator[str]:
+    """Yields the directives in a message of another role, and those that name no tool.
+
+    Source: Anthropic, "Mid-conversation system messages".
+    """
+    tools = body.get("tools")
+    names = {tool.get("name") for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict)}
+    for at, message in enumerate(messages):
+        for position, block in enumerate(message.content):
+            if block.get("type") not in _DIRECTIVES:
+                continue
+            place = f"messages.{at}.content.{position}"
+            if message.role != "system":
+                yield f"{place}: `{block.get('type')}` is only permitted on role 'system' messages"
+            match block.get("tool"):
+                case {"type": "tool_definition", "definition": {"name": str(name)}}:
+                    names.add(name)
+                case {"type": "tool_reference", "name": name} if name not in names:
+                    yield f"{place}.tool.name: no tool of this name is declared"
+                case _:
+                    pass
+
+
+def offered_tools(body: JsonObject, messages: Sequence[Message]) -> list[Json]:
+    """Returns the tools of a request that its messages leave in force, in the order in which they came."""
+    tools = body.get("tools")
+    entries = [tool for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict)]
+    declared: dict[Json, Json] = {str(tool.get("name")): tool for tool in entries}
+    offered = dict.fromkeys(declared)
+    for message in messages:
+        for block in message.content:
+            match block:
+                case {"type": "tool_addition", "tool": {"definition": {"name": str(name)} as definition}}:
+                    declared[name] = definition
+                    offered[name] = None
+                case {"type": "tool_addition", "tool": {"name": str(name)}}:
+                    offered[name] = None
+                case {"type": "tool_removal", "tool": {"name": str(name)}}:
+                    offered.pop(name, None)
+                case _:
+                    pass
+    return [declared[name] for name in offered if name in declared]
+
+
 def _thinking(body: JsonObject, messages: Sequence[Message]) -> Iterator[str]:
     for at, message in enumerate(messages):
         for position, block in enumerate(message.content):
@@ -174,6 +225,8 @@ def _running_loop(messages: Sequence[Message]) -> Iterator[str]:
     for at in range(len(messages) - 1, 0, -1):
         if messages[at].role == "user" and not messages[at].of_type("tool_result"):
             return
+        if not messages[at].of_type("tool_use"):
+            continue
         first = messages[at].content[0].get("type")
-        if messages[at].of_type("tool_use") and first not in _THINKING:
+        if first not in _THINKING:
             yield f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`."

@@ -20,7 +20,7 @@ from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
 from adapters.openai_responses.tools import read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
-from gateway.core.conversation import Conversation, Json, Sampling, Source, Text, Turn
+from gateway.core.conversation import Conversation, Directive, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
@@ -79,7 +79,8 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         notices.append(Notice("decode", "dropped", "FIELD_NOT_SENT", "stream has no effect at /compact", level="info"))
     if choice.allowed is not None:
         notices += not_allowed(map(tools.names.name, tools.offered), specs, "tool_choice.tools")
-    turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier)
+    directives: list[Directive] = []
+    turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier, directives)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
     conversation = Conversation(
@@ -102,6 +103,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         object_arguments=_with_objects(tools.names),
         own_fields=("tool_choice",) if own_choice else (),
         holds=_HELD,
+        directives=tuple(directives),
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     if compacts:

@@ -20,6 +20,7 @@ from adapters.openai_responses.call_items import (
     output_text,
 )
 from adapters.openai_responses.client.content import read_content
+from adapters.openai_responses.client.directives import read_update
 from adapters.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from adapters.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
 from gateway.core.call_arguments import custom_arguments
@@ -27,6 +28,7 @@ from gateway.core.conversation import (
     EMPTY,
     UNREAD,
     Block,
+    Directive,
     File,
     Json,
     JsonObject,
@@ -55,6 +57,8 @@ _ROLES: Final[Mapping[str, Role]] = {
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 _CALL_FIELDS: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
+# Changes what the answers behind it are asked for.
+_UPDATE: Final = "configuration_update"
 # Asks for a compaction of the items before it.
 TRIGGER: Final = "compaction_trigger"
 # Their tools have joined those of the request.
@@ -85,10 +89,15 @@ def own_items(value: Json) -> list[Json]:
 
 
 def read_items(
-    items: Sequence[Json], names: ToolNames, faults: Faults, notices: list[Notice], earlier: int = 0
+    items: Sequence[Json],
+    names: ToolNames,
+    faults: Faults,
+    notices: list[Notice],
+    earlier: int = 0,
+    directives: list[Directive] | None = None,
 ) -> InputTurns:
     """Returns the turns of these items, of which so many as `earlier` says were stored and stand before those of the
-    request. `names` gives calls the names of their functions.
+    request. `names` gives calls the names of their functions. `directives` receives those of the items.
 
     A reference to an item names one of the earlier ones. Raises InvalidRequest for an item that only OpenAI has.
     """
@@ -97,7 +106,7 @@ def read_items(
         for item in items
         if isinstance(item, dict) and type_of(item) in OUTPUT_KINDS and isinstance(call_id := item.get("call_id"), str)
     }
-    reader = _Reader(names, faults, notices, earlier, answered)
+    reader = _Reader(names, faults, notices, earlier, answered, [] if directives is None else directives)
     odd: list[int] = []
     for position, item in enumerate(items):
         if isinstance(item, dict):
@@ -127,7 +136,13 @@ class _Reader:
     """
 
     def __init__(
-        self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int, answered: set[str]
+        self,
+        names: ToolNames,
+        faults: Faults,
+        notices: list[Notice],
+        earlier: int,
+        answered: set[str],
+        directives: list[Directive],
     ) -> None:
         self._names = names
         # The ids of the calls of custom tools that the client ran.
@@ -135,6 +150,7 @@ class _Reader:
         self._faults = faults
         self._notices = notices
         self._earlier = earlier
+        self._directives = directives
         self._turns: list[Turn] = []
         # The assistant's turn so far: its blocks, its unknown fields, and the index of its first item.
         self._said: list[Block] = []
@@ -173,6 +189,11 @@ class _Reader:
             # For a backend of the same API, which compacts by itself.
             self._compacts = True
             self._items.append(item)
+        elif kind == _UPDATE:
+            # Its place is in the source of the turn behind it, whatever stands before it.
+            self._end_assistant()
+            self._items.append(item)
+            self._directives += read_update(item, self._index(position))
         elif kind == REFERENCE:
             detail = "the item is part of the history of previous_response_id already"
             self._note("dropped", "ITEM_REPEATED", detail, position, "info")

@@ -11,6 +11,7 @@ from gateway.core.events import Event, UsageReport
 from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
 from gateway.history.classify import system_prefix
+from gateway.history.directives import without_cleared
 from gateway.memory.summaries.job_answer import JobAnswer, read_summary
 from gateway.memory.summaries.job_request import PROMPT_VERSION, summary_conversation
 from gateway.memory.summaries.plan import SummaryRange
@@ -51,8 +52,8 @@ class SummaryTask(msgspec.Struct, frozen=True):
 
     @property
     def conversation(self) -> Conversation:
-        """The repaired conversation."""
-        return self.recalled.conversation
+        """The repaired conversation, without text that was for one turn which is over."""
+        return without_cleared(self.recalled.conversation)
 
     @property
     def root(self) -> bytes:

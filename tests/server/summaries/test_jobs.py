@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 import pytest
 
+from gateway.core.conversation import Text, Turn, TurnScope
 from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_turn
 from gateway.dialect import RequestHead
@@ -19,7 +20,7 @@ from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_ran
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
-from gateway.server.summaries.job import RoutedModel, SummaryTask
+from gateway.server.summaries.job import RoutedModel, SummaryTask, prepare_job
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.notices import SummaryReporter
 from gateway.server.summaries.recall import Recalled
@@ -421,3 +422,19 @@ async def test_tokens_are_spent_given_back_and_limited(pair: Pair) -> None:
     assert await spend(store, "b", 100, 100, 0)
     assert await spend(store, "a", 100, 100, 24 * 3600)
     assert await spend(store, "a", 1000, None, 0)
+
+
+async def test_text_that_was_for_one_turn_is_not_summarised(pair: Pair) -> None:
+    """The history that a digest stands for keeps it, so that the summary is found again."""
+    async with workers_on(pair[0]) as workers:
+        recalled = workers.task.recalled
+        turns = (*recalled.conversation.turns[:2], Turn("system", (Text("Be quick."),), index=2))
+        directed = msgspec.structs.replace(
+            recalled.conversation,
+            turns=(*turns, *recalled.conversation.turns[2:]),
+            directives=(TurnScope(2),),
+        )
+        recalled = msgspec.structs.replace(recalled, conversation=directed)
+        task = msgspec.structs.replace(workers.task, recalled=recalled)
+        assert "Be quick." in [turn.text for turn in directed.turns]
+        assert b"Be quick." not in prepare_job(task).exchange.request.body

@@ -141,7 +141,10 @@ def test_blank_text_stays_where_a_provider_takes_it() -> None:
 
 
 TAKES_SYSTEM: Final = ["claude-opus-4-8", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1"]
-TAKES_NONE: Final = ["claude-opus-4-7", "claude-sonnet-4-5-20250929", "claude-haiku-4-5", "claude-3-5-sonnet-latest"]
+TAKES_NONE: Final = [
+    *("claude-sonnet-5", "claude-opus-4-7", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"),
+    "claude-3-5-sonnet-latest",
+]
 SYSTEM: Final = {"role": "system", "content": "Be quick."}
 HM: Final = {"role": "assistant", "content": "Hm."}
 

@@ -9,13 +9,14 @@ from gateway.core.conversation import Json
 from gateway.demo.serve import DemoBackend, serve_demo
 from tests.adapters.anthropic_messages.demo.events import HEADERS, events_of, folded
 
-TOOLS: Final[Json] = [
+TOOLS: Final[list[Json]] = [
     {
         "name": "get_weather",
         "description": "The weather of a city",
         "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     }
 ]
+WEATHER: Final[dict[str, Json]] = {"type": "tool_reference", "name": "get_weather"}
 USER: Final[dict[str, Json]] = {"role": "user", "content": "What's the weather in Paris and Rome?"}
 THINKING: Final[Json] = {"type": "enabled", "budget_tokens": 1024}
 
@@ -53,6 +54,18 @@ async def test_a_tool_loop_with_thinking_runs() -> None:
     assert second["content"][-1]["text"] == (
         "Here is what I found:\n1. get_weather says: sunny\n2. get_weather says: sunny"
     )
+
+
+async def test_directives_change_what_the_model_may_call() -> None:
+    defined: Json = {"type": "tool_definition", "definition": TOOLS[0]}
+    quick: Json = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    added: Json = {"role": "system", "content": [{"type": "tool_addition", "tool": defined}]}
+    removed: Json = {"role": "system", "content": [{"type": "tool_removal", "tool": WEATHER}]}
+    async with serve_demo("messages") as backend:
+        offered = await ask(backend, USER, added, quick)
+        gone = await ask(backend, USER, removed, tools=TOOLS)
+        back = await ask(backend, USER, removed, {"role": "assistant", "content": "Hm."}, USER, added, tools=TOOLS)
+    assert [answer["stop_reason"] for answer in (offered, gone, back)] == ["tool_use", "end_turn", "tool_use"]
 
 
 async def test_the_stream_adds_up_to_the_answer() -> None:
@@ -163,6 +176,14 @@ REFUSED: Final[dict[str, tuple[list[Json], dict[str, Json]]]] = {
     "thinking.enabled.budget_tokens": ([USER], {"thinking": {"type": "enabled", "budget_tokens": 1000}}),
     "`max_tokens` must be greater": ([USER], {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
     "messages.1.content.0.type: Expected `thinking`": ([USER, called("a"), answered("a")], {"thinking": THINKING}),
+    "messages.1.content.0: `tool_removal` is only": (
+        [USER, {"role": "user", "content": [{"type": "tool_removal", "tool": WEATHER}]}],
+        {"tools": TOOLS},
+    ),
+    "messages.1.content.0.tool.name": (
+        [USER, {"role": "system", "content": [{"type": "tool_addition", "tool": WEATHER}]}],
+        {},
+    ),
     "`temperature` may only": ([USER], {"thinking": {"type": "adaptive"}, "temperature": 0}),
     "Thinking may not be enabled": (
         [USER],
