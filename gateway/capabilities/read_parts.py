@@ -136,7 +136,8 @@ def document_text(text: str, pages: int, name: str = "") -> str:
 def would_read(part: ReadPart, model: str | None) -> Notice:
     """Returns the notice of a part that a request would have read: of an image by this model."""
     if part.kind == "image":
-        detail = f"{model!r} would be asked to describe an image; until then the placeholder [image] stands for it"
+        asked = "no model (vision.model is not set)" if model is None else repr(model)
+        detail = f"{asked} would be asked to describe an image; until then the placeholder [image] stands for it"
         return Notice("encode", "seen", "IMAGE_DESCRIBED", detail, index=part.index)
     detail = "the text of a PDF would be read; until then the placeholder [document] stands for it"
     return Notice("encode", "seen", "DOCUMENT_READ", detail, index=part.index)

@@ -86,7 +86,8 @@ async def test_without_state_a_picture_is_described_anew_and_nothing_is_kept(how
 
 async def test_a_picture_in_a_tool_result_is_described_there() -> None:
     call: Json = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a.png"}}
-    messages: list[Json] = [*asking(text="Read a.png"), {"role": "assistant", "content": [call]}]
+    called: Json = {"role": "assistant", "content": [call]}
+    messages = [*asking(text="Read a.png"), called]
     image: Json = {"type": "base64", "media_type": "image/png", "data": _data(picture())}
     result: Json = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": image}]}
     async with describing_gateway() as (client, backends):
@@ -304,3 +305,20 @@ async def test_a_summary_holds_the_description_and_not_a_placeholder() -> None:
             await asyncio.wait(running)
         written = [sent for sent in backends.sent if sent["model"] == "writer"]
         assert written and "Picture 1." in str(written[0]) and "[image]" not in str(written[0])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_stored_answer_continues_with_the_same_description(stream: bool) -> None:
+    async with describing_gateway() as (client, backends):
+        url = picture()["image_url"]
+        part: Json = {"type": "input_image", "image_url": url["url"] if isinstance(url, dict) else ""}
+        first: dict[str, Json] = {"input": [{"role": "user", "content": [part]}], "stream": stream}
+        response = await client.gateway.client.post("/v1/responses", json={"model": "m", **first})
+        assert response.status_code == 200, response.text
+        answer_id = re.findall(r"resp_\w+", response.text)[0]
+        body = {"model": "m", "input": "And now?", "previous_response_id": answer_id}
+        response = await client.gateway.client.post("/v1/responses", json=body)
+        assert response.status_code == 200, response.text
+        assert len(backends.asked) == 1
+        assert backends.sent[1]["messages"][0] == backends.sent[0]["messages"][0]
+        assert "Picture 1." in str(backends.sent[1]["messages"][0])
