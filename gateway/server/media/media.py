@@ -39,6 +39,8 @@ MOST: Final = 8
 # A picture that could not be described is not asked about again so soon: each turn of a conversation sends it again.
 PAUSE_S: Final = 60.0
 MOST_PAUSES: Final = 1024
+# Of the time of a request; the rest is for its answer.
+SHARE: Final = 0.5
 NOT_DECODED: Final = "its data: URL cannot be decoded"
 
 # A part, found by its tenant and digest; None: nothing of it may be remembered.
@@ -87,7 +89,7 @@ class Media:
         counts = self._stores.shared if store is None else store.store
         most = key_compress(self._settings, context.key).tokens_per_day or route.compress.tokens_per_day
         budget = KeyBudget(counts, context.key, most)
-        return MediaRequest(self, conversation, parts, model, store, budget, backend.timeouts.total)
+        return MediaRequest(self, conversation, parts, model, store, budget, backend.timeouts.total * SHARE)
 
     async def describe(self, picture: DataUrl, model: RoutedModel, budget: KeyBudget, deadline_s: float) -> ReadText:
         """Returns the description of a picture, or why there is none."""
@@ -124,7 +126,8 @@ class Media:
 
 
 class MediaRequest:
-    """The parts of one request. `store` is None where nothing may be remembered of it."""
+    """The parts of one request. `store` is None where nothing may be remembered of it; reading them may take
+    `deadline_s` seconds."""
 
     def __init__(
         self,
@@ -223,9 +226,13 @@ class MediaRequest:
                 return ReadText(problem="vision.model is not set")
             return await self._media.describe(part.data, self._model, self._budget, self._deadline_s)
 
-        if key is None or self._store is None:
-            return await read()
-        return await self._media.once(key, self._store, read)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                if key is None or self._store is None:
+                    return await read()
+                return await self._media.once(key, self._store, read)
+        except TimeoutError:
+            return ReadText(problem=f"it was not read within {self._deadline_s:g} s of the request")
 
 
 def _text(part: ReadPart, read: ReadText) -> str:

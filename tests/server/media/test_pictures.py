@@ -11,7 +11,7 @@ from gateway.core.conversation import Json
 from gateway.diagnostics.explain_request import explain_request
 from gateway.registry import load_adapters
 from gateway.server.media import media, vision
-from gateway.settings import read_settings
+from gateway.settings import Timeouts, read_settings
 from tests.server.media.scene import (
     asking,
     describing_gateway,
@@ -87,11 +87,11 @@ async def test_without_state_a_picture_is_described_anew_and_nothing_is_kept(how
 async def test_a_picture_in_a_tool_result_is_described_there() -> None:
     call: Json = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a.png"}}
     called: Json = {"role": "assistant", "content": [call]}
-    messages = [*asking(text="Read a.png"), called]
     image: Json = {"type": "base64", "media_type": "image/png", "data": _data(picture())}
     result: Json = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": image}]}
+    answered: Json = {"role": "user", "content": [result]}
     async with describing_gateway() as (client, backends):
-        body = {"model": "m", "max_tokens": 100, "messages": [*messages, {"role": "user", "content": [result]}]}
+        body = {"model": "m", "max_tokens": 100, "messages": [*asking(text="Read a.png"), called, answered]}
         response = await client.gateway.client.post("/v1/messages", json=body)
         assert response.status_code == 200, response.text
         (tool,) = [message for message in backends.sent[0]["messages"] if message["role"] == "tool"]
@@ -322,3 +322,14 @@ async def test_a_stored_answer_continues_with_the_same_description(stream: bool)
         assert len(backends.asked) == 1
         assert backends.sent[1]["messages"][0] == backends.sent[0]["messages"][0]
         assert "Picture 1." in str(backends.sent[1]["messages"][0])
+
+
+async def test_reading_takes_half_of_the_time_of_a_request_at_most() -> None:
+    async with describing_gateway() as (client, backends):
+        state = client.gateway.app.gateway_state
+        _, backend = state.backends.route("m")
+        backend.timeouts = Timeouts(total=2)
+        backends.gate.clear()
+        response = await client.chat(asking(picture()))
+        assert rules(response) == ["IMAGE_NOT_DESCRIBED"] and "1 s" in notices(response)[0]["detail"]
+        assert "[image]" in backends.text
