@@ -166,6 +166,8 @@ class MediaRequest:
                 read[part.place] = ReadText(problem=f"more than {MOST} new ones in one request"), False
         texts = {part.place: _text(part, read[part.place][0]) for part in self._parts}
         notices = [_notice(part, *read[part.place], self._model) for part in self._parts]
+        if self._store is not None:
+            notices += self._store.take_notices()
         return with_texts(self._conversation, texts), notices
 
     async def known(self) -> tuple[Conversation, list[Notice]]:

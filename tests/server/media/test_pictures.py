@@ -11,6 +11,8 @@ from gateway.core.conversation import Json
 from gateway.diagnostics.explain_request import explain_request
 from gateway.registry import load_adapters
 from gateway.server.media import media, vision
+from gateway.server.state.memory import MemoryStore
+from gateway.server.state.store import StoreUnavailable
 from gateway.settings import Timeouts, read_settings
 from tests.server.media.scene import (
     asking,
@@ -333,3 +335,14 @@ async def test_reading_takes_half_of_the_time_of_a_request_at_most() -> None:
         response = await client.chat(asking(picture()))
         assert rules(response) == ["IMAGE_NOT_DESCRIBED"] and "1 s" in notices(response)[0]["detail"]
         assert "[image]" in backends.text
+
+
+async def test_without_the_store_a_picture_is_described_and_the_notice_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(self: MemoryStore, tenant: str) -> bytes:
+        raise StoreUnavailable("down", "")
+
+    monkeypatch.setattr(MemoryStore, "epoch", down)
+    async with describing_gateway() as (client, backends):
+        response = await client.chat(asking(picture()))
+        told = [one["rule"] for one in response.json()["dragoman"]["diagnostics"]]
+        assert told[:2] == ["IMAGE_DESCRIBED", "STORE_DOWN"] and "Picture 1." in backends.text
