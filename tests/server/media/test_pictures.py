@@ -24,6 +24,7 @@ from tests.server.media.scene import (
     rules,
     settings,
 )
+from tests.server.summaries.test_compaction_blocks import edit, history
 
 OFF: Final = {"x-dragoman-state": "off"}
 
@@ -346,3 +347,23 @@ async def test_without_the_store_a_picture_is_described_and_the_notice_says_so(m
         response = await client.chat(asking(picture()))
         told = [one["rule"] for one in response.json()["dragoman"]["diagnostics"]]
         assert told[:2] == ["IMAGE_DESCRIBED", "STORE_DOWN"] and "Picture 1." in backends.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_picture_behind_a_compaction_is_described(stream: bool) -> None:
+    """The answer has begun with the compaction when the picture is read."""
+    call: Json = {"type": "tool_use", "id": "last", "name": "read", "input": {"path": "a.png"}}
+    image: Json = {"type": "base64", "media_type": "image/png", "data": _data(picture())}
+    result: Json = {"type": "tool_result", "tool_use_id": "last", "content": [{"type": "image", "source": image}]}
+    messages: list[Json] = [
+        *history(),
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    async with describing_gateway() as (client, backends):
+        body = {"model": "m", "max_tokens": 99, "messages": messages, "context_management": edit(), "stream": stream}
+        headers = {"anthropic-version": "2023-06-01"}
+        response = await client.gateway.client.post("/v1/messages", json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        assert "compaction" in response.text and "Noted." in response.text
+        assert len(backends.asked) == 1 and "Picture 1." in backends.text
