@@ -20,6 +20,7 @@ from gateway.core.conversation import (
     Image,
     JsonObject,
     Reasoning,
+    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -154,7 +155,7 @@ class _Parts:
         return self._part(block, self._paths.part, item)
 
     def _part(self, part: Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
-        lack = _lack(part, self._turn, self._capabilities, self._policy.profile)
+        lack = lack_of(part, self._turn.role, self._capabilities, self._policy.profile)
         if lack is None:
             return self._readable(part, template.format(turn=self._index, item=item, part=inner))
         if self._policy.images == "refuse":
@@ -185,24 +186,24 @@ class _Parts:
         return part if url == part.url else msgspec.structs.replace(part, url=url)
 
 
-def _lack(part: Image | File, turn: Turn, capabilities: Capabilities, profile: Profile) -> str | None:
-    """Returns why the backend does not support the part; None: it does."""
+def lack_of(part: Image | File, role: Role, capabilities: Capabilities, profile: Profile) -> str | None:
+    """Returns why the backend does not support the part in a message of this role; None: it does."""
     match part:
         case File():
-            return None if _takes_file(part, turn, capabilities, profile) else f"does not accept {_kind(part)} parts"
+            return None if _takes_file(part, role, capabilities, profile) else f"does not accept {_kind(part)} parts"
         case Image():
             if not capabilities.images:
                 return "does not accept images"
-            if turn.role not in capabilities.image_roles:
-                return f"does not accept images in {turn.role} messages"
+            if role not in capabilities.image_roles:
+                return f"does not accept images in {role} messages"
             if not capabilities.remote_images and not is_data_url(part.url):
                 return "cannot fetch an image; send it as a data: URL"
             return None
 
 
-def _takes_file(part: File, turn: Turn, capabilities: Capabilities, profile: Profile) -> bool:
+def _takes_file(part: File, role: Role, capabilities: Capabilities, profile: Profile) -> bool:
     types = capabilities.files if profile.files is None else frozenset(profile.files)
-    if turn.role not in capabilities.file_roles or not types:
+    if role not in capabilities.file_roles or not types:
         return False
     if is_data_url(part.url):
         held = held_data(part.url)

@@ -13,6 +13,7 @@ import msgspec
 from gateway.commands.terminal import counted
 
 if TYPE_CHECKING:
+    from gateway.adapter import Adapter
     from gateway.core.conversation import Json
     from gateway.core.errors import SettingsError
     from gateway.settings import BackendSettings, Settings
@@ -89,6 +90,7 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
     read."""
     from gateway.core.errors import SettingsError
     from gateway.server.access.api_keys import check_names, load_keys
+    from gateway.server.media.check import media_faults
     from gateway.server.state.state_folder import StateKeys
 
     settings = faults.settings
@@ -103,6 +105,7 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[Set
         StateKeys(settings.state, environ).check()
     except SettingsError as error:
         yield error
+    yield from media_faults(settings, _adapters(settings))
 
 
 def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
@@ -212,14 +215,21 @@ def _certificate_warnings(where: str, entry: "BackendSettings") -> Iterator[str]
 
 def _native(settings: "Settings") -> frozenset[str]:
     """Returns the names of the backends whose adapter is native, as far as it can be loaded."""
+    from gateway.registry import native_backends
+
+    return native_backends(_adapters(settings))
+
+
+def _adapters(settings: "Settings") -> "dict[str, Adapter]":
+    """Returns the adapters of the backends, as far as they can be loaded."""
     from gateway.core.errors import SettingsError
-    from gateway.registry import load_adapter, native_backends
+    from gateway.registry import load_adapter
 
     adapters = {}
     for name, entry in settings.backends.items():
         with contextlib.suppress(SettingsError):
             adapters[name] = load_adapter(name, entry, 2**20)
-    return native_backends(adapters)
+    return adapters
 
 
 def lines(report: Report) -> list[str]:

@@ -161,7 +161,13 @@ async def _purge(store: "StateStore", settings: "Settings", options: argparse.Na
 
 _SOON: Final = "; running gateways stop using it within 5 seconds, and open no compactions of before"
 _ACTIONS: Final[Mapping[str, Action]] = {"stats": _stats, "show": _show, "forget": _forget, "purge": _purge}
-_KINDS: Final = {"idx": "summary index", "ops": "opaque state", "rsp": "responses", "sum": "summaries"}
+_KINDS: Final = {
+    "idx": "summary index",
+    "ops": "opaque state",
+    "rsp": "responses",
+    "sum": "summaries",
+    "txt": "descriptions",
+}
 
 
 def _kind(space: str) -> str:

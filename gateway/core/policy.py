@@ -99,6 +99,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       limits allow; a larger step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
     - `forced_tools`: what becomes of a response without the call that `tool_choice` requires, where the backend has a
       field for it.
+    - `images`: what becomes of images and files that the backend does not take. `describe`: another model describes the
+      images (`vision.model`), and all else becomes a placeholder. `documents`: PDFs that it does not take are read as
+      text; None: as `images` says.
     - `base_model`: the model's name at its maker, where its name at the backend hides it; None: the latter. Rules for
       models go by it.
     - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
@@ -115,7 +118,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disable_warp_tools: bool = False
     wrapper_tools: Mapping[str, WrapperTool] = msgspec.field(default_factory=lambda: {"call_mcp_tool": WrapperTool()})
     wrapper_failure: Literal["error", "pass"] = "error"
-    images: Literal["refuse", "placeholder"] = "refuse"
+    images: Literal["refuse", "placeholder", "describe"] = "refuse"
+    documents: Literal["text"] | None = None
     profile: Profile = NEUTRAL
     base_model: str | None = None
     recent_tool_results: RecentToolResults = RecentToolResults()

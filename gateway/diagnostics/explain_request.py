@@ -9,6 +9,7 @@ from gateway.core.conversation import JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.diagnostics.explain import explain, with_notices
+from gateway.diagnostics.explain_media import explain_media
 from gateway.diagnostics.explanation import Explanation, StateExplanation
 from gateway.diagnostics.routed_request import RoutedRequest, route_document
 from gateway.dialect import Dialect
@@ -39,8 +40,9 @@ def explain_document(
 ) -> Explanation:
     """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
     routed = route_document(document, settings, adapters, dialect, check_model)
+    routed, noticed = explain_media(routed, settings)
     fitted, state = compression(routed, settings)
-    return explain_routed(routed, dialect, summary=fitted, state=state)
+    return explain_routed(routed, dialect, noticed, summary=fitted, state=state)
 
 
 def explain_routed(

@@ -1,7 +1,7 @@
 """Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
 Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `compress`,
-`responses`, `keeper`, `keys`, `profiles`, `backends`, `models`.
+`responses`, `keeper`, `vision`, `keys`, `profiles`, `backends`, `models`.
 """
 
 from gateway.settings.check import nearest
@@ -30,6 +30,7 @@ from gateway.settings.values import (
     Timeouts,
     TlsSettings,
     TracingSettings,
+    VisionSettings,
 )
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Timeouts",
     "TlsSettings",
     "TracingSettings",
+    "VisionSettings",
     "check_options",
     "load_settings",
     "nearest",

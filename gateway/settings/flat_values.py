@@ -16,7 +16,18 @@ from gateway.settings.values import BackendSettings, ModelSettings, Settings
 
 # Of these parts of the settings a model has keys of its own.
 MODEL_PARTS: Final = {"compress": MODEL_COMPRESS_KEYS, "responses": MODEL_RESPONSES_KEYS, "keeper": MODEL_KEEPER_KEYS}
-SECTIONS: Final = ("server", "limits", "log", "tracing", "inspector", "state", "compress", "responses", "keeper")
+SECTIONS: Final = (
+    "server",
+    "limits",
+    "log",
+    "tracing",
+    "inspector",
+    "state",
+    "compress",
+    "responses",
+    "keeper",
+    "vision",
+)
 
 
 def flat_values(settings: Settings) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from gateway.settings.values import (
     ServerSettings,
     StateSettings,
     TracingSettings,
+    VisionSettings,
 )
 
 Schema: TypeAlias = dict[str, Any]  # Any: the keywords of JSON Schema
@@ -53,6 +54,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "compress": CompressSettings,
     "responses": ResponsesSettings,
     "keeper": KeeperSettings,
+    "vision": VisionSettings,
 }
 # The types whose keys docs/settings.md describes, by the beginning of a key's path there.
 _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {

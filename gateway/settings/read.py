@@ -46,7 +46,9 @@ from gateway.settings.values import (
     Settings,
     StateSettings,
     TracingSettings,
+    VisionSettings,
 )
+from gateway.settings.vision import check_vision
 
 STORE: Final = re.compile(r"memory|sqlite:.+|(valkeys?|rediss?)://.+")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
@@ -98,6 +100,8 @@ def read_settings(raw: Json) -> Settings:
     check_compression(models)
     server = read_struct(top.get("server", {}), ServerSettings, "server")
     _check_ids(server, models)
+    vision = read_struct(top.get("vision", {}), VisionSettings, "vision")
+    check_vision(models, vision)
     return Settings(
         policy=policy,
         server=server,
@@ -110,6 +114,7 @@ def read_settings(raw: Json) -> Settings:
         compress=compress,
         responses=read_struct(responses_part, ResponsesSettings, "responses"),
         keeper=read_struct(keeper_part, KeeperSettings, "keeper"),
+        vision=vision,
         profiles=profiles,
         backends=backends,
         models=models,

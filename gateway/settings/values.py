@@ -88,6 +88,12 @@ class CompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
+class VisionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model that describes pictures for the models whose `images` is `describe`; null: there is none."""
+
+    model: str | None = None
+
+
 class KeyCompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether histories of one client key are summarised, where their model allows it, and what their summaries may
     cost in tokens a day (null: `compress.tokens_per_day`)."""
@@ -362,6 +368,7 @@ class Settings(msgspec.Struct, frozen=True):
     compress: CompressSettings = CompressSettings()
     responses: ResponsesSettings = ResponsesSettings()
     keeper: KeeperSettings = KeeperSettings()
+    vision: VisionSettings = VisionSettings()
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}

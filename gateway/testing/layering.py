@@ -254,7 +254,7 @@ SIDES: Final = ("client", "backend", "demo")
 # The rooms of the server, each of which may import those before it.
 SERVER_ROOMS: Final = (
     *("log", "access", "upstream", "http", "telemetry", "inspect", "doctor", "state", "summaries"),
-    *("api", "process"),
+    *("media", "api", "process"),
 )
 
 

@@ -24,10 +24,10 @@ class LoggedGateway:
 
     def answered(self, path: str) -> list[str]:
         """The statuses of all answers so far at paths that begin so."""
-        lines = self._written()
+        lines = self.written()
         return re.findall(rf" POST {re.escape(path)}(?!/count_tokens).*? status=(\d+)", lines)
 
-    def _written(self) -> str:
+    def written(self) -> str:
         """The log with the lines of all requests so far. They are written in order, a moment after the answers: a line
         of the last request says that the others are there."""
         response = httpx.get(f"http://{self.address}/healthz", timeout=30, trust_env=False)

@@ -87,7 +87,7 @@ def test_all_faults_of_a_file_are_found_in_one_run() -> None:
         "compress: tail, target and trigger must grow in this order; they are 0.9, 0.3, 0.6",
         "models.x.backend: there is no backend 'd'; there are 'a', 'b', 'c'",
         "models.x.repair must be one of 'repair', 'strict', 'off'; it is 'perhaps'",
-        "models.y.images must be one of 'refuse', 'placeholder'; it is 'no'",
+        "models.y.images must be one of 'refuse', 'placeholder', 'describe'; it is 'no'",
         "models.y.context_length is missing: compress is enabled for this model",
         "unknown setting 'server.prot'; did you mean 'port'?",
         "server.workers must be a whole number of 1 or more; it is 0",

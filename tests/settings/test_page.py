@@ -27,6 +27,7 @@ from gateway.settings import (
     ServerSettings,
     StateSettings,
     TracingSettings,
+    VisionSettings,
 )
 from gateway.settings.reload_policy import restart_only
 from tests.paths import ROOT
@@ -51,6 +52,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("compress.", CompressSettings),
     ("responses.", ResponsesSettings),
     ("keeper.", KeeperSettings),
+    ("vision.", VisionSettings),
     ("keys.*.", KeySettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),

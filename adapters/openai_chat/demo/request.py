@@ -1,6 +1,6 @@
 """Reads what the script needs from a Chat Completions body and rejects a body that breaks the protocol."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -131,7 +131,16 @@ def _dialogue(body: JsonObject, turns: Sequence[JsonObject], newest: int, questi
         parallel=body.get("parallel_tool_calls") is not False,
         reasoning=is_strict(str(body.get("model"))) or (effort is not None and effort not in ("none", "minimal")),
         folder=folder,
+        pictures=tuple(_pictures(turns[newest].get("content"))) if newest >= 0 else (),
     )
+
+
+def _pictures(content: Json) -> Iterator[str]:
+    for part in content if isinstance(content, list) else ():
+        image = part.get("image_url") if isinstance(part, dict) else None
+        url = image.get("url") if isinstance(image, dict) else None
+        if isinstance(url, str):
+            yield url
 
 
 def _rounds(turns: Sequence[JsonObject]) -> tuple[tuple[Result, ...], ...]:

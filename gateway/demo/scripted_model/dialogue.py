@@ -28,7 +28,7 @@ class Dialogue(msgspec.Struct, frozen=True):
     """The newest question, the tools, and the rounds of calls since the question with their results.
 
     `turn` is the number of turns before the question; it distinguishes a repeated question from the first one.
-    `folder` is the user's working folder, if the client named one.
+    `folder` is the user's working folder, if the client named one. `pictures` are the `data:` URLs beside the question.
     `forced` names the only tool that may be called; `forced` and `required` each make a call mandatory.
     """
 
@@ -41,6 +41,7 @@ class Dialogue(msgspec.Struct, frozen=True):
     parallel: bool = True
     reasoning: bool = False
     folder: str = ""
+    pictures: tuple[str, ...] = ()
 
 
 class PlannedCall(msgspec.Struct, frozen=True):

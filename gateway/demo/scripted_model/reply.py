@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.demo.scripted_model.arguments import absolute_paths
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Reply, Result
+from gateway.demo.scripted_model.pictures import description
 from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
 from gateway.demo.scripted_model.prose import answer, quotation
 from gateway.demo.scripted_model.summary import summary
@@ -18,6 +19,7 @@ from gateway.demo.scripted_model.tool_choice import changes_files
 
 QUOTED: Final = 4000
 _THINK: Final = re.compile(r"\b(?:think|reason(?:ing)?|step by step|思考)\b", re.I)
+_SEE: Final = re.compile(r"\b(?:describe|see|pictures?|images?|photos?|screenshots?)\b", re.I)
 # Frameworks offer a tool for the final answer and force a call in every round; this tool is called after all others.
 _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet", re.I)
 
@@ -39,6 +41,8 @@ def reply(dialogue: Dialogue) -> Reply:
         thought = "The results are in, so I can answer." if thinks else ""
         return Reply(text=_summary(results), reasoning=thought)
     thought = "No tool is needed here, so I answer directly." if thinks else ""
+    if dialogue.pictures and _SEE.search(dialogue.question) and (seen := description(dialogue.pictures)):
+        return Reply(text=seen, reasoning=thought)
     return Reply(text=answer(dialogue.question), reasoning=thought)
 
 

@@ -2,8 +2,9 @@
 backend, and sends the response."""
 
 import asyncio
+import math
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Final
 
@@ -24,7 +25,7 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
-from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, WholeResponder
+from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, StreamResponder, WholeResponder
 from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import AnswerStore, with_stored
@@ -139,16 +140,14 @@ class GenerateEndpoint:
         begun: Begun | None = None,
     ) -> None:
         """Asks the backend for the answer to a conversation, and sends it. `told` is what was done before."""
-        context, deadlines, request, route, backend = (
-            served.context,
-            served.deadlines,
-            served.request,
-            served.route,
-            served.backend,
-        )
+        context, deadlines, route, backend = served.context, served.deadlines, served.route, served.backend
         if (sent := route.name or served.model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         conversation = backend.with_request_id(conversation)
+        done = [*told]
+        waited: StreamResponder | WholeResponder | None = None
+        if self._state.media is not None:
+            conversation, waited = await self._with_texts(served, conversation, begun, done)
         features = self._state.features
         size = len(served.body)
         # A request that refers to stored answers says more than its body.
@@ -165,13 +164,8 @@ class GenerateEndpoint:
             )
         if state is not None:
             exchange.notices[:0] = state.notices
-        if told:
-            exchange.notices[:0] = told
-        keeps: StoredAnswer | None = None
-        if request.to_store is not None:
-            stateful = self._state.dialects.extensions[served.dialect.name].stored
-            store = self._state.answers.for_answer(served.answers, route.responses, exchange.notices)
-            keeps = None if store is None or stateful is None else StoredAnswer(stateful, store)
+        exchange.notices[:0] = done
+        keeps = None if waited is not None else self._kept(served, exchange.notices)
         # What an observer has noticed of the request as it came.
         exchange.notices[:0] = context.notices
         context.notices = exchange.notices
@@ -182,7 +176,11 @@ class GenerateEndpoint:
             log_request(context, backend, exchange, served.body, [place.read(served.head) for place in places])
         else:
             log_request(context, backend, exchange, None)
-        opening = served.responder(self._state.settings.server, keeps) if begun is None else nullcontext(begun.writer)
+        opening: AbstractContextManager[Responder]
+        if begun is not None:
+            opening = nullcontext(begun.writer)
+        else:
+            opening = waited or served.responder(self._state.settings.server, keeps)
         with backend.concurrency, opening as writer:
             if begun is not None:
                 await writer.send([*exchange.notices, *begun.events])
@@ -194,6 +192,41 @@ class GenerateEndpoint:
                     state.refuse(error)
                 self._complete(error, context, backend, exchange.request)
                 raise
+
+    def _kept(self, served: ServedRequest, notices: list[Notice]) -> StoredAnswer | None:
+        """Returns where the answer is stored, if its client asks for that; `notices` say where it cannot be."""
+        if served.request.to_store is None:
+            return None
+        stateful = self._state.dialects.extensions[served.dialect.name].stored
+        store = self._state.answers.for_answer(served.answers, served.route.responses, notices)
+        return None if store is None or stateful is None else StoredAnswer(stateful, store)
+
+    async def _with_texts(
+        self, served: ServedRequest, conversation: Conversation, begun: Begun | None, done: list[Notice]
+    ) -> tuple[Conversation, StreamResponder | WholeResponder | None]:
+        """Returns the conversation with texts in the place of the pictures and PDFs that its model does not read, and
+        what kept the client waiting meanwhile and sends the answer; None: nothing was read, or the answer has `begun`.
+        `done` gets the notices. The time of the request begins here."""
+        context, deadlines, backend, media = served.context, served.deadlines, served.backend, self._state.media
+        if media is None:
+            return conversation, None
+        read = await media.begin(context, served.route, backend, conversation, large=served.large)
+        if read is None:
+            return conversation, None
+        asked = monotonic()
+        deadlines.total_due = asked + backend.timeouts.total
+        deadlines.expect(deadlines.total_due, total_timeout)
+        writer = None
+        try:
+            if begun is None:
+                writer = served.responder(self._state.settings.server, self._kept(served, done))
+                conversation, notices = await writer.wait(read.read())
+            else:
+                conversation, notices = await read.read()
+        finally:
+            context.waited += monotonic() - asked
+        done += notices
+        return conversation, writer
 
     def _complete(
         self, error: BackendError, context: RequestContext, backend: Backend, request: BackendRequest
@@ -231,7 +264,9 @@ class GenerateEndpoint:
         writer: Responder,
     ) -> None:
         now = context.asked = monotonic()
-        deadlines.total_due = now + backend.timeouts.total
+        # What was read for the request has begun its time.
+        if deadlines.total_due == math.inf:
+            deadlines.total_due = now + backend.timeouts.total
         if exchange.conversation.stream:
             deadlines.expect(now + backend.timeouts.first_byte, first_byte_timeout)
         else:

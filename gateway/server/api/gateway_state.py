@@ -21,6 +21,7 @@ from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.cache_doctor import CacheDoctor
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
+from gateway.server.media.check import media_faults, uses_media
 from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
@@ -39,6 +40,7 @@ from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.backends import Backends
+from gateway.server.upstream.completion import RoutedModel
 from gateway.server.upstream.deadlines import DeadlineScheduler
 from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.fd_limits import last_for_backends
@@ -51,6 +53,7 @@ from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
+    from gateway.server.media.media import Media
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
@@ -93,13 +96,16 @@ class GatewayState:
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
         self.summaries: Summaries | None = None
+        self.media: Media | None = None
         self.created = int(time.time())
         self.ready = False
         self.draining = False
         # Where the settings are read from, and the keys whose values there wait for a restart.
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
-        self._use(settings, Backends(settings), self._keys(settings))
+        backends = Backends(settings)
+        _check_media(settings, backends)
+        self._use(settings, backends, self._keys(settings))
 
     @cached_property
     def compactions(self) -> "Compactions":
@@ -119,7 +125,6 @@ class GatewayState:
     def compaction_request(self, context: RequestContext, name: str, opened: "Opened") -> "CompactionRequest":
         """Returns the compaction that a client asks for of this history, `name` being its model."""
         from gateway.server.summaries.compaction import CompactionRequest
-        from gateway.server.summaries.job import RoutedModel
         from gateway.server.summaries.summaries import key_compress
 
         model = RoutedModel(name, *self.backends.route(name))
@@ -203,6 +208,7 @@ class GatewayState:
         await update_caches(changed)
         # In a thread: a changed entry may need a compiler of protobuf schemas.
         backends = await asyncio.to_thread(Backends, settings, self.backends)
+        _check_media(settings, backends)
         await backends.start(self.demo_backends)
         self._use(settings, backends, keys)
         self.waiting = kept
@@ -228,6 +234,7 @@ class GatewayState:
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
+        self.media = self._media(settings, backends)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
 
     def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
@@ -241,6 +248,17 @@ class GatewayState:
             self.summaries = open_summaries(self.transport, self.metrics, self.event_bus)
         self.summaries.use(settings, backends)
         return self.summaries
+
+    def _media(self, settings: Settings, backends: Backends) -> "Media | None":
+        """Returns the feature that reads pictures and PDFs; None where no model has them read."""
+        if not uses_media(settings):
+            return None
+        # Loaded with the first model that has them read.
+        from gateway.server.media.media import Media
+
+        media = self.media or Media(self.transport, self.metrics, self.stores)
+        media.use(settings, backends)
+        return media
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -330,6 +348,11 @@ def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> No
         f"serving {server.host} without client keys would accept every client: set {variable} or "
         "server.api_keys_file, or pass --insecure-no-key"
     )
+
+
+def _check_media(settings: Settings, backends: Backends) -> None:
+    if uses_media(settings) and (error := next(media_faults(settings, backends.adapters), None)) is not None:
+        raise error
 
 
 def shutdown() -> ServerShutdown:

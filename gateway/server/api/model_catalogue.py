@@ -24,7 +24,8 @@ def describe_model(
 
     What the backend's wire cannot carry is not offered, whatever is known of the model; what is not known of it is
     offered where the wire can carry it, except the form of apply_patch, which a model must have been trained for: only
-    a wire that has tools with free text as input suggests that.
+    a wire that has tools with free text as input suggests that. Pictures and PDFs that are read for the model are
+    offered, too: a client would otherwise not send them.
     """
     facts = route.facts if listed is None else route.facts.over(listed.facts)
     capabilities = backend.adapter.capabilities
@@ -36,9 +37,9 @@ def describe_model(
         name,
         created,
         tools=tools,
-        images=capabilities.images and facts.images is not False,
+        images=route.policy.images == "describe" or (capabilities.images and facts.images is not False),
         context_length=length,
-        files=_takes_pdf(capabilities, route.policy) and facts.files is not False,
+        files=route.policy.documents == "text" or (_takes_pdf(capabilities, route.policy) and facts.files is not False),
         parallel_calls=tools and facts.parallel_calls is not False,
         max_output=facts.max_output,
         compact_at=facts.compact_at or _compact_at(length, facts.max_output),

@@ -9,9 +9,9 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from gateway.core.events import Event
 from gateway.dialect import AnswerHead, ClientRequest, Dialect, StreamEncoder
@@ -28,6 +28,8 @@ from gateway.settings import ServerSettings
 PART: Final = 1024
 # An answer of more events is folded in a thread.
 MANY: Final = 16 * 1024
+
+T = TypeVar("T")
 
 
 class Responder(Protocol):
@@ -103,6 +105,10 @@ class WholeResponder(_Response):
     def __exit__(self, *_: object) -> None:
         pass
 
+    async def wait(self, work: Awaitable[T]) -> T:
+        """See `StreamResponder.wait`."""
+        return await work
+
     async def send(self, events: Sequence[Event]) -> None:
         async for part in _parts(events):
             self._collect(part)
@@ -142,10 +148,19 @@ class WholeResponder(_Response):
 
 class StreamResponder(_Response):
     """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around
-    the exchange."""
+    the exchange; what the exchange has to wait for comes before that (`wait`)."""
+
+    opening = True
+    _waited = False
 
     def __enter__(self) -> "StreamResponder":
-        self.opening = True
+        if not self._waited:
+            self._begin()
+        self._encoder.feed(self._context.notices)
+        self._deadlines.on_quiet = self._break_silence
+        return self
+
+    def _begin(self) -> None:
         self._keep_alive: asyncio.Task[None] | None = None
         self._storing: StoringEncoder | None = None
         self._encoder: StreamEncoder
@@ -153,11 +168,18 @@ class StreamResponder(_Response):
             self._encoder = self._dialect.stream_encoder(self._request, self._head)
         else:
             self._encoder = self._storing = self._stored.dialect.stream_encoder(self._request, self._head)
-        self._encoder.feed(self._context.notices)
-        self._deadlines.on_quiet = self._break_silence
         self._deadlines.quiet_due = time.monotonic() + self._settings.first_event_gate_s
         self._context.open_stream()
-        return self
+
+    async def wait(self, work: Awaitable[T]) -> T:
+        """Returns the result of work that comes before the exchange; the client gets keep-alives meanwhile."""
+        self._waited = True
+        self._begin()
+        with self:
+            result = await work
+            if self._keep_alive is not None:
+                await self._end_keep_alive(self._keep_alive)
+        return result
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -1,7 +1,6 @@
 """A request that is being served: what the steps of its answer need of it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeAlias
 
 from gateway.core.conversation import Conversation
@@ -36,7 +35,7 @@ class ServedRequest(NamedTuple):
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None
-    ) -> AbstractContextManager[StreamResponder | WholeResponder]:
+    ) -> StreamResponder | WholeResponder:
         """Returns what sends the answer as the client reads it."""
         kind = StreamResponder if self.request.conversation.stream else WholeResponder
         return kind(self.context, self.response, self.deadlines, self.dialect, self.request, settings, keeps)

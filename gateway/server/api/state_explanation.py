@@ -26,10 +26,11 @@ class Remembered(msgspec.Struct, frozen=True):
 async def remembered(gateway_state: GatewayState, context: RequestContext, routed: RoutedRequest) -> Remembered:
     """Returns a request with all that is remembered of it, and the compactions in it opened. Raises InvalidRequest for
     one that cannot be."""
-    notices: Sequence[Notice] = ()
+    notices: list[Notice] = []
     if any(turn.compaction for turn in routed.conversation.turns):
         opened = await gateway_state.opened(context.key, routed.conversation)
-        routed, notices = msgspec.structs.replace(routed, conversation=opened.conversation), opened.notices
+        routed = msgspec.structs.replace(routed, conversation=opened.conversation)
+        notices += opened.notices
     if routed.adapter is None:
         return Remembered(routed, notices)
     name = gateway_state.backends.listed_name(routed.model)
@@ -40,14 +41,18 @@ async def remembered(gateway_state: GatewayState, context: RequestContext, route
     from gateway.server.api.compacting import without_request
 
     conversation = without_request(gateway_state, routed.conversation, route, backend)
+    media, features = gateway_state.media, gateway_state.features
+    read = None if media is None else await media.begin(context, route, backend, conversation, large=True)
+    if read is not None:
+        conversation, told = await read.known()
+        notices += told
     routed = msgspec.structs.replace(routed, conversation=conversation)
-    features = gateway_state.features
     if features is None:
         return Remembered(routed, notices)
     begun = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
     if begun is not None:
         routed = msgspec.structs.replace(routed, conversation=await begun.recall(routed.conversation))
-        notices = [*notices, *begun.notices]
+        notices += begun.notices
     if gateway_state.summaries is None or not route.compress.enabled:
         return Remembered(routed, notices)
     # Loaded with compression.

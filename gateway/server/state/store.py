@@ -12,8 +12,8 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
-# Index of summaries, opaque state of providers, responses, summaries.
-Space: TypeAlias = Literal["idx", "ops", "rsp", "sum"]
+# Index of summaries, opaque state of providers, responses, summaries, texts of pictures and documents.
+Space: TypeAlias = Literal["idx", "ops", "rsp", "sum", "txt"]
 SPACES: Final[tuple[Space, ...]] = get_args(Space)
 # The version of an entry that does not exist, for `Put.if_version`.
 ABSENT: Final = 0

@@ -23,12 +23,13 @@ from gateway.memory.summaries.view import repeated_turns, running_round
 from gateway.server.state.store import StateStore, StoreUnavailable
 from gateway.server.summaries.covered_history import NOTHING, CoveredHistory, covered_history
 from gateway.server.summaries.index import SummaryIndex
-from gateway.server.summaries.job import RoutedModel, SummaryTask, Written, ask, prepare_job
+from gateway.server.summaries.job import SummaryTask, Written, ask, prepare_job
 from gateway.server.summaries.opened_history import Opened, open_history, stand_in
 from gateway.server.summaries.recall import Recalled
 from gateway.server.summaries.seal import SummarySeal
 from gateway.server.summaries.summary_store import spend
 from gateway.server.telemetry.metrics import Metrics
+from gateway.server.upstream.completion import RoutedModel
 from gateway.server.upstream.transport import Transport
 
 

@@ -13,12 +13,12 @@ from gateway.memory.summaries.plan import CompressLimits, NoSummary, SummaryRang
 from gateway.memory.summaries.substitution import FittedHistory, asks_for_compaction
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
-from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.next_summary import NextSummary, next_summary
 from gateway.server.summaries.recall import Recalled, recall
 from gateway.server.summaries.summaries import Summaries
 from gateway.server.summaries.summary_store import spent_in, tokens_key
 from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.completion import RoutedModel
 from gateway.settings import ModelSettings
 
 

@@ -1,15 +1,12 @@
 """Writes one summary: asks a model for it, checks the answer, and returns the record to store."""
 
 import time
-from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.answer import read_answer
 from gateway.core.conversation import Conversation
-from gateway.core.events import Event, UsageReport
-from gateway.core.tokens import estimate_text, estimate_view
-from gateway.exchange import Exchange
+from gateway.core.events import UsageReport
+from gateway.core.tokens import estimate_text
 from gateway.history.classify import system_prefix
 from gateway.history.directives import without_cleared
 from gateway.memory.summaries.job_answer import JobAnswer, read_summary
@@ -18,23 +15,8 @@ from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import Cost, Producer, SummaryRecord
 from gateway.server.state.store import StateStore
 from gateway.server.summaries.recall import Recalled
-from gateway.server.upstream.backends import Backend
-from gateway.server.upstream.completion import complete
+from gateway.server.upstream.completion import CompletionRequest, RoutedModel, ask_model, prepare_completion
 from gateway.server.upstream.transport import Transport
-from gateway.settings import ModelSettings
-
-
-class RoutedModel(msgspec.Struct, frozen=True):
-    """A model by the name that the settings know it by, with its entry and its backend."""
-
-    name: str
-    route: ModelSettings
-    backend: Backend
-
-    @property
-    def sent_name(self) -> str:
-        """The model's name at its backend."""
-        return self.route.name or self.name
 
 
 class SummaryTask(msgspec.Struct, frozen=True):
@@ -61,13 +43,6 @@ class SummaryTask(msgspec.Struct, frozen=True):
         return self.recalled.root
 
 
-class JobRequest(msgspec.Struct, frozen=True):
-    """The job's own request, ready to be sent, and the tokens that it is expected to use."""
-
-    exchange: Exchange
-    tokens: int
-
-
 class Written(msgspec.Struct, frozen=True):
     """A complete answer to the job's request, and what it has cost."""
 
@@ -76,39 +51,19 @@ class Written(msgspec.Struct, frozen=True):
     milliseconds: int
 
 
-def prepare_job(task: SummaryTask) -> JobRequest:
+def prepare_job(task: SummaryTask) -> CompletionRequest:
     """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
     writer, summary_range = task.writer, task.summary_range
     request = summary_conversation(task.conversation, summary_range, writer.sent_name, task.schema)
-    request = writer.backend.with_request_id(request)
-    exchange = Exchange(writer.backend.adapter, request, writer.route.policy, label=writer.backend.state_label)
-    return JobRequest(exchange, estimate_view(request) + summary_range.output_tokens)
+    return prepare_completion(writer, request, summary_range.output_tokens)
 
 
-async def ask(transport: Transport, task: SummaryTask, request: JobRequest) -> Written:
+async def ask(transport: Transport, task: SummaryTask, request: CompletionRequest) -> Written:
     """Returns the model's answer. Raises GatewayError."""
-    began = time.monotonic()
-    events = await complete(transport, task.writer.backend, request.exchange, task.deadline_s)
-    answer = _answer(events)
-    usage = _usage(events, request.tokens - task.summary_range.output_tokens, answer)
-    return Written(answer, usage, int((time.monotonic() - began) * 1000))
-
-
-def _answer(events: Sequence[Event]) -> JobAnswer:
-    answer = read_answer(events)
-    return JobAnswer(answer.text, None if answer.finish is None else answer.finish.reason, len(answer.calls))
-
-
-def _usage(events: Sequence[Event], prompt_estimate: int, answer: JobAnswer) -> UsageReport:
-    """Returns the tokens that the backend reports; estimates where it reports none."""
-    reports = [event for event in events if isinstance(event, UsageReport) and not event.estimated]
-    prompt = max((report.prompt_tokens or 0 for report in reports), default=0)
-    completion = max((report.completion_tokens or 0 for report in reports), default=0)
-    return UsageReport(
-        prompt or prompt_estimate,
-        completion or estimate_text(answer.text),
-        estimated=not (prompt and completion),
-    )
+    completion = await ask_model(transport, request, task.deadline_s)
+    answer = completion.answer
+    reason = None if answer.finish is None else answer.finish.reason
+    return Written(JobAnswer(answer.text, reason, len(answer.calls)), completion.usage, completion.milliseconds)
 
 
 def record_of(task: SummaryTask, written: Written) -> SummaryRecord:

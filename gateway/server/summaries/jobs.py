@@ -21,7 +21,7 @@ from gateway.memory.summaries.summary import SummaryRecord
 from gateway.server.state.store import Lease, StateStore, StoreUnavailable
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, failed
-from gateway.server.summaries.job import JobRequest, SummaryTask, Written, ask, prepare_job, record_of
+from gateway.server.summaries.job import SummaryTask, Written, ask, prepare_job, record_of
 from gateway.server.summaries.summary_store import (
     TRIES,
     change_index,
@@ -32,6 +32,7 @@ from gateway.server.summaries.summary_store import (
     spend,
 )
 from gateway.server.telemetry.metrics import Metrics
+from gateway.server.upstream.completion import CompletionRequest
 from gateway.server.upstream.transport import Transport
 
 LEASE_S: Final = 30.0
@@ -154,7 +155,7 @@ class SummaryJobs:
                 return None
         return None
 
-    async def _held(self, lease: Lease, task: SummaryTask, request: JobRequest) -> Written:
+    async def _held(self, lease: Lease, task: SummaryTask, request: CompletionRequest) -> Written:
         """Waits for the answer while it renews the lease, and stops the request when that ends. Raises LeaseLost and
         GatewayError."""
         work = asyncio.create_task(ask(self._transport, task, request))

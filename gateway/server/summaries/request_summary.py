@@ -12,8 +12,8 @@ from gateway.core.notices import Notice
 from gateway.history.prepare import repaired
 from gateway.memory.summaries.substitution import FittedHistory, ResultLimits, fit
 from gateway.server.state.stores import RequestStore
-from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.recall import Recalled, recall
+from gateway.server.upstream.completion import RoutedModel
 
 if TYPE_CHECKING:
     from gateway.server.summaries.summaries import Summaries

@@ -23,7 +23,7 @@ from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex
-from gateway.server.summaries.job import RoutedModel, SummaryTask
+from gateway.server.summaries.job import SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.next_summary import NextSummary, next_summary
 from gateway.server.summaries.notices import SummaryReporter
@@ -34,6 +34,7 @@ from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends
+from gateway.server.upstream.completion import RoutedModel
 from gateway.server.upstream.transport import Transport
 from gateway.settings import CompressSettings, KeyCompressSettings, ModelSettings, Settings
 

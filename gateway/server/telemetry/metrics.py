@@ -90,6 +90,22 @@ class Metrics:
             "cause",
             "rule",
         )
+        self.image_descriptions = Counter(
+            "gateway_image_descriptions_total",
+            "Images that another model was asked to describe, by the backend that was asked.",
+            "backend",
+            "outcome",
+        )
+        self.image_description_tokens = Counter(
+            "gateway_image_description_tokens_total",
+            "Tokens that descriptions of images have cost, besides those of requests.",
+            "backend",
+            "key",
+            "kind",
+        )
+        self.documents = Counter(
+            "gateway_documents_total", "PDFs whose text was read, by what became of it.", "outcome"
+        )
         self.log_drops = Counter(
             "gateway_log_drops_total", "Log lines that were dropped: they came too fast or could not be written."
         )

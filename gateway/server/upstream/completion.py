@@ -1,17 +1,24 @@
-"""Gets a whole response from a backend for the gateway itself: no client waits for it, and none is sent its events."""
+"""Asks a model for the gateway itself, with the operator's credential: no client is sent the events of the answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+
+from gateway.core.answer import Answer, read_answer
+from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendTimeout
-from gateway.core.events import Event
+from gateway.core.events import Event, UsageReport
+from gateway.core.tokens import estimate_text, estimate_view
 from gateway.exchange import Exchange
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.deadlines import timeout_header
 from gateway.server.upstream.transport import Transport
+from gateway.settings import ModelSettings
 
 # Takes over a response whose head has arrived.
 Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
@@ -19,6 +26,68 @@ Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
 
 def _unwatched(response: BackendResponse) -> BackendResponse:
     return response
+
+
+class RoutedModel(msgspec.Struct, frozen=True):
+    """A model by the name that the settings know it by, with its entry and its backend."""
+
+    name: str
+    route: ModelSettings
+    backend: Backend
+
+    @property
+    def sent_name(self) -> str:
+        """The model's name at its backend."""
+        return self.route.name or self.name
+
+
+class CompletionRequest(msgspec.Struct, frozen=True):
+    """A request of the gateway itself, ready to be sent, and the tokens that it is expected to use at most."""
+
+    backend: Backend
+    exchange: Exchange
+    prompt_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """The expected tokens of prompt and answer."""
+        return self.prompt_tokens + self.output_tokens
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """A complete answer, its tokens (estimated where the backend reports none), and how long it took."""
+
+    answer: Answer
+    usage: UsageReport
+    milliseconds: int
+
+
+def prepare_completion(model: RoutedModel, conversation: Conversation, output_tokens: int) -> CompletionRequest:
+    """Returns the request for the answer of a model, of at most so many tokens. Raises GatewayError where its backend
+    cannot be sent it."""
+    request = model.backend.with_request_id(conversation)
+    exchange = Exchange(model.backend.adapter, request, model.route.policy, label=model.backend.state_label)
+    return CompletionRequest(model.backend, exchange, estimate_view(request), output_tokens)
+
+
+async def ask_model(transport: Transport, request: CompletionRequest, deadline_s: float) -> Completion:
+    """Sends a request, once, and returns the answer. Raises GatewayError."""
+    began = time.monotonic()
+    events = await complete(transport, request.backend, request.exchange, deadline_s)
+    answer = read_answer(events)
+    usage = _usage(events, request.prompt_tokens, answer.text)
+    return Completion(answer, usage, int((time.monotonic() - began) * 1000))
+
+
+def _usage(events: Sequence[Event], prompt_estimate: int, text: str) -> UsageReport:
+    """Returns the tokens that the backend reports; estimates where it reports none."""
+    reports = [event for event in events if isinstance(event, UsageReport) and not event.estimated]
+    prompt = max((report.prompt_tokens or 0 for report in reports), default=0)
+    completion = max((report.completion_tokens or 0 for report in reports), default=0)
+    return UsageReport(
+        prompt or prompt_estimate, completion or estimate_text(text), estimated=not (prompt and completion)
+    )
 
 
 async def complete(

@@ -405,3 +405,22 @@ async def test_created_is_a_time_of_now() -> None:
     async with described() as (gateway, _):
         (model,) = (await get(gateway, CODEX))["data"]
     assert abs(model["created"] - time.time()) < 600
+
+
+async def test_a_model_whose_pictures_and_pdfs_are_read_for_it_takes_them() -> None:
+    """A client that hears of no pictures sends none."""
+    facts: Json = {"images": False, "files": False}
+    text: dict[str, Json] = {"backend": "b", "name": "inner", "context_length": 4096, "facts": facts}
+    models: dict[str, Json] = {
+        "m": {**text, "images": "describe", "documents": "text"},
+        "blind": text,
+        "seeing": {"backend": "b"},
+    }
+    async with described(models, vision={"model": "seeing"}) as (gateway, _):
+        listed = {model["slug"]: model["input_modalities"] for model in (await get(gateway, CODEX))["models"]}
+        assert (listed["m"], listed["blind"]) == (["text", "image"], ["text"])
+        takes = {
+            model["id"]: [model["capabilities"][name]["supported"] for name in ("image_input", "pdf_input")]
+            for model in (await get(gateway, "/v1/models?limit=1000", CLAUDE))["data"]
+        }
+        assert (takes["m"], takes["blind"]) == ([True, True], [False, False])

@@ -20,7 +20,7 @@ from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_ran
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
-from gateway.server.summaries.job import RoutedModel, SummaryTask, prepare_job
+from gateway.server.summaries.job import SummaryTask, prepare_job
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.notices import SummaryReporter
 from gateway.server.summaries.recall import Recalled
@@ -28,6 +28,7 @@ from gateway.server.summaries.summary_store import change_index, read_index, sha
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.completion import RoutedModel
 from gateway.server.upstream.transport import Transport
 from gateway.settings import BackendSettings, ModelSettings
 from gateway.testing.faulty import faulty_backend

@@ -7,7 +7,9 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from adapters.warp.demo.scenarios import TOOLS
+from gateway.core.conversation import Json
 from gateway.demo.serve import DemoBackend, serve_demo
+from tests.server.media.scene import picture
 
 USER = {"role": "user", "content": "What's the weather in Paris and Rome?"}
 
@@ -123,6 +125,16 @@ async def test_response_formats_shape_the_answer() -> None:
         free = await ask(backend, user, response_format={"type": "json_object"})
     assert json.loads(typed["choices"][0]["message"]["content"]) == {"city": "Oslo", "n": 3}
     assert list(json.loads(free["choices"][0]["message"]["content"])) == ["answer"]
+
+
+async def test_a_picture_is_described_by_its_type_and_size() -> None:
+    parts: list[Json] = [{"type": "text", "text": "Describe the picture."}, picture(width=3)]
+    quoted: list[Json] = [{"type": "text", "text": 'say "one"'}, picture()]
+    async with serve_demo("chat") as backend:
+        said = await ask(backend, {"role": "user", "content": parts})
+        one = await ask(backend, {"role": "user", "content": quoted})
+    assert said["choices"][0]["message"]["content"] == "The picture is PNG of 3 by 2 pixels."
+    assert one["choices"][0]["message"]["content"] == "one"
 
 
 async def test_text_may_come_in_parts_and_an_answer_may_be_empty() -> None:

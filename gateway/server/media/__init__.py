@@ -1,0 +1,1 @@
+"""Reads pictures and PDFs for models that read only text."""
