@@ -18,9 +18,9 @@ from adapters.openai_responses.client.stored_history import read_history, resolv
 from adapters.openai_responses.client.tool_choice import read_tool_choice
 from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
-from adapters.openai_responses.tools import read_tools, tool_places
+from adapters.openai_responses.tools import read_deferred, read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
-from gateway.core.conversation import Conversation, Directive, Json, Sampling, Source, Text, Turn
+from gateway.core.conversation import EMPTY, Conversation, Directive, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
@@ -83,6 +83,10 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier, directives)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
+    extended = tools.added
+    for tool in specs:
+        # Most tools have no further field; a loop costs no call.
+        extended = extended or tool.extra is not EMPTY
     conversation = Conversation(
         turns,
         specs,
@@ -104,6 +108,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         own_fields=("tool_choice",) if own_choice else (),
         holds=_HELD,
         directives=tuple(directives),
+        deferred=read_deferred(tools) if extended else None,
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     if compacts:
