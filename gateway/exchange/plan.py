@@ -47,7 +47,6 @@ from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.providers.messages_rules import MessagesRules
 from gateway.providers.tool_rules import NO_RULES
 
-
 _NONE: Final[Sequence[Notice]] = ()
 
 
