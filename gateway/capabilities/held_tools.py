@@ -82,7 +82,9 @@ def hold_tools(
     by_name = {tool.name: tool for tool in holdable}
     kept = [tool for tool in conversation.tools if tool.name not in names]
     again = [_at_once(by_name[name]) for name in loaded if name in by_name]
-    searches = [] if search is None or (last and (kept or again)) else [search]
+    # Where a call of the client's own functions is required, a model that is held to it would search again.
+    enough = last or (bool(found) and conversation.tool_choice == "required")
+    searches = [] if search is None or (enough and (kept or again)) else [search]
     offered = [*kept, *searches, *again]
     held = tuple([tool for tool in holdable if tool.name not in loaded])
     sent = with_tools(conversation, tuple(offered), search)

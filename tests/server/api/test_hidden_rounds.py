@@ -322,6 +322,15 @@ async def test_a_search_is_no_call_that_the_client_requires() -> None:
     assert "TOOL_CHOICE_IGNORED" in [notice["rule"] for notice in response.json()["dragoman"]["diagnostics"]]
 
 
+async def test_a_required_call_follows_the_first_search_that_finds_something() -> None:
+    async with serving(SEARCHING, CALLING) as (gateway, backend):
+        answer = (await gateway.chat(tools=tools(*NAMES), tool_choice="required", stream=False)).json()
+    assert answer["choices"][0]["finish_reason"] == "tool_calls"
+    first, second = sent(backend)
+    assert names(first) == ["tool_search"]
+    assert names(second)[0] == "get_weather" and "tool_search" not in names(second)
+
+
 async def test_without_the_setting_every_tool_is_sent_and_asked_once() -> None:
     async with serving(CALLING, loading="all") as (gateway, backend):
         await gateway.chat(tools=tools(*NAMES), stream=False)
