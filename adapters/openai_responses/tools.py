@@ -83,14 +83,14 @@ class OfferedTool(msgspec.Struct, frozen=True):
 
 
 class Tools(msgspec.Struct):
-    """The tools of one request. `others` are run by OpenAI; `names` holds the names of the functions. `added`: items
-    brought some."""
+    """The tools of one request. `others` are run by OpenAI; `names` holds the names of the functions. `extended`:
+    items brought some, or one has a field of its own, such as `defer_loading`."""
 
     offered: dict[ClientTool, OfferedTool] = {}
     others: list[OtherTool] = []
     names: ToolNames = msgspec.field(default_factory=ToolNames)
     notices: list[Notice] = []
-    added: bool = False
+    extended: bool = False
 
     def specs(self, allowed: frozenset[ClientTool] | None, faults: Faults) -> tuple[ToolSpec, ...]:
         """Returns the functions to send, of which `allowed` may leave some out. Faults: TOOLS_COUNT, TOOLS_NAME."""
@@ -112,7 +112,7 @@ def read_tools(places: Iterable[tuple[str, Json]]) -> Tools:
     for place, listed in places:
         if listed is None:
             continue
-        tools.added = place != "tools"
+        tools.extended = tools.extended or place != "tools"
         if not isinstance(listed, list):
             raise InvalidRequest(
                 f"{place} must be an array; it is {kind_of(listed)}.", code="invalid_type", param=place
@@ -142,6 +142,7 @@ def _offer(tools: Tools, tool: ClientTool, spec: ToolSpec, place: str) -> None:
     if known is not None and (known.spec != spec or place.startswith("tools[")):
         tools.notices.append(_repeated(tool, known.place, place, same=known.spec == spec))
     tools.offered[tool] = OfferedTool(tool, spec, place)
+    tools.extended = tools.extended or spec.extra is not EMPTY
 
 
 def _function(tools: Tools, entry: _Free, place: str, namespace: str | None = None) -> None:

@@ -20,7 +20,7 @@ from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
 from adapters.openai_responses.tools import read_deferred, read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
-from gateway.core.conversation import EMPTY, Conversation, Directive, Json, Sampling, Source, Text, Turn
+from gateway.core.conversation import Conversation, Directive, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
@@ -83,10 +83,6 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     turns, compacted, compacts = read_items(items, tools.names, faults, notices, faults.earlier, directives)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
-    extended = tools.added
-    for tool in specs:
-        # Most tools have no further field; a loop costs no call.
-        extended = extended or tool.extra is not EMPTY
     conversation = Conversation(
         turns,
         specs,
@@ -108,7 +104,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         own_fields=("tool_choice",) if own_choice else (),
         holds=_HELD,
         directives=tuple(directives),
-        deferred=read_deferred(tools) if extended else None,
+        deferred=read_deferred(tools) if tools.extended else None,
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     if compacts:
