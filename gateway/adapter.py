@@ -52,6 +52,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `request_rules`: its requests have the fields of chat completions, so that a profile's rules for them apply.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
+    - `passes_tools`: the tools of a request of its own API pass as they are: that API holds tools back itself, or its
+      client gets calls as events of the API.
     - `tool_rules`: what the provider demands of the functions of a request, where no profile says it.
     - `call_id`: the ids of calls that the provider accepts, where no profile says it: others are replaced by derived
       ones, and restored in the response.
@@ -87,6 +89,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     blank_stops: bool = True
     request_rules: bool = False
     native: bool = False
+    passes_tools: bool = False
     tool_rules: ToolRules = NO_RULES
     call_id: Alphabet = Alphabet()
     messages: MessagesRules | None = None

@@ -4,6 +4,7 @@ A tool that the client runs is always sent, as a function if it is none. A tool 
 `mcp`, ...) is an OtherTool.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from adapters.openai_responses import DIALECT
 from adapters.openai_responses.built_in_tools import BUILT_IN
 from adapters.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from adapters.openai_responses.turn_items import ITEMS
-from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, OtherTool, ToolSpec
+from gateway.core.conversation import EMPTY, Conversation, DeferredTools, Json, JsonObject, OtherTool, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Level, Notice
 from gateway.dialects.custom_input import Grammar, custom_spec
@@ -24,6 +25,9 @@ from gateway.dialects.offered_functions import check_tools
 
 # Items that bring further tools.
 _TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
+
+# The path of a tool that a search has found. (The index is below 0 for an item that was stored.)
+_OUTPUT_PLACE: Final = re.compile(rf"{ITEMS}\[(-?\d+)\]\.tools\[")
 
 # Any: msgspec cannot read the recursive Json type.
 _Free = dict[str, Any]
@@ -79,12 +83,14 @@ class OfferedTool(msgspec.Struct, frozen=True):
 
 
 class Tools(msgspec.Struct):
-    """The tools of one request. `others` are run by OpenAI; `names` holds the names of the functions."""
+    """The tools of one request. `others` are run by OpenAI; `names` holds the names of the functions. `extended`:
+    items brought some, or one has a field of its own, such as `defer_loading`."""
 
     offered: dict[ClientTool, OfferedTool] = {}
     others: list[OtherTool] = []
     names: ToolNames = msgspec.field(default_factory=ToolNames)
     notices: list[Notice] = []
+    extended: bool = False
 
     def specs(self, allowed: frozenset[ClientTool] | None, faults: Faults) -> tuple[ToolSpec, ...]:
         """Returns the functions to send, of which `allowed` may leave some out. Faults: TOOLS_COUNT, TOOLS_NAME."""
@@ -106,6 +112,7 @@ def read_tools(places: Iterable[tuple[str, Json]]) -> Tools:
     for place, listed in places:
         if listed is None:
             continue
+        tools.extended = tools.extended or place != "tools"
         if not isinstance(listed, list):
             raise InvalidRequest(
                 f"{place} must be an array; it is {kind_of(listed)}.", code="invalid_type", param=place
@@ -135,6 +142,7 @@ def _offer(tools: Tools, tool: ClientTool, spec: ToolSpec, place: str) -> None:
     if known is not None and (known.spec != spec or place.startswith("tools[")):
         tools.notices.append(_repeated(tool, known.place, place, same=known.spec == spec))
     tools.offered[tool] = OfferedTool(tool, spec, place)
+    tools.extended = tools.extended or spec.extra is not EMPTY
 
 
 def _function(tools: Tools, entry: _Free, place: str, namespace: str | None = None) -> None:
@@ -222,6 +230,30 @@ def _as_function(place: str, kind: str, what: str) -> Notice:
 def field_not_sent(place: str) -> Notice:
     """Returns the notice about a field that only OpenAI's own backend has."""
     return Notice("decode", "dropped", "FIELD_NOT_SENT", f"no other API has a field for {place[:80]!r}", level="debug")
+
+
+def read_deferred(tools: Tools) -> DeferredTools | None:
+    """Returns the functions that wait for a search, and those that the items have brought, which no longer do; None
+    without any, and without a tool that searches: nothing could ever load them.
+
+    Source: OpenAI, "Tool search": `defer_loading` is for requests with the tool `tool_search`; a `tool_search_output`
+    loads the tools that it holds.
+    """
+    hosted = frozenset([tool.kind for tool in tools.others if tool.kind == "tool_search"])
+    if not hosted and ClientTool("tool_search", "tool_search") not in tools.offered:
+        return None
+    names: list[str] = []
+    loaded: list[tuple[int, str]] = []
+    for tool, offered in tools.offered.items():
+        name = tools.names.name(tool)
+        position = _OUTPUT_PLACE.match(offered.place)
+        if position is not None:
+            names.append(name)
+            loaded.append((int(position[1]), name))
+        elif offered.spec.extra.get("defer_loading") is True:
+            names.append(name)
+    loaded.sort(key=lambda one: one[0])
+    return DeferredTools(frozenset(names), tuple(loaded), hosted) if names else None
 
 
 def tool_names(conversation: Conversation) -> ToolNames:

@@ -33,10 +33,12 @@ def with_room(conversation: Conversation, window: int) -> tuple[Conversation, li
         f"{path} {limit} does not fit beside the prompt (about {prompt} tokens) into the context of the model "
         f"({window}); {room} is sent"
     )
-    return _with_limit(conversation, room, path), [Notice("encode", "changed", "MAX_TOKENS_LOWERED", detail)]
+    return with_limit(conversation, room), [Notice("encode", "changed", "MAX_TOKENS_LOWERED", detail)]
 
 
-def _with_limit(conversation: Conversation, limit: int, path: str) -> Conversation:
+def with_limit(conversation: Conversation, limit: int) -> Conversation:
+    """Returns the conversation with this limit of tokens for its answer."""
+    path = conversation.paths.param("max_tokens")
     params, source = conversation.params, conversation.source
     return msgspec.structs.replace(
         conversation,

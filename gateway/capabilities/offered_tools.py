@@ -44,6 +44,38 @@ def fit_tools(conversation: Conversation, rules: ToolRules) -> tuple[Conversatio
     return _with(conversation, fitted, rules, loose), notices
 
 
+def with_tools(conversation: Conversation, tools: tuple[ToolSpec, ...], added: ToolSpec | None) -> Conversation:
+    """Returns the conversation with these functions alone, also in the fields of a client of chat completions: there
+    each keeps its entry, `added` gets one, and what is no function stays."""
+
+    def listed(fields: JsonObject) -> JsonObject:
+        entries = fields.get(_LISTS[0])
+        return {**fields, _LISTS[0]: _listed(entries, tools, added)} if isinstance(entries, list) else fields
+
+    source = conversation.source
+    return msgspec.structs.replace(
+        conversation,
+        tools=tools,
+        params=listed(conversation.params),
+        source=None if source is None else Source(source.dialect, listed(source.value), source.listed, source.unread),
+    )
+
+
+def _listed(entries: Sequence[Json], tools: Sequence[ToolSpec], added: ToolSpec | None) -> list[Json]:
+    by_name = {name: entry for entry in entries if isinstance(name := _named_part(entry).get("name"), str)}
+    others = [entry for entry in entries if not isinstance(_named_part(entry).get("name"), str)]
+    if added is not None:
+        function: _Entry = {"name": added.name, "description": added.description, "parameters": dict(added.parameters)}
+        by_name[added.name] = {"type": "function", "function": function}
+    return [*others, *[by_name[tool.name] for tool in tools if tool.name in by_name]]
+
+
+def _named_part(entry: Json) -> JsonObject:
+    """Returns the object of an entry that has its name: of chat completions that inside it, also of a custom tool."""
+    custom = entry.get("custom") if isinstance(entry, dict) else None
+    return custom if isinstance(custom, dict) else _holder(entry)
+
+
 def _lists_more(conversation: Conversation) -> bool:
     """Returns whether the client's own lists have tools that are not offered: other types, and functions that
     `allowed_tools` leaves out."""

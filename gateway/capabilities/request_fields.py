@@ -45,7 +45,11 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
         raise Unsupported(f"{param} is not supported: only a backend of the client's own API has it.", param=param)
     _check_tool_choice(conversation, capabilities)
     custom = [] if CUSTOM in capabilities.carries else [tool for tool in conversation.tools if is_custom_tool(tool)]
-    unsent = map(_tool_unsent, conversation.other_tools)
+    others, deferred = conversation.other_tools, conversation.deferred
+    if deferred is not None:
+        # A search of the gateway stands for it.
+        others = tuple([tool for tool in others if tool.kind not in deferred.searches])
+    unsent = map(_tool_unsent, others)
     return [*unsent, *map(_as_function, custom), *_unsent(conversation, capabilities)]
 
 

@@ -222,6 +222,19 @@ class OtherTool(msgspec.Struct, frozen=True):
     kind: str
 
 
+class DeferredTools(msgspec.Struct, frozen=True):
+    """The functions of a request that the model gets only when a search names them: their `names`.
+
+    `loaded` are those that the history names already, each with the index of the turn that does, in its order.
+    `searches` are the kinds of the OtherTools that search for them at the client's own provider; empty: the client
+    searches itself.
+    """
+
+    names: frozenset[str]
+    loaded: tuple[tuple[int, str], ...] = ()
+    searches: frozenset[str] = frozenset()
+
+
 class NamedTool(msgspec.Struct, frozen=True):
     """A `tool_choice` that forces one function."""
 
@@ -340,6 +353,8 @@ class Conversation(msgspec.Struct, frozen=True):
 
     `tools` are all functions that any part of the request declares. `directives` are those of all its messages, in
     their order; what they leave in force says `gateway.history.directives`.
+
+    `deferred` are the functions that wait for a search; None: the client offers all of them at once.
     """
 
     turns: tuple[Turn, ...]
@@ -367,3 +382,4 @@ class Conversation(msgspec.Struct, frozen=True):
     finish_optional: bool = False
     request_id: str = NO_REQUEST
     directives: tuple[Directive, ...] = ()
+    deferred: DeferredTools | None = None

@@ -102,6 +102,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `images`: what becomes of images and files that the backend does not take. `describe`: another model describes the
       images (`vision.model`), and all else becomes a placeholder. `documents`: PDFs that it does not take are read as
       text; None: as `images` says.
+    - `tool_loading`: the model gets the functions of a request at once (`all`), or one line of each and a function that
+      searches for them (`on_demand`), where that makes the prompt shorter.
     - `base_model`: the model's name at its maker, where its name at the backend hides it; None: the latter. Rules for
       models go by it.
     - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
@@ -126,6 +128,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loop_guard: LoopGuard = LoopGuard()
     prompt_cache: PromptCache = PromptCache()
     forced_tools: Literal["notice", "error"] = "notice"
+    tool_loading: Literal["all", "on_demand"] = "all"
 
     def __post_init__(self) -> None:
         """Raises ValueError for a step below 1."""

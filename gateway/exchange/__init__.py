@@ -1,10 +1,14 @@
 """Processes one request and its response, sans-IO: prepares, encodes, then decodes, unwraps and finishes."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
+
+import msgspec
 
 from gateway.adapter import Adapter, TrailerDecoder, extensions_of, restricted_decoder
 from gateway.capabilities.context_window import with_counts
+from gateway.capabilities.held_tools import loaded_notice
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, InvalidToolCall
 from gateway.core.events import (
@@ -25,6 +29,7 @@ from gateway.core.tokens import PromptSample, prompt_sample
 from gateway.exchange.filters import (
     EMPTY_ANSWER,
     OUTPUT,
+    AnswerFilters,
     answer_filters,
     events_before,
     may_be_output,
@@ -32,7 +37,8 @@ from gateway.exchange.filters import (
     with_empty_notice,
 )
 from gateway.exchange.head import check_media_type, status_error
-from gateway.exchange.plan import plan_request
+from gateway.exchange.hidden_rounds import FIRST_ROUND, Rounds, SearchFilter
+from gateway.exchange.plan import RequestPlan, plan_request
 from gateway.history.prepare import Substitution
 from gateway.history.rejections import client_param, explained
 from gateway.response.argument_check import ArgumentCheck
@@ -71,6 +77,10 @@ class Exchange:
     stand among the events. While `uncounted`, the client requires token counts which the backend has not reported; at
     the end `estimate` supplies them. Raises InvalidRequest (or Unsupported) from the constructor when the conversation
     cannot be sent.
+
+    `continues`: the response ended with a search for tools, which the client does not see; `following` is the exchange
+    of the next round, whose events continue the same answer. `rounds` and `filters` are what earlier rounds leave to
+    it.
     """
 
     def __init__(
@@ -81,8 +91,10 @@ class Exchange:
         summary: Substitution | None = None,
         label: str | None = None,
         window: int | None = None,
+        rounds: Rounds = FIRST_ROUND,
+        filters: AnswerFilters | None = None,
     ) -> None:
-        plan = plan_request(adapter, conversation, policy, summary, label, window)
+        plan = plan_request(adapter, conversation, policy, summary, label, window, rounds)
         self.received = conversation
         self.prepared = plan.prepared
         self.profiled = plan.profiled
@@ -90,11 +102,8 @@ class Exchange:
         self.request = plan.request
         self.notices = plan.notices
         self._adapter = adapter
-        self._decoder = (
-            restricted_decoder(adapter, self.conversation)
-            if policy.disable_warp_tools
-            else adapter.decoder(self.conversation)
-        )
+        read = plan.conversation if plan.held is None else _with_held(plan)
+        self._decoder = restricted_decoder(adapter, read) if policy.disable_warp_tools else adapter.decoder(read)
         self._extensions = extensions_of(self._decoder)
         self._holding = self._extensions.holding
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
@@ -102,12 +111,24 @@ class Exchange:
         self._label = label
         self._window = window
         self._tools = conversation.tools
+        self._summary = summary
         self._unwrapper: Unwrapper | None = None
         self._arguments: ArgumentCheck | None = None
-        filters = answer_filters(plan, conversation, policy, guards=adapter.capabilities.continues_text)
-        self._guard = filters.guard
-        self._stop = filters.stop
-        self._filters = filters.feeds
+        kept = answer_filters(plan, conversation, policy, guards=adapter.capabilities.continues_text)
+        if filters is not None:
+            # A sequence may begin in one round, and a call be required of all of them.
+            kept = AnswerFilters(kept.guard, filters.stop, filters.feeds)
+        self._answer_filters = kept
+        self._guard = kept.guard
+        self._stop = kept.stop
+        self._filters = kept.feeds if kept.guard is None else [kept.guard.feed, *kept.feeds]
+        self._search: SearchFilter | None = None
+        if plan.held is not None and (search := plan.held.search) is not None:
+            self._tools = (*conversation.tools, search)
+            self._search = SearchFilter(plan.held, search, rounds, label)
+            self._filters = [*self._filters]
+            self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_searches, self._search))
+        self.continues = False
         reads_all = plan.passes or conversation.reads == ALL_CONTENT
         self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
         # The state cache itself knows what it stores of the state that it asks for.
@@ -214,7 +235,21 @@ class Exchange:
         """Ends the response: nothing more of it is read. Returns its last events with what is estimated of its tokens.
         Raises BackendTruncated for one that is not complete."""
         self.check_complete(events)
-        return [*events, *self.estimate()] if self.uncounted else events
+        if self._search is not None and not self.continues:
+            events = [*self._search.unanswered, *events]
+        return [*events, *self.estimate()] if self.uncounted and not self.continues else events
+
+    def following(self) -> "Exchange":
+        """Returns the exchange of the next round, once this one `continues` and is over. Its notices are those that no
+        earlier round has told. Raises InvalidRequest like the constructor."""
+        assert self._search is not None  # only a search continues
+        asked, rounds, found = self._search.following(self.received, self.conversation)
+        told = rounds.told.union(self.notices)
+        rounds = msgspec.structs.replace(rounds, told=told)
+        args = (self._adapter, asked, self._policy, self._summary, self._label, self._window)
+        following = Exchange(*args, rounds=rounds, filters=self._answer_filters)
+        following.notices = [loaded_notice(found), *[notice for notice in following.notices if notice not in told]]
+        return following
 
     def estimate(self) -> tuple[Event, ...]:
         """Returns the events after a complete response: nothing unless `uncounted`."""
@@ -222,7 +257,8 @@ class Exchange:
             return ()
         self._count_answer()
         prompt = self._prompt or prompt_sample(self.conversation)
-        return estimate_usage(prompt.tokens, self._answer_tokens)
+        notice, usage = estimate_usage(prompt.tokens, self._answer_tokens)
+        return notice, usage if self._search is None else self._search.with_earlier(usage)
 
     def sample_prompt(self) -> None:
         """Looks through the conversation for `estimate` now rather than at the end of the answer: for a conversation
@@ -274,6 +310,13 @@ class Exchange:
         self._over = True
         return [*events, *fault.notices, LATE_FAULT]
 
+    def _without_searches(self, search: SearchFilter, events: list[Event]) -> list[Event]:
+        """Returns the events without searches for tools. Raises InvalidToolCall for one too many."""
+        events = search.feed(events)
+        if search.continues and not self.finished:
+            self.continues = self.finished = True
+        return events
+
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
         for feed in self._filters:
@@ -301,6 +344,8 @@ class Exchange:
                     lost.keep(events[:position])
                     raise lost
                 self.finished = True
+                # The gateway may end the answer itself, at a sequence of the client.
+                self.continues = False
                 if event.reason == "stop" and self._called:
                     # Clients act on the reason, so it follows from the emitted events, not from the backend's reason.
                     events[position] = Finish("tool_calls", event.raw, event.stop_sequence)
@@ -314,3 +359,9 @@ class Exchange:
         if noticed is not events:
             self._holds = None
         return noticed
+
+
+def _with_held(plan: RequestPlan) -> Conversation:
+    """Returns the conversation as the answer is read: a call of a function that is held back is a call as well."""
+    held = () if plan.held is None else plan.held.tools
+    return msgspec.structs.replace(plan.conversation, tools=(*plan.conversation.tools, *held))

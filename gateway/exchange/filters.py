@@ -28,8 +28,9 @@ Filter: TypeAlias = Callable[[list[Event]], list[Event]]
 
 
 class AnswerFilters(msgspec.Struct, frozen=True):
-    """`feeds` are all filters, in their order. Two of them may end the answer: `guard` before a turn that the model
-    invents, `stop` at a stop sequence; None: neither applies."""
+    """`guard` comes first, a new one for each round of a request; `feeds` are the others in their order, for all of its
+    rounds. Two may end the answer: `guard` before a turn that the model invents, `stop` at a stop sequence; None:
+    neither applies."""
 
     guard: RoleMarkerFilter | None
     stop: StopMatcher | None
@@ -42,8 +43,6 @@ def answer_filters(plan: RequestPlan, conversation: Conversation, policy: Policy
     guard = RoleMarkerFilter(policy.flatten) if guards else None
     stop = StopMatcher(plan.watched) if plan.watched else None
     feeds: list[Filter] = []
-    if guard is not None:
-        feeds.append(guard.feed)
     if plan.removed:
         feeds.append(RemovedToolFilter(plan.removed, conversation.paths).feed)
     if plan.one_call:

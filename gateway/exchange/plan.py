@@ -1,11 +1,13 @@
 """Plans a request: what of the client's conversation is sent, in which form, and what the answer is held to."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest, Capabilities
 from gateway.capabilities.context_window import with_room
+from gateway.capabilities.held_tools import HeldTools, hold_tools
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompt_caches import (
     FIELD_NAMES,
@@ -34,6 +36,7 @@ from gateway.capabilities.unsupported_content import (
 from gateway.core.conversation import Conversation, NamedTool, ToolChoice
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.exchange.hidden_rounds import FIRST_ROUND, Rounds
 from gateway.history.apply_profile import ProfileResult, apply_profile
 from gateway.history.bound_state import BoundState, Passes, with_bound_state
 from gateway.history.directives import InForce, in_force, with_fields, with_messages, with_unsent
@@ -43,6 +46,8 @@ from gateway.history.repair import in_client_order
 from gateway.history.system_reminders import behind_others, keep_in_place
 from gateway.providers.messages_rules import MessagesRules
 from gateway.providers.tool_rules import NO_RULES
+
+_NONE: Final[Sequence[Notice]] = ()
 
 
 class RequestPlan(msgspec.Struct, frozen=True):
@@ -55,7 +60,8 @@ class RequestPlan(msgspec.Struct, frozen=True):
     The answer is searched for the stop sequences in `watched`. `demands` stand in the prompt, `required` is the choice
     of a call that a field of the backend asks for: the answer is checked for both; None: there are none. `one_call`:
     of several calls, the client gets the first one. `removed`: the functions that the client's messages have removed,
-    with the index of each message; a call of one is refused.
+    with the index of each message; a call of one is refused. `held` are the functions that are not offered yet; None:
+    all are.
     """
 
     prepared: Prepared
@@ -69,6 +75,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     required: ToolChoice | None
     one_call: bool
     removed: Mapping[str, int]
+    held: HeldTools | None = None
 
 
 def plan_request(
@@ -78,6 +85,7 @@ def plan_request(
     summary: Substitution | None,
     label: str | None,
     window: int | None,
+    rounds: Rounds = FIRST_ROUND,
 ) -> RequestPlan:
     """Returns the plan of a request; the arguments are those of `Exchange`.
 
@@ -98,6 +106,13 @@ def plan_request(
         watched, refuses_one = _checked(conversation, capabilities, policy, passes=passes)
     prepared = prepare(conversation, policy, summary)
     sent, repaired = _as_sent(prepared, asked, state, capabilities, policy, messages, label, passes=passes)
+    waits = conversation.tools and (conversation.deferred is not None or policy.tool_loading != "all")
+    sent, held, holding = (
+        hold_tools(sent, conversation.turns, policy, capabilities, rounds.found, rounds.last)
+        if waits
+        else (sent, None, _NONE)
+    )
+    noticed += holding
     demands = None
     if capabilities.prompts and not passes and (demands := find_demands(sent, capabilities.prompts)):
         sent, worded = with_words(sent, demands)
@@ -153,7 +168,7 @@ def plan_request(
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
     removed = {} if state is None else state.removed
     return RequestPlan(
-        prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call, removed
+        prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call, removed, held
     )
 
 

@@ -27,14 +27,15 @@ class LocalModel:
 
 
 @contextmanager
-def run_model(weights: Path, command: tuple[str, ...] = CHILD) -> Iterator[LocalModel]:
-    """Runs a model server until the block is left. Raises SettingsError when it does not become ready.
+def run_model(weights: Path, command: tuple[str, ...] = CHILD, context: int | None = None) -> Iterator[LocalModel]:
+    """Runs a model server until the block is left. `context` is its size in tokens; None: the server's own. Raises
+    SettingsError when it does not become ready.
 
     The child's errors go to this process's stderr. The child is in a session of its own, so that Ctrl-C in a terminal
     reaches it only through this process, after the running responses have been drained.
     """
     with subprocess.Popen(
-        [*command, str(weights)],
+        [*command, str(weights), *([] if context is None else [str(context)])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

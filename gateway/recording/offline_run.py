@@ -5,7 +5,7 @@ outside is taken from the recording: what the backend sent, the ids and times of
 connections, limits and keys.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,7 @@ from gateway.dialect import AnswerHead, AnswerTimes, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.validate import validate
-from gateway.recording.lines import AnswerLine, BytesLine, Failure, HeadLine, RecordingError
+from gateway.recording.lines import AnswerLine, BytesLine, CloseLine, Failure, HeadLine, RecordingError
 from gateway.recording.offline_answer import NO_READ, OfflineAnswer
 from gateway.recording.recording import Interaction
 from gateway.recording.route import adapter_of, policy_of, request_head
@@ -36,7 +36,8 @@ class OfflineRun(msgspec.Struct, frozen=True):
     """The result of a run. `exchange` is None where nothing was sent. `events` holds those of each read, and of the end
     of the body; `writes` are the bytes that the client gets, without the head. `event_reads` and `write_reads` say for
     each of them which read of the backend's response it came of, from 0; -1: of none, but of the beginning or the end.
-    `error` is what ended the request, and `external`: the recording, not this run, says so."""
+    `error` is what ended the request, and `external`: the recording, not this run, says so. `hidden` are the requests
+    of the rounds behind the first one, in which a search for tools was answered."""
 
     violations: tuple[Violation, ...] = ()
     conversation: Conversation | None = None
@@ -49,6 +50,7 @@ class OfflineRun(msgspec.Struct, frozen=True):
     status: int = 200
     error: GatewayError | None = None
     external: bool = False
+    hidden: tuple[BackendRequest, ...] = ()
 
     @property
     def sent(self) -> BackendRequest | None:
@@ -104,6 +106,8 @@ class _Run:
         self._event_reads: list[int] = []
         self._read = NO_READ
         self._answer: OfflineAnswer | None = None
+        self._close: CloseLine | None = None
+        self._hidden: list[BackendRequest] = []
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
         try:
@@ -179,24 +183,61 @@ class _Run:
         if head is None:
             self._keep_alive(answer)
             raise self._external()
-        self._open(exchange, head)
+        reads = interaction.reads
+        self._open(exchange, head, reads)
         if head.compressed:
             self._send(answer, [COMPRESSED])
+        opened = False
         for step in interaction.steps:
             if isinstance(step, BytesLine) and step.quiet:
                 answer.quiet()
+            elif isinstance(step, HeadLine) and step.side == "backend":
+                if opened:
+                    exchange = self._following(exchange, answer, step)
+                opened = True
+            elif isinstance(step, CloseLine):
+                self._close = step
             elif isinstance(step, BytesLine) and step.side == "backend" and not exchange.done:
                 self._read = answer.read = self._read + 1
                 self._send(answer, self._decoded(answer, exchange, step.data.content))
         self._read = answer.read = NO_READ
+        if exchange.continues:
+            # The next round had no response.
+            self._end_round(exchange, answer)
+            raise self._external()
         self._finish(exchange, answer)
 
-    def _open(self, exchange: Exchange, head: HeadLine) -> None:
+    def _following(self, exchange: Exchange, answer: "OfflineAnswer", head: HeadLine) -> Exchange:
+        """Returns the exchange of the next round, whose response has this head."""
+        self._end_round(exchange, answer)
+        if not exchange.continues:
+            raise _Unrunnable("The recording has a further round, which this version does not make.")
+        read = self._read
+        self._read = answer.read = NO_READ
+        following = exchange.following()
+        self._hidden.append(following.request)
+        self._send(answer, [*following.notices])
+        self._close = None
+        self._open(
+            following, head, [line for one in self._interaction.rounds if one.head is head for line in one.reads]
+        )
+        if head.compressed:
+            self._send(answer, [COMPRESSED])
+        self._read = answer.read = read
+        return following
+
+    def _end_round(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
+        if not exchange.done and self._close is not None:
+            self._send(answer, self._decoded(answer, exchange, None, self._close.trailers))
+        if exchange.finished:
+            self._send(answer, exchange.end([]))
+
+    def _open(self, exchange: Exchange, head: HeadLine, reads: Sequence[BytesLine]) -> None:
         body = b""
         if head.status != 200:
             if self._is_gone:
                 raise self._external()
-            body = b"".join(read.data.content for read in self._interaction.reads)
+            body = b"".join(read.data.content for read in reads)
         exchange.on_response_head(head.status, head.headers, body)
 
     def _keep_alive(self, answer: "OfflineAnswer") -> None:
@@ -218,7 +259,7 @@ class _Run:
             raise
 
     def _finish(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
-        close = self._interaction.close
+        close = self._close
         events: list[Event] = []
         if not exchange.done:
             if close is None and not exchange.finished:
@@ -283,6 +324,7 @@ class _Run:
             _DISCONNECTED if gone else status,
             error,
             external,
+            tuple(self._hidden),
         )
 
 

@@ -30,6 +30,14 @@ from gateway.recording.lines import (
 Step: TypeAlias = HeadLine | BytesLine | GapLine | CloseLine
 
 
+class Round(msgspec.Struct, frozen=True):
+    """One response of the backend: its head, the reads of its body, and its end, where that was complete."""
+
+    head: HeadLine
+    reads: tuple[BytesLine, ...] = ()
+    close: CloseLine | None = None
+
+
 class Interaction(msgspec.Struct, frozen=True):
     """One recorded request of a client, and all that followed it. `others` are the lines of unknown kinds."""
 
@@ -63,8 +71,21 @@ class Interaction(msgspec.Struct, frozen=True):
         return self.request.headers.get("x-dragoman-explain") in ("1", "true")
 
     @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The responses of the backend, in order: more than one where it searched for tools."""
+        found: list[Round] = []
+        for step in self.steps:
+            if isinstance(step, HeadLine) and step.side == "backend":
+                found.append(Round(step))
+            elif isinstance(step, BytesLine) and step.side == "backend" and found:
+                found[-1] = msgspec.structs.replace(found[-1], reads=(*found[-1].reads, step))
+            elif isinstance(step, CloseLine) and found:
+                found[-1] = msgspec.structs.replace(found[-1], close=step)
+        return tuple(found)
+
+    @property
     def head(self) -> HeadLine | None:
-        """The head of the backend's response."""
+        """The head of the backend's first response."""
         heads = (step for step in self.steps if isinstance(step, HeadLine) and step.side == "backend")
         return next(heads, None)
 
@@ -76,7 +97,7 @@ class Interaction(msgspec.Struct, frozen=True):
 
     @property
     def reads(self) -> tuple[BytesLine, ...]:
-        """The reads from the backend."""
+        """The reads from the backend, of all its responses."""
         return tuple(step for step in self.steps if isinstance(step, BytesLine) and step.side == "backend")
 
     @property
@@ -86,7 +107,7 @@ class Interaction(msgspec.Struct, frozen=True):
 
     @property
     def close(self) -> CloseLine | None:
-        """The end of the backend's body, where it was complete."""
+        """The end of the backend's first body, where it was complete."""
         return next((step for step in self.steps if isinstance(step, CloseLine)), None)
 
     @property

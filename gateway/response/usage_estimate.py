@@ -21,7 +21,7 @@ def answer_tokens(events: Iterable[Event]) -> int:
     return estimate_text("".join(_texts(events)))
 
 
-def estimate_usage(prompt: int, completion: int) -> tuple[Event, Event]:
+def estimate_usage(prompt: int, completion: int) -> tuple[Notice, UsageReport]:
     """Returns the notice of estimated counts, and the counts, in tokens."""
     return _ESTIMATED, UsageReport(prompt, completion, prompt + completion, estimated=True)
 

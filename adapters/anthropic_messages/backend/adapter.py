@@ -66,6 +66,7 @@ class AnthropicMessagesAdapter:
             remote_files=True,
             blank_stops=False,
             native=True,
+            passes_tools=True,
             tool_rules=MESSAGES_PROFILE.tool_rules or NO_RULES,
             call_id=_CALL_ID,
             messages=MESSAGES_PROFILE.messages,

@@ -14,10 +14,10 @@ from adapters.anthropic_messages.client.directives import NO_DIRECTIVES, read_di
 from adapters.anthropic_messages.client.params import forbids_parallel_calls, own_fields, read_params
 from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.system_prompt import read_system
-from adapters.anthropic_messages.client.tools import read_tool_choice, read_tools
+from adapters.anthropic_messages.client.tools import read_deferred, read_tool_choice, read_tools
 from adapters.anthropic_messages.client.turns import read_turns
 from adapters.anthropic_messages.table import COUNT, GENERATE_PATH, MessagesFields
-from gateway.core.conversation import Conversation, Json, Sampling, Source
+from gateway.core.conversation import EMPTY, Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
@@ -67,6 +67,10 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
     if reader.tool_changes or reader.directing:
         directives = read_directives(reader, tools, request.tools or ())
         tools, own = directives.tools, (*own, *directives.own_fields)
+    extended = False
+    for tool in tools:
+        # Most tools have no further field; a loop costs no call.
+        extended = extended or tool.extra is not EMPTY
     conversation = Conversation(
         turns,
         tools,
@@ -88,6 +92,7 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         own_fields=own,
         holds=_HELD,
         directives=directives.found,
+        deferred=read_deferred(tools, others, messages) if extended else None,
     )
     echo: dict[str, Json] = {"thinking": fields.get("thinking")}
     if asked is not None:

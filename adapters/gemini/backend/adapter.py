@@ -67,6 +67,7 @@ class GeminiAdapter:
         files=frozenset({"application/pdf", "text/plain"}),
         max_stops=5,
         native=True,
+        passes_tools=True,
         tool_rules=TOOL_RULES,
         state=STATE_RULE,
     )

@@ -61,6 +61,7 @@ class OpenAIResponsesAdapter:
         remote_files=True,
         results="anywhere",
         native=True,
+        passes_tools=True,
         tool_rules=TOOL_RULES,
         cache=RESPONSES_CACHE,
         compacts=(PROFILE,),

@@ -18,7 +18,7 @@ from adapters.openai_responses.client.stored_history import read_history, resolv
 from adapters.openai_responses.client.tool_choice import read_tool_choice
 from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
-from adapters.openai_responses.tools import read_tools, tool_places
+from adapters.openai_responses.tools import read_deferred, read_tools, tool_places
 from adapters.openai_responses.turn_items import INSTRUCTIONS, ITEMS, type_of
 from gateway.core.conversation import Conversation, Directive, Json, Sampling, Source, Text, Turn
 from gateway.core.errors import InvalidRequest
@@ -104,6 +104,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         own_fields=("tool_choice",) if own_choice else (),
         holds=_HELD,
         directives=tuple(directives),
+        deferred=read_deferred(tools) if tools.extended else None,
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
     if compacts:

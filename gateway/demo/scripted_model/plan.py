@@ -56,13 +56,18 @@ def plan_rounds(question: str, tools: Sequence[OfferedTool], *, parallel: bool =
         return ()
     steps = [step for step in _steps(question) if step.strip()]
     rounds = [found for step in steps if (found := _intents(step, tools))]
-    if not rounds and len(tools) == 1 and not _SMALL_TALK.match(question):
+    if not rounds and len(tools) == 1 and not is_small_talk(question):
         rounds = [(Intent(tools[0], question),)]
     if not parallel:
         rounds = [(intent,) for found in rounds for intent in found]
     rounds = _limited(rounds)
     wanted = _wanted_steps(question) if rounds else None
     return tuple(_repeated(rounds, wanted) if wanted else rounds)
+
+
+def is_small_talk(question: str) -> bool:
+    """Returns whether a question asks for nothing that a tool could do."""
+    return _SMALL_TALK.match(question) is not None
 
 
 def _limited(rounds: list[tuple[Intent, ...]]) -> list[tuple[Intent, ...]]:

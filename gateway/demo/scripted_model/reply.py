@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from gateway.demo.scripted_model.arguments import absolute_paths
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Reply, Result
 from gateway.demo.scripted_model.pictures import description
-from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
+from gateway.demo.scripted_model.plan import Intent, Plan, is_small_talk, plan_rounds
 from gateway.demo.scripted_model.prose import answer, quotation
 from gateway.demo.scripted_model.summary import summary
 from gateway.demo.scripted_model.tool_choice import changes_files
@@ -22,6 +24,9 @@ _THINK: Final = re.compile(r"\b(?:think|reason(?:ing)?|step by step|思考)\b", 
 _SEE: Final = re.compile(r"\b(?:describe|see|pictures?|images?|photos?|screenshots?)\b", re.I)
 # Frameworks offer a tool for the final answer and force a call in every round; this tool is called after all others.
 _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet", re.I)
+# What a gateway says of a function that loads further ones.
+_SEARCH: Final = re.compile(r"Loads tools\.")
+_LOOKING: Final = "I look for a tool. "
 
 
 def reply(dialogue: Dialogue) -> Reply:
@@ -29,6 +34,15 @@ def reply(dialogue: Dialogue) -> Reply:
     if (summarised := summary(dialogue.question)) is not None:
         return Reply(text=summarised)
     tools = _callable(dialogue)
+    search = next((tool for tool in tools if _SEARCH.match(tool.description)), None)
+    if search is not None:
+        tools = tuple([tool for tool in tools if tool is not search])
+        # The results of a search are no step of the plan.
+        rounds = tuple([found for found in dialogue.rounds if {one.name for one in found} != {search.name}])
+        searched = len(rounds) < len(dialogue.rounds)
+        dialogue = msgspec.structs.replace(dialogue, rounds=rounds)
+        if not searched and not plan_rounds(dialogue.question, tools) and not is_small_talk(dialogue.question):
+            return Reply(text=_LOOKING, calls=(_call(dialogue, 0, Intent(search, dialogue.question)),))
     plan = plan_rounds(dialogue.question, tools, parallel=dialogue.parallel)
     intents = _next_intents(dialogue, tools, plan)
     thinks = dialogue.reasoning or _THINK.search(dialogue.question) is not None

@@ -1,26 +1,26 @@
 """Shows the request to the backend in every form that a person can read."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.views.remade import Remade
 
-View: TypeAlias = Literal["json", "text", "fields", "hex"]
 MOST_SHOWN: Final = 2**20
 _LINE: Final = 16
 
 
 class SentView(msgspec.Struct, frozen=True):
     """The request as it was sent. `views`: `json` of a body in JSON, `fields` of another one, the `text` in it, `hex`.
-    `cut`: one of them is not whole. `bytes` is the size of the body."""
+    `round N` is the request of a further round, which a search for tools has made. `cut`: one of them is not whole.
+    `bytes` is the size of the body."""
 
     method: str
     path: str
     bytes: int
-    views: Mapping[View, str]
+    views: Mapping[str, str]
     cut: bool = False
 
 
@@ -33,7 +33,7 @@ def sent_view(remade: Remade) -> SentView:
         )
         raise InvalidRequest(f"What was sent to the backend is not here: {reason}.", status=404, code="unknown_request")
     body = sent.body.content
-    views: dict[View, str] = {}
+    views: dict[str, str] = {}
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -41,6 +41,7 @@ def sent_view(remade: Remade) -> SentView:
         views["hex"] = hex_lines(body[: MOST_SHOWN // 8])
     else:
         views["json"] = _readable(document)
+    views |= _further(remade)
     exchange = None if remade.run is None else remade.run.exchange
     if exchange is not None and exchange.request.sent_text is not None:
         text = exchange.request.sent_text
@@ -50,7 +51,15 @@ def sent_view(remade: Remade) -> SentView:
     return SentView(sent.method, sent.path, len(body), whole, cut or whole != views)
 
 
-def _fields(remade: Remade, body: bytes) -> dict[View, str]:
+def _further(remade: Remade) -> dict[str, str]:
+    """Returns the requests of further rounds, by their numbers."""
+    if remade.adapter is None or remade.run is None:
+        return {}
+    bodies = [remade.adapter.describe(request.body) for request in remade.run.hidden]
+    return {f"round {number}": _readable(body) for number, body in enumerate(bodies, 2)}
+
+
+def _fields(remade: Remade, body: bytes) -> dict[str, str]:
     if remade.adapter is None or remade.run is None or remade.run.exchange is None:
         return {}
     return {"fields": _readable(remade.adapter.describe(body))}

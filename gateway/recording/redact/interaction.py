@@ -4,7 +4,7 @@ Only what came from outside is redacted: the client's request, the backend's res
 the gateway made of them is then made again, so that no text of theirs can be left in it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 from urllib.parse import unquote
 
@@ -85,10 +85,7 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         # A client that confuses its fields sends a key as its model, and a model pattern may take any name.
         model = redactor.secrets(route.model)
         route = msgspec.structs.replace(route, model=model, options=_clean(route.options, redactor))
-    reads = [read.data.content for read in interaction.reads]
-    head = interaction.head
-    clean = redactor.data(b"".join(reads), _media({} if head is None else head.headers))
-    steps = _with_bytes(interaction.steps, "backend", cut_like(clean, reads))
+    steps = _with_bytes(interaction.steps, "backend", _redacted_reads(interaction, redactor))
     return msgspec.structs.replace(
         interaction,
         request=request,
@@ -104,6 +101,16 @@ def _session(session: Session | None, redactor: Redactor) -> Session | None:
         return None
     ids = (session.id, session.agent, session.parent, session.turn)
     return Session(session.source, *map(redactor.text, ids))
+
+
+def _redacted_reads(interaction: Interaction, redactor: Redactor) -> Iterator[bytes]:
+    """Yields the reads from the backend, redacted: each response is a document of its own."""
+    headless = len(interaction.reads) - sum(len(one.reads) for one in interaction.rounds)
+    groups = [("", interaction.reads[:headless])]
+    groups += [(_media(one.head.headers), one.reads) for one in interaction.rounds]
+    for media, lines in groups:
+        reads = [line.data.content for line in lines]
+        yield from cut_like(redactor.data(b"".join(reads), media), reads)
 
 
 def _path(path: str, redactor: Redactor) -> str:

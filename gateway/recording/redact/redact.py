@@ -13,6 +13,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.secrets import without_secrets
 from gateway.dialects.document import read_document
+from gateway.exchange.hidden_rounds import SEARCH_WORDS
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
 from gateway.recording.outcome import Outcome, differences, outcome_of
@@ -148,6 +149,8 @@ def kept_words(interaction: Interaction) -> frozenset[str]:
         _add_fields(document.fields, names)
         request = load_dialect(interaction.request.dialect).decode(document, request_head(interaction))
         names |= {tool.name for tool in request.conversation.tools} | set(request.conversation.sampling.stop)
+    if len(interaction.rounds) > 1:
+        names |= SEARCH_WORDS
     if interaction.route is not None:
         names |= _texts(interaction.route.policy)
         names |= {interaction.route.model, interaction.route.name}

@@ -273,26 +273,48 @@ class GenerateEndpoint:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
         context.connect(backend, exchange)
-        answer = await with_credential(
-            backend.credential, lambda headers: self._send(context, backend, exchange.request, headers, deadlines)
-        )
-        context.waited += monotonic() - now
-        for wrap in context.observers.answer:
-            answer = wrap(context, answer)
-        try:
-            if answer.status != 200:
-                exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
-            exchange.on_response_head(200, answer.headers)
-            if answer.compressed:
-                await writer.send((COMPRESSED,))
-            await relay(context, backend, exchange, answer, deadlines, writer)
-            context.conclude(200)
-            # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
-            self._state.scheduler.discard(deadlines)
-            if not answer.ended:
-                await answer.drain()
-        finally:
-            answer.close()
+        while True:
+            began, tried = monotonic(), context.attempt
+            answer = await with_credential(
+                backend.credential,
+                lambda headers, request=exchange.request, tried=tried: self._send(  # type: ignore[misc]  # bound
+                    context, backend, request, headers, deadlines, tried
+                ),
+            )
+            context.waited += monotonic() - began
+            for wrap in context.observers.answer:
+                answer = wrap(context, answer)
+            try:
+                if answer.status != 200:
+                    exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
+                exchange.on_response_head(200, answer.headers)
+                if answer.compressed:
+                    await writer.send((COMPRESSED,))
+                await relay(context, backend, exchange, answer, deadlines, writer)
+                if not exchange.continues:
+                    context.conclude(200)
+                    # The response is complete: a stop of the gateway can no longer interrupt it or count as its
+                    # failure.
+                    self._state.scheduler.discard(deadlines)
+                if not answer.ended:
+                    await answer.drain()
+            finally:
+                answer.close()
+            if not exchange.continues:
+                return
+            exchange = await self._following(backend, exchange, deadlines, writer)
+
+    async def _following(
+        self, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder
+    ) -> Exchange:
+        """Returns the exchange of the next round. All rounds together have `timeouts.total`."""
+        following = await asyncio.to_thread(exchange.following)
+        await writer.send(following.notices)
+        if following.conversation.stream:
+            deadlines.expect(monotonic() + backend.timeouts.first_byte, first_byte_timeout)
+        else:
+            deadlines.expect(deadlines.total_due, total_timeout)
+        return following
 
     def _send(
         self,
@@ -301,7 +323,9 @@ class GenerateEndpoint:
         request: BackendRequest,
         credential: Mapping[str, str],
         deadlines: Deadlines,
+        tried: int,
     ) -> Coroutine[None, None, BackendResponse]:
+        """Sends the request of a round. `tried` is the number of attempts before it."""
         head = backend.head(request, credential)
         more = traceparent_header(context.traceparent, head.names) if context.traceparent else ()
         if request.deadline is not None:
@@ -315,7 +339,7 @@ class GenerateEndpoint:
             on_try=context.try_backend,
             on_sent=context.await_head,
             on_status=context.receive_head,
-            again=context.attempt == 0,
+            again=context.attempt == tried,
         )
 
 

@@ -33,7 +33,8 @@ async def relay(
     deadlines: Deadlines,
     writer: Responder,
 ) -> None:
-    """Reads the backend's answer to its end, and gives its events to the writer as they come. Raises BackendError."""
+    """Reads the backend's answer to its end, and gives its events to the writer as they come; the writer's answer stays
+    open while the exchange `continues`. Raises BackendError."""
     arrived = exchange.progress
     # Bytes that have brought no event yet: most likely the beginning of one large event.
     gathered = 0
@@ -72,7 +73,7 @@ async def relay(
             await writer.rescue(error.take_events(), opens=error.opens)
             raise
         if over:
-            await writer.finish(events)
+            await (writer.send(events) if exchange.continues else writer.finish(events))
             return
         if exchange.finished and until is None:
             until = monotonic() + REST_S

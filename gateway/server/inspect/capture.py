@@ -146,11 +146,15 @@ class Capture(msgspec.Struct, array_like=True):
 
     def send(self) -> None:
         """Records that the request has been written to the backend."""
-        self._marks["connected"] = monotonic()
+        if "first" not in self._marks:
+            # A later round of the same request is no part of its times.
+            self._marks["connected"] = monotonic()
 
     def receive_head(self, status: int, headers: Mapping[str, str], compressed: bool) -> None:
         """Takes the head of the backend's response."""
-        self._marks["head"] = now = monotonic()
+        now = monotonic()
+        if "first" not in self._marks:
+            self._marks["head"] = now
         self.captured.add(BackendHead(now, status, dict(headers), compressed))
 
     def read(self, data: bytes) -> None:

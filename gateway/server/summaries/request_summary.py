@@ -52,6 +52,7 @@ class RequestSummary:
         self.result_limits: ResultLimits | None = None
         self.sizes: Sequence[int] | None = None
         self.prompt_tokens: int | None = None
+        self._searched = False
         self.refused = False
 
     @property
@@ -90,8 +91,11 @@ class RequestSummary:
     def record(self, events: Sequence[Event]) -> Sequence[Event]:
         """Takes the reported tokens from the events."""
         for event in events:
-            if type(event) is UsageReport and not event.estimated:
-                self.prompt_tokens = event.prompt_tokens
+            if type(event) is Notice:
+                # The counts are then those of several prompts, and say nothing of this one's estimate.
+                self._searched = self._searched or (event.rule, event.action) == ("TOOLS_LOADED", "added")
+            elif type(event) is UsageReport and not event.estimated:
+                self.prompt_tokens = None if self._searched else event.prompt_tokens
         return events
 
     def refuse(self, error: BackendError) -> None:

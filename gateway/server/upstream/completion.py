@@ -99,7 +99,12 @@ async def complete(
     try:
         async with asyncio.timeout(deadline_s):
             with backend.concurrency:
-                return await _complete(transport, backend, exchange, deadline_s, watch)
+                events = await _complete(transport, backend, exchange, deadline_s, watch)
+                while exchange.continues:
+                    exchange = exchange.following()
+                    events += exchange.notices
+                    events += await _complete(transport, backend, exchange, deadline_s, watch)
+                return events
     except TimeoutError:
         raise BackendTimeout(f"The backend's response was not complete within {deadline_s:g} s.") from None
 

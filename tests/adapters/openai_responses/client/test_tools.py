@@ -7,7 +7,7 @@ import pytest
 from adapters.openai_responses.function_names import LONGEST, ClientTool, ToolNames, stored_names
 from gateway.adapter import Capabilities
 from gateway.capabilities.request_fields import check_capabilities
-from gateway.core.conversation import NamedTool, OtherTool, ToolChoice
+from gateway.core.conversation import DeferredTools, Json, NamedTool, OtherTool, ToolChoice
 from gateway.core.errors import Unsupported
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.testing.dialect_case import HEAD
@@ -324,3 +324,30 @@ def test_a_call_comes_back_as_the_client_knows_it(name: str, pieces: int) -> Non
     ]
     (item,) = answered(events, decoded(tools=OFFERED), HEAD).done.values()
     assert {"call_id": "call_1", "status": "completed", **expected} == {key: item[key] for key in item if key != "id"}
+
+
+def deferred(tools: list[Json], *items: Json) -> DeferredTools | None:
+    return decoded([{"role": "user", "content": "x"}, *items], tools=tools).conversation.deferred
+
+
+LATER: Final[dict[str, Json]] = {**FUNCTION, "name": "later", "defer_loading": True}
+
+
+def test_deferred_tools_wait_for_the_search() -> None:
+    inner: Json = {"type": "namespace", "name": "crm", "description": "d", "tools": [{**LATER, "name": "inner"}]}
+    custom: Json = {"type": "custom", "name": "patch", "defer_loading": True}
+    found = deferred([{"type": "tool_search"}, FUNCTION, LATER, inner, custom])
+    assert found == DeferredTools(frozenset({"later", "crm__inner", "patch"}), (), frozenset({"tool_search"}))
+
+
+def test_a_search_of_the_client_loads_what_its_output_holds() -> None:
+    search: Json = {"type": "tool_search", "execution": "client"}
+    call: Json = {"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {}}
+    output: Json = {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": [LATER]}
+    found = deferred([search, FUNCTION, LATER, {**LATER, "name": "other"}], call, output)
+    assert found == DeferredTools(frozenset({"later", "other"}), ((2, "later"),))
+
+
+def test_without_a_search_nothing_waits() -> None:
+    assert deferred([FUNCTION, LATER]) is None
+    assert deferred([{"type": "tool_search"}, FUNCTION]) is None

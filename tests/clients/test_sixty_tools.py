@@ -1,0 +1,122 @@
+"""Real clients with a server of sixty tools, before a text model that gets one line of each: the tool that the model
+needs runs on the client, and the client never sees the search."""
+
+import json
+import os
+import re
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from gateway.testing.gateway import gateway_command
+from tests.clients.installed import CLIENTS, PROGRAMS, LoggedGateway
+from tests.clients.scratch import Scratch
+from tests.clients.tool_server import ANSWER, NAME
+from tests.paths import ROOT
+
+QUESTION: Final = "What is the weather forecast for Oslo?"
+TOOL: Final = "weather_forecast"
+MODEL: Final = "on-demand"
+SERVER: Final[dict[str, Any]] = {
+    "command": sys.executable,
+    "args": ["-m", "tests.clients.tool_server"],
+    "env": {"PYTHONPATH": str(ROOT)},
+}
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(not CLIENTS, reason="make clients installs the programs and runs this"),
+]
+
+
+class Folder:
+    """A gateway before a text model with tools on demand, and the folder with its log."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.gateway = LoggedGateway(folder, address)
+        self._log = folder / "logs" / "gateway.log"
+
+    def notices(self, rule: str) -> list[str]:
+        """The lines of the log about a rule."""
+        return re.findall(rf".* {rule}: .*", self._log.read_text(encoding="utf-8"))
+
+
+@pytest_asyncio.fixture(loop_scope="function")
+async def folder(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Folder]:
+    path = tmp_path_factory.mktemp("gateway")
+    settings = json.loads((ROOT / "settings.json").read_bytes())
+    settings |= {"models": {MODEL: {"backend": "demo-text", "tool_loading": "on_demand"}}}
+    async with gateway_command(path, settings, "serve", "--port", "0", stderr=DEVNULL) as command:
+        await command.wait_ready()
+        yield Folder(path, command.base_url.removeprefix("http://"))
+
+
+def run(program: Path, folder: Folder, scratch: Scratch, commands: str, **environ: str) -> str:
+    if not program.exists():
+        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
+    folders = (str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    outcome = scratch.run(
+        commands, {"PATH": os.pathsep.join(folders), "GATEWAY": f"http://{folder.gateway.address}", **environ}
+    )
+    assert outcome.status == 0, outcome.printed
+    return outcome.printed
+
+
+def check(folder: Folder, printed: str) -> None:
+    """The model used the tool, of many that were held back."""
+    assert ANSWER in printed
+    loaded = folder.notices("TOOLS_LOADED")
+    assert any(TOOL in line for line in loaded), loaded
+    held = [
+        int(found) for line in folder.notices("TOOLS_HELD_BACK") for found in re.findall(r"(\d+) of \d+ tools", line)
+    ]
+    assert held and max(held) >= 60
+    assert "tool_search" not in printed
+
+
+def test_claude_code_uses_one_of_sixty(folder: Folder, tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {NAME: SERVER}}))
+    printed = run(
+        PROGRAMS / "bin" / "claude",
+        folder,
+        scratch,
+        f"claude -p '{QUESTION}' --model {MODEL} --mcp-config {config} --strict-mcp-config "
+        f"--allowedTools mcp__{NAME}__{TOOL} </dev/null",
+        ANTHROPIC_BASE_URL=f"http://{folder.gateway.address}",
+        ANTHROPIC_API_KEY="unused",
+        ANTHROPIC_DEFAULT_HAIKU_MODEL=MODEL,
+        DISABLE_AUTOUPDATER="1",
+        ENABLE_TOOL_SEARCH="false",
+        IS_SANDBOX="1",
+    )
+    check(folder, printed)
+
+
+def test_codex_uses_one_of_sixty(folder: Folder, tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    connect = f"dragoman connect codex --write --settings {ROOT / 'settings.json'} --model demo-agent --url $GATEWAY"
+    server = "\n".join(
+        [
+            f"[mcp_servers.{NAME}]",
+            f"command = {json.dumps(SERVER['command'])}",
+            f"args = {json.dumps(SERVER['args'])}",
+            f"env = {{ PYTHONPATH = {json.dumps(str(ROOT))} }}",
+        ]
+    )
+    printed = run(
+        PROGRAMS / "node_modules" / ".bin" / "codex",
+        folder,
+        scratch,
+        f"{connect} >/dev/null\nsed -i 's/^model = .*/model = \"{MODEL}\"/' ~/.codex/config.toml\n"
+        f"cat >> ~/.codex/config.toml <<'END'\n{server}\nEND\n"
+        f"codex exec --dangerously-bypass-approvals-and-sandbox '{QUESTION}' </dev/null",
+        DRAGOMAN_KEY="k",
+        RUST_LOG="error",
+    )
+    check(folder, printed)
