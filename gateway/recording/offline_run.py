@@ -149,6 +149,10 @@ class _Run:
             self._answer = OfflineAnswer(self._dialect, request, self._head(), [*conversation.notices])
             self._answer.finish(())
             return
+        if request.compacts is not None and self._is_answered_alone:
+            raise _Unrunnable(
+                f"The request {self._interaction.request.id} asks for a compaction, which only a running gateway makes."
+            )
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
         if (sent := self._interaction.sent) is not None:
@@ -268,6 +272,12 @@ class _Run:
         last = exchange.end(events)
         self._record(last)
         answer.finish(last)
+
+    @property
+    def _is_answered_alone(self) -> bool:
+        """Whether no backend was asked for the answer, which is no error."""
+        end = self._interaction.end
+        return self._interaction.sent is None and (end is None or end.failure is None)
 
     @property
     def _is_gone(self) -> bool:
