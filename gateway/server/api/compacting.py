@@ -91,7 +91,10 @@ class _Made(msgspec.Struct, frozen=True):
                 await answer(served, going_on, told, Begun(writer, events))
                 return
             notices = (*request.conversation.notices, *told, *self._unstored())
-            await writer.finish([*notices, *events, Finish("stop"), made.usage])
+            # Counted already: as tokens of summaries, of the backend whose model wrote this one.
+            usage = made.usage
+            context.prompt_tokens, context.completion_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
+            await writer.finish([*notices, *events, Finish("stop"), usage])
             context.conclude(200)
 
     def _unstored(self) -> tuple[Notice, ...]:

@@ -191,3 +191,12 @@ async def test_a_stream_has_no_effect_at_compact_and_that_is_told() -> None:
         response = await one.post("/v1/responses/compact", EXPLAIN, input=items(), stream=True)
         assert response.json()["object"] == "response.compaction"
         assert any("stream" in notice["detail"] for notice in one.notices(response))
+
+
+async def test_the_tokens_of_a_compaction_are_counted_once() -> None:
+    """Where those of summaries are counted, of the backend whose model wrote it."""
+    async with client(model="other") as one:
+        assert (await one.compacted(items()))["usage"]["total_tokens"] > 0
+        counted = (await one.gateway.client.get("/metrics")).text
+        assert 'gateway_summary_tokens_total{backend="text",key="-",kind="prompt"}' in counted
+        assert "gateway_tokens_total{" not in counted
