@@ -10,7 +10,14 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import FORMS
-from adapters.openai_responses.client.compaction import IDENTITY, PATH, RETAINED, item_identity, retained_messages
+from adapters.openai_responses.client.compaction import (
+    IDENTITY,
+    PATH,
+    RETAINED,
+    asked_compaction,
+    item_identity,
+    retained_messages,
+)
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
 from adapters.openai_responses.client.input_items import TRIGGER, own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
@@ -25,7 +32,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
-from gateway.dialect import AskedCompaction, ClientRequest
+from gateway.dialect import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
@@ -112,9 +119,8 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if compact:
         echo[RETAINED] = retained_messages(items)
     stored = None if compact or request.store is False else history.with_own(own)
-    return ClientRequest(
-        conversation, echo, compacts=AskedCompaction() if compacts else None, compacted=compacted, to_store=stored
-    )
+    asked = asked_compaction(fields, compacts=compacts)
+    return ClientRequest(conversation, echo, compacts=asked, compacted=compacted, to_store=stored)
 
 
 def _with_objects(names: ToolNames) -> frozenset[str]:
