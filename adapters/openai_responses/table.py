@@ -136,7 +136,9 @@ class RequestFields(msgspec.Struct, frozen=True):
     max_tool_calls: Annotated[Whole | None, reported()] = None
     context_management: Annotated[
         list[Any] | None,
-        reported("also by a backend of this dialect, where `compaction` is in it and the backend is not known to compact"),
+        reported(
+            "also by a backend of this dialect, where `compaction` is in it and the backend is not known to compact"
+        ),
     ] = None
     store: Annotated[bool | None, Parameter(how="true by default", handling="stored")] = None
     previous_response_id: Annotated[

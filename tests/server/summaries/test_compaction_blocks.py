@@ -10,6 +10,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.sealed_compaction import MARK
+from gateway.testing.gateway import running_gateway
+from tests.server.summaries.scripted import WINDOW
 from tests.server.summaries.test_compaction import TASK, Client, client
 
 HEADERS: Final = {"anthropic-version": "2023-06-01", "x-dragoman-explain": "1"}
@@ -236,3 +238,19 @@ async def test_what_stands_before_a_block_is_not_sent() -> None:
         assert all(text not in sent for text in ("First.", "Second.", "Before.", "AAAA"))
         assert [message["role"] for message in one.sent] == ["user", "assistant", "user"]
         assert one.sent[0]["content"] == block["content"] and "Behind." in str(one.sent[1]["content"])
+
+
+async def test_the_stream_of_an_answer_behind_a_block_has_the_tokens_of_its_prompt() -> None:
+    """Also where the backend says them at the beginning of its message alone, which ours has then passed."""
+    settings: dict[str, Json] = {
+        "backends": {"b": {"adapter": "anthropic_messages", "base_url": "demo:messages"}},
+        "models": {"m": {"backend": "b", "context_length": WINDOW}},
+    }
+    body: dict[str, Any] = {"model": "m", "max_tokens": 99, "messages": history(), "context_management": edit()}
+    async with running_gateway(settings) as gateway:
+        whole = (await gateway.client.post("/v1/messages", json=body, headers=HEADERS)).json()["usage"]
+        text = (await gateway.client.post("/v1/messages", json={**body, "stream": True}, headers=HEADERS)).text
+    events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    [last] = [event for event in events if event["type"] == "message_delta"]
+    assert whole["input_tokens"] > 0
+    assert {name: last["usage"].get(name) for name in whole} == whole
