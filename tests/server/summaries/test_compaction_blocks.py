@@ -254,3 +254,10 @@ async def test_the_stream_of_an_answer_behind_a_block_has_the_tokens_of_its_prom
     [last] = [event for event in events if event["type"] == "message_delta"]
     assert whole["input_tokens"] > 0
     assert {name: last["usage"].get(name) for name in whole} == whole
+
+
+async def test_a_block_in_the_system_prompt_is_refused_by_its_name() -> None:
+    async with client() as one:
+        block = (await post(one, history(), compaction=SUMMARIZE)).json()["content"][0]
+        error = (await post(one, history(), system=[block])).json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_compaction", "system")

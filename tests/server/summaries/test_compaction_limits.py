@@ -159,7 +159,7 @@ async def test_the_name_of_a_call_goes_through_the_secrets() -> None:
         assert SECRET not in one.sent[0]["content"] and "[key:openai:" in one.sent[0]["content"]
 
 
-@pytest.mark.parametrize("sealed", [5, {}, [], True])
+@pytest.mark.parametrize("sealed", [5, {}, [], True, "", None])
 async def test_what_is_no_text_is_refused_by_the_index_of_the_client(sealed: Json) -> None:
     async with client() as one:
         stored = (await one.post("/v1/responses", input=items(), store=True)).json()["id"]
