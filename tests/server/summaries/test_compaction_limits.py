@@ -200,3 +200,21 @@ async def test_the_tokens_of_a_compaction_are_counted_once() -> None:
         counted = (await one.gateway.client.get("/metrics")).text
         assert 'gateway_summary_tokens_total{backend="text",key="-",kind="prompt"}' in counted
         assert "gateway_tokens_total{" not in counted
+
+
+@pytest.mark.parametrize("given", [{}, {"input": None}, {"input": []}])
+async def test_a_stored_response_is_compacted_without_input(given: dict[str, Any]) -> None:
+    """OpenAI's published `ResponseCompactParams` require the model alone."""
+    async with client() as one:
+        identities = set()
+        for rounds in (2, 3):
+            stored = (await one.post("/v1/responses", input=items(rounds), store=True)).json()["id"]
+            response = await one.post("/v1/responses/compact", EXPLAIN, previous_response_id=stored, **given)
+            assert response.status_code == 200, response.text
+            made = response.json()["output"]
+            assert [item["type"] for item in made] == ["message", "compaction"]
+            assert "COMPACTION_MADE" in one.rules(response)
+            identities.add(item_of(made)["id"])
+        assert len(identities) == 2
+        response = await one.post("/v1/responses/compact", **given)
+        assert response.status_code == 400
