@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.history.own_state import SEALED
-from gateway.recording.lines import RecordingError
+from gateway.recording.lines import BytesLine
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import Check, compare_to_recorded
 from gateway.recording.redact.redact import redact
@@ -82,14 +82,18 @@ async def test_a_compaction_and_what_goes_on_with_it() -> None:
         assert (await one.post("/v1/responses", input=made["output"])).status_code == 200
         opened, compacted = interactions(one.gateway)
         settings = one.gateway.app.gateway_state.settings
-        with pytest.raises(RecordingError, match="asks for a compaction"):
-            run_offline(compacted, settings)
+        unmade = run_offline(compacted, settings)
+        assert uncompared(compare_to_recorded(compacted, unmade)) == {"request", "answer", "outcome"}
+        assert unmade.conversation is not None and unmade.conversation.turns[0].text == TASK
         run = run_offline(opened, settings)
         assert uncompared(compare_to_recorded(opened, run)) == {"request", "sent", "answer", "outcome"}
         assert run.exchange is not None
         assert [turn.text for turn in run.exchange.conversation.turns] == [TASK, SEALED]
         shown = redact(new_recording([opened, compacted]), "shape", b"seed", ())
         assert "COMPACTION_UNREADABLE" not in str(shown)
+        kept = shown.recording.interactions()[1]
+        assert "COMPACTION_MADE" in str(kept.notice_lines) and kept.end is not None and kept.end.status == 200
+        assert any(isinstance(step, BytesLine) and step.side == "client" for step in kept.steps)
 
 
 @pytest.mark.parametrize("explain", ["0", "1"])
