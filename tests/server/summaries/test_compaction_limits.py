@@ -138,6 +138,22 @@ async def test_the_tokens_of_a_key_count_where_its_state_is_off(tmp_path: Path) 
         assert "COMPACTION_UNWRITTEN" in one.rules(third)
 
 
+async def test_the_tokens_of_a_failed_summary_come_back_but_not_those_of_a_late_one() -> None:
+    """A model that was not waited for may have written all of it."""
+    async with client(tokens_per_day=9_000, deadline_s=1) as one:
+        one.model.summary_fault = b""
+        for _ in range(3):
+            failed = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+            assert "upstream_connection_error" in str(one.notices(failed))
+        one.model.summary_fault = None
+        one.model.gate.clear()
+        late = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "upstream_timeout" in str(one.notices(late))
+        one.model.gate.set()
+        after = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "tokens of the day" in str(one.notices(after))
+
+
 async def test_an_older_compaction_is_superseded_by_a_newer_one() -> None:
     async with client() as one:
         older = item_of((await one.compacted([user("An older fact."), *items(1, 1)]))["output"])
