@@ -188,6 +188,7 @@ MALFORMED: Final[dict[str, Callable[[dict[str, Any]], dict[str, Json]]]] = {
     "forged, without text": lambda block: said({**block, "content": None, "signature": f"{MARK}AAAA"}),
     "cut": lambda block: said({**block, "signature": block["signature"][:200]}),
     "cut in its mark": lambda block: said({**block, "signature": block["signature"][:8]}),
+    "cut in its first letters": lambda block: said({**block, "signature": block["signature"][:3]}),
     "two that differ": lambda block: said({**block, "encrypted_content": f"{MARK}AAAA"}),
     "a number": lambda block: said({**block, "signature": 5}),
     "the last of two is forged": lambda block: said(block, {**block, "signature": f"{MARK}AAAA"}),

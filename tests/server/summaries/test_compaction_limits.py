@@ -1,6 +1,7 @@
 """What bounds a compaction, and what it says where it cannot hold everything: never an endless search for room, and
 never a loss that nobody is told."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -154,6 +155,20 @@ async def test_the_tokens_of_a_failed_summary_come_back_but_not_those_of_a_late_
         assert "tokens of the day" in str(one.notices(after))
 
 
+async def test_a_summary_whose_client_has_left_costs_what_was_expected() -> None:
+    async with client(tokens_per_day=9_000) as one:
+        one.model.gate.clear()
+        asking = asyncio.create_task(one.post("/v1/responses/compact", input=items()))
+        await one.model.has_begun()
+        asking.cancel()
+        async with asyncio.timeout(30):
+            while 'status="499"' not in (await one.gateway.client.get("/metrics")).text:
+                pass
+        one.model.gate.set()
+        after = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "tokens of the day" in str(one.notices(after))
+
+
 async def test_an_older_compaction_is_superseded_by_a_newer_one() -> None:
     async with client() as one:
         older = item_of((await one.compacted([user("An older fact."), *items(1, 1)]))["output"])
@@ -164,7 +179,7 @@ async def test_an_older_compaction_is_superseded_by_a_newer_one() -> None:
             assert response.status_code == 200, response.text
             assert {"COMPACTION_OPENED", "COMPACTION_SUPERSEDED"} <= {*one.rules(response)}
             sent = json.dumps(one.sent)
-            assert "Kept." in sent and "An older fact." not in sent
+            assert "Kept." in sent and "An older fact." not in sent and len(one.sent) == 2
 
 
 async def test_the_name_of_a_call_goes_through_the_secrets() -> None:
