@@ -133,10 +133,10 @@ class KeyPlace(msgspec.Struct, frozen=True):
 
 
 class AskedCompaction(msgspec.Struct, frozen=True):
-    """A compaction of the history that a client asks for: where it has more tokens than `above`, and instead of an
-    answer (`alone`) or before one."""
+    """A compaction of the history that a client asks for: where it has more tokens than `above` (None: where a provider
+    makes it, and never by the gateway), and instead of an answer (`alone`) or before one."""
 
-    above: int = 0
+    above: int | None = 0
     alone: bool = True
 
 

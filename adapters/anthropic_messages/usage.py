@@ -18,6 +18,8 @@ _THOUGHT: Final = "thinking_tokens"
 UNCOUNTED: Final = UsageReport()
 # Clients read them without a look.
 _REQUIRED: Final = (_PROMPT, _ANSWER)
+# For a message that began before its prompt was counted.
+WHOLE: Final = (_PROMPT, _READ, _WRITTEN, _ANSWER)
 
 
 def usage_object(usage: UsageReport, own: Json = None, required: Sequence[str] = _REQUIRED) -> dict[str, Json]:

@@ -134,7 +134,12 @@ class RequestFields(msgspec.Struct, frozen=True):
         ),
     ] = None
     max_tool_calls: Annotated[Whole | None, reported()] = None
-    context_management: Annotated[list[Any] | None, reported()] = None
+    context_management: Annotated[
+        list[Any] | None,
+        reported(
+            "also by a backend of this dialect, where `compaction` is in it and the backend is not known to compact"
+        ),
+    ] = None
     store: Annotated[bool | None, Parameter(how="true by default", handling="stored")] = None
     previous_response_id: Annotated[
         str | None,

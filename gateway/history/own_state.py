@@ -7,7 +7,7 @@
 Everything else of a message stays as the client wrote it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, assert_never
 
 import msgspec
@@ -37,7 +37,7 @@ from gateway.core.provider_state import (
     label_of,
     with_states,
 )
-from gateway.core.sealed_compaction import is_compaction
+from gateway.core.sealed_compaction import behind_sealed, is_compaction, sealed_text_of
 
 # The fields of a message that list the objects which may have state: one for each wire, and that of calls.
 _LISTS: Final = ("content", "input", "parts", "tool_calls")
@@ -51,7 +51,9 @@ UNREADABLE: Final = (
     "[Here stood a provider's own summary of the conversation so far, in a form that only that provider reads. What "
     "was said and done before this point is not known, except for the messages that are shown. Ask for what is needed.]"
 )
-Loss = Literal["foreign", "compaction", "unreadable", "unlabelled"]
+# What stands in the place of a compaction of the gateway where none is opened: in what is made again of a recording.
+SEALED: Final = "[Here stands a compaction of the gateway. A running gateway with its key sends the summary in it.]"
+Loss = Literal["foreign", "compaction", "unreadable", "sealed", "unlabelled"]
 _LOSSES: Final[dict[Loss, tuple[NoticeRule, str, Level]]] = {
     "foreign": ("STATE_FOREIGN", "state of another backend is not sent, of {count} messages", "info"),
     "compaction": (
@@ -64,12 +66,18 @@ _LOSSES: Final[dict[Loss, tuple[NoticeRule, str, Level]]] = {
         "{count} compactions of another backend are replaced by a note, and the messages that they stand for are lost",
         "warning",
     ),
+    "sealed": (
+        "COMPACTION_OPENED",
+        "{count} compactions of the gateway are shown as a note: a running gateway sends their summaries",
+        "info",
+    ),
     "unlabelled": (
         "STATE_UNLABELLED",
         "state that does not say which backend made it is not sent to one of another API, of {count} messages",
         "info",
     ),
 }
+_NOTES: Final[dict[Loss, str]] = {"unreadable": UNREADABLE, "sealed": SEALED}
 
 
 def with_own_state(conversation: Conversation, label: str, *, passes: bool) -> tuple[Conversation, list[Notice]]:
@@ -90,10 +98,9 @@ def with_own_state(conversation: Conversation, label: str, *, passes: bool) -> t
         return conversation, []
     kept: list[Turn] = []
     for turn, read in zip(conversation.turns, turns, strict=True):
+        if (note := state_filter.note(turn)) is not None:
+            kept.append(Turn("user", (Text(note),), index=turn.index, synthesized=True, compaction=True))
         kept += () if read is None else (read,)
-        if any(turn is one for one in state_filter.unreadable):
-            note = (Text(UNREADABLE),)
-            kept.append(Turn("user", note, index=turn.index, synthesized=True, compaction=True))
     return msgspec.structs.replace(conversation, turns=tuple(kept)), [*state_filter.notices()]
 
 
@@ -133,10 +140,15 @@ class _StateFilter:
         self._lost: set[Loss] = set()
         self._left_out: set[Loss] = set()
         self._turns: dict[Loss, list[Turn]] = {}
+        self._compacted = False
 
     def turn(self, turn: Turn) -> Turn | None:
         """Returns the turn; None where nothing of it is left."""
-        self._lost = set()
+        if turn.compaction and sealed_text_of(turn) is not None:
+            self._turns.setdefault("sealed", []).append(turn)
+            rest = behind_sealed(turn)
+            return msgspec.structs.replace(turn.changed(*rest), compaction=False) if rest else None
+        self._lost, self._compacted = set(), turn.compaction
         blocks = tuple([kept for block in turn.blocks if (kept := self._block(block)) is not None])
         extra, source = turn.extra, turn.source
         if STATE_FIELD in extra:
@@ -157,13 +169,15 @@ class _StateFilter:
         """Yields one notice for each kind of loss, with the first message of it."""
         for loss, turns in sorted(self._turns.items()):
             rule, detail, level = _LOSSES[loss]
-            action: Action = "changed" if loss == "unreadable" else "dropped"
+            action: Action = "changed" if loss in _NOTES else "dropped"
             yield Notice("state", action, rule, detail.format(count=len(turns)), index=turns[0].index, level=level)
 
-    @property
-    def unreadable(self) -> Sequence[Turn]:
-        """The turns whose compaction the backend cannot read."""
-        return self._turns.get("unreadable", ())
+    def note(self, turn: Turn) -> str | None:
+        """Returns what a model reads in the place of the compaction in a turn; None where nothing of it is missing."""
+        for loss, note in _NOTES.items():
+            if any(turn is one for one in self._turns.get(loss, ())):
+                return note
+        return None
 
     def _block(self, block: Block) -> Block | None:
         match block:
@@ -183,7 +197,7 @@ class _StateFilter:
                 if part is None or part is block.part:
                     return None if part is None else block
                 return msgspec.structs.replace(block, part=part)
-            case File() if is_compaction(block):
+            case File() if self._compacted and is_compaction(block):
                 return None
             case Text() | Image() | ToolCall() | Reasoning() | File() | ToolResult():
                 return block

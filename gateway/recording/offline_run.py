@@ -37,7 +37,8 @@ class OfflineRun(msgspec.Struct, frozen=True):
     of the body; `writes` are the bytes that the client gets, without the head. `event_reads` and `write_reads` say for
     each of them which read of the backend's response it came of, from 0; -1: of none, but of the beginning or the end.
     `error` is what ended the request, and `external`: the recording, not this run, says so. `hidden` are the requests
-    of the rounds behind the first one, in which a search for tools was answered."""
+    of the rounds behind the first one, in which a search for tools was answered. `compacts`: the answer is a compaction
+    alone, which only a running gateway makes."""
 
     violations: tuple[Violation, ...] = ()
     conversation: Conversation | None = None
@@ -51,6 +52,7 @@ class OfflineRun(msgspec.Struct, frozen=True):
     error: GatewayError | None = None
     external: bool = False
     hidden: tuple[BackendRequest, ...] = ()
+    compacts: bool = False
 
     @property
     def sent(self) -> BackendRequest | None:
@@ -107,6 +109,7 @@ class _Run:
         self._read = NO_READ
         self._answer: OfflineAnswer | None = None
         self._close: CloseLine | None = None
+        self._compacts = False
         self._hidden: list[BackendRequest] = []
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
@@ -148,6 +151,9 @@ class _Run:
             self._notices += conversation.notices
             self._answer = OfflineAnswer(self._dialect, request, self._head(), [*conversation.notices])
             self._answer.finish(())
+            return
+        if request.compacts is not None and self._is_answered_alone:
+            self._compacts = True
             return
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
@@ -270,6 +276,12 @@ class _Run:
         answer.finish(last)
 
     @property
+    def _is_answered_alone(self) -> bool:
+        """Whether no backend was asked for the answer, which is no error."""
+        end = self._interaction.end
+        return self._interaction.sent is None and (end is None or end.failure is None)
+
+    @property
     def _is_gone(self) -> bool:
         end = self._interaction.end
         return end is not None and end.cut == "client_gone"
@@ -325,6 +337,7 @@ class _Run:
             error,
             external,
             tuple(self._hidden),
+            self._compacts,
         )
 
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, Turn
+from gateway.core.conversation import Conversation, File, Json, JsonObject, Reasoning, Text, ToolCall, Turn
 from gateway.core.provider_state import state_label
+from gateway.core.sealed_compaction import MARK
 from gateway.dialect import RequestHead
 from gateway.dialects.document import read_document
-from gateway.history.own_state import UNREADABLE, with_own_state
+from gateway.history.own_state import SEALED, UNREADABLE, with_own_state
 from gateway.registry import load_dialect
 
 OWN: Final = state_label("adapter", "host", "KEY")
@@ -142,6 +143,23 @@ def test_what_says_nothing_without_its_state_goes_with_it() -> None:
         ("STATE_FOREIGN", "dropped", "info"),
         ("COMPACTION_UNREADABLE", "changed", "warning"),
     }
+
+
+def test_a_part_that_looks_like_a_compaction_is_none() -> None:
+    """It stands in no place of a compaction, so that it covers nothing: the backend refuses it as any other part."""
+    part = File("compaction", {"type": "compaction", "encrypted_content": "gAAAA"})
+    asked = Conversation((Turn("user", (Text("Hi"), part)),))
+    assert with_own_state(asked, OWN, passes=False) == (asked, [])
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_a_compaction_of_the_gateway_that_nobody_opened_is_a_note(passes: bool) -> None:
+    item: JsonObject = {"type": "compaction", "encrypted_content": f"{MARK}AAAA"}
+    asked = Conversation((Turn("user", (Text("Hi"),)), Turn("user", (File("compaction", item),), compaction=True)))
+    kept, [notice] = with_own_state(asked, OWN, passes=passes)
+    assert [turn.text for turn in kept.turns] == ["Hi", SEALED]
+    assert (kept.turns[1].synthesized, kept.turns[1].compaction) == (True, True)
+    assert (notice.rule, notice.action, notice.level) == ("COMPACTION_OPENED", "changed", "info")
 
 
 def test_a_turn_of_nothing_but_foreign_reasoning_is_left_out() -> None:

@@ -231,7 +231,7 @@ class ContentReader(msgspec.Struct):
         """Returns a compaction of the gateway, which is opened later. Raises InvalidRequest for one in another place
         than an answer: what the model reads in its place is no words of a user and no result."""
         if "compaction" not in known:
-            raise unreadable_compaction(self.faults.paths.turn.format(turn=index))
+            raise unreadable_compaction("system" if index < 0 else self.faults.paths.turn.format(turn=index))
         self.compactions.add(index)
         self.changes.compacted = True
         return (File("compaction", block, position),)

@@ -19,7 +19,7 @@ from adapters.anthropic_messages.client.errors import encode_error_event
 from adapters.anthropic_messages.client.input_pieces import InputPieces
 from adapters.anthropic_messages.client.message import OwnMessage, message_object
 from adapters.anthropic_messages.finish import final_fields
-from adapters.anthropic_messages.usage import UNCOUNTED, usage_object
+from adapters.anthropic_messages.usage import UNCOUNTED, WHOLE, usage_object
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
@@ -90,6 +90,8 @@ class MessageStreamEncoder:
         self._end_event: JsonObject = EMPTY
         self._finish = Finish("stop")
         self._usage: UsageReport | None = None
+        # Whether the message began before the backend had counted the prompt.
+        self._began_uncounted = False
         self._notices: list[Notice] | None = [] if head.diagnostics else None
         self._state = StreamState.NEW
 
@@ -137,7 +139,8 @@ class MessageStreamEncoder:
             return b""
         self._state = STREAM_TRANSITIONS[self._state]["end"]
         usage, own = self._usage or UNCOUNTED, self._own
-        counts = usage_object(usage, own.end.get("usage"), required=("output_tokens",))
+        required = WHOLE if self._began_uncounted and usage.prompt_tokens else ("output_tokens",)
+        counts = usage_object(usage, own.end.get("usage"), required)
         last: dict[str, Json] = {**own.end, "delta": final_fields(self._finish, own.delta), "usage": counts}
         if said := dragoman_field(usage, self._notices):
             last["dragoman"] = said
@@ -184,6 +187,7 @@ class MessageStreamEncoder:
         usage = self._usage
         if usage is None or not usage.prompt_tokens:
             usage = UsageReport(prompt_tokens=self._prompt_tokens(), estimated=True)
+            self._began_uncounted = True
         message = message_object(self._head, usage, self._own.message)
         out.append(_event("message_start", {**self._own.start, "message": message}))
         self._state = STREAM_TRANSITIONS[self._state]["write"]

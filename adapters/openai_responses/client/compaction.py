@@ -1,7 +1,7 @@
 """The answer to a client that asks for a compaction of its history: the item that keeps it, and the object around it.
 
 Sources: OpenAI's published types `CompactionTrigger` ("Must be the final input item"), `ResponseCompactionItem` and
-`CompactedResponse` ("a list of all user messages, followed by a single compaction item"); Codex
+`CompactedResponse` ("a list of all user messages, followed by a single compaction item"), `ContextManagement`; Codex
 (codex-rs/core/src/compact_remote_v2.rs), which takes exactly one finished item `compaction` before
 `response.completed`, and fails the turn for any other number.
 """
@@ -13,12 +13,14 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.turn_items import Item, type_of
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.events import Event, PassthroughFields
 from gateway.core.provider_state import COMPACTION_TYPES
 from gateway.core.tokens import estimate_text
+from gateway.dialect import AskedCompaction
 
 PATH: Final = "/compact"
+MANAGEMENT: Final = "context_management"
 # Where the echo keeps the messages of the user that stand before the compaction, and the id of its item.
 RETAINED: Final = "retained"
 IDENTITY: Final = "compaction"
@@ -41,6 +43,28 @@ def retained_messages(items: Iterable[Json]) -> list[Json]:
 def item_identity(items: Json) -> str:
     """Returns the id of the item that keeps a compaction of these items."""
     return f"cmp_{hashlib.sha256(msgspec.json.encode(items)).hexdigest()[:_DIGEST]}"
+
+
+def asked_compaction(fields: JsonObject, *, compacts: bool) -> AskedCompaction | None:
+    """Returns the compaction that a request asks for: by an item (`compacts`), or by `context_management`, in which
+    OpenAI compacts beside the answer."""
+    if compacts:
+        return AskedCompaction()
+    entries = fields.get(MANAGEMENT)
+    asked = isinstance(entries, list) and any(map(_is_entry, entries))
+    return AskedCompaction(above=None, alone=False) if asked else None
+
+
+def without_request(conversation: Conversation) -> Conversation:
+    """Returns the conversation without the entries of `context_management` that ask for a compaction. The item that
+    asks for one is never beside an answer."""
+    source = conversation.source
+    if source is None or not isinstance(entries := source.value.get(MANAGEMENT), list):
+        return conversation
+    fields = {name: value for name, value in source.value.items() if name != MANAGEMENT}
+    if others := [entry for entry in entries if not _is_entry(entry)]:
+        fields[MANAGEMENT] = others
+    return msgspec.structs.replace(conversation, source=msgspec.structs.replace(source, value=fields))
 
 
 def compaction_opening(echo: JsonObject) -> Sequence[Event]:
@@ -70,6 +94,10 @@ def compacted_object(response: JsonObject, retained: Json) -> dict[str, Json]:
         "usage": response.get("usage"),
     }
     return {**said, "dragoman": response["dragoman"]} if "dragoman" in response else said
+
+
+def _is_entry(value: Json) -> bool:
+    return isinstance(value, dict) and value.get("type") == "compaction"
 
 
 def _is_users(item: Item) -> bool:

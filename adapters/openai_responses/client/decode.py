@@ -10,7 +10,15 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import FORMS
-from adapters.openai_responses.client.compaction import IDENTITY, PATH, RETAINED, item_identity, retained_messages
+from adapters.openai_responses.client.compaction import (
+    IDENTITY,
+    MANAGEMENT,
+    PATH,
+    RETAINED,
+    asked_compaction,
+    item_identity,
+    retained_messages,
+)
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
 from adapters.openai_responses.client.input_items import TRIGGER, own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
@@ -25,7 +33,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
-from gateway.dialect import AskedCompaction, ClientRequest
+from gateway.dialect import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
@@ -34,6 +42,7 @@ from gateway.dialects.offered_functions import not_allowed
 # Where the echo keeps the request's fields and the names of its tools.
 FIELDS: Final = "fields"
 NAMES: Final = "names"
+_PREVIOUS: Final = "previous_response_id"
 
 # A reasoning item has a place for any state, the item of a call for none.
 _HELD: Final = HeldState(calls=frozenset())
@@ -50,9 +59,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, ITEMS)
     fields = dict(document.fields)
-    if ITEMS not in fields:
-        raise missing_field(ITEMS)
-    value = fields.pop(ITEMS)
+    value = _input(fields, compact)
     if "model" not in fields:
         raise missing_field("model")
     request = read_fields(fields, RequestFields)
@@ -61,7 +68,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
     check_unsupported(fields)
-    if value == []:
+    if value == [] and not (compact and fields.get(_PREVIOUS)):
         raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
     history = read_history(document)
     own = resolved(own_items(value), history, document.stored)
@@ -107,14 +114,24 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         deferred=read_deferred(tools) if tools.extended else None,
     )
     echo: dict[str, Json] = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
+    asked = asked_compaction(fields, compacts=compacts) if compacts or MANAGEMENT in fields else None
     if compacts:
-        echo[IDENTITY] = item_identity(own)
+        echo[IDENTITY] = item_identity(items)
     if compact:
         echo[RETAINED] = retained_messages(items)
     stored = None if compact or request.store is False else history.with_own(own)
-    return ClientRequest(
-        conversation, echo, compacts=AskedCompaction() if compacts else None, compacted=compacted, to_store=stored
-    )
+    return ClientRequest(conversation, echo, compacts=asked, compacted=compacted, to_store=stored)
+
+
+def _input(fields: dict[str, Json], compact: bool) -> Json:
+    """Takes the input out of the fields of a request. What is stored may be compacted by itself. Raises InvalidRequest
+    where it is missing."""
+    if compact and fields.get(_PREVIOUS) and fields.get(ITEMS) is None:
+        fields.pop(ITEMS, None)
+        return []
+    if ITEMS not in fields:
+        raise missing_field(ITEMS)
+    return fields.pop(ITEMS)
 
 
 def _with_objects(names: ToolNames) -> frozenset[str]:

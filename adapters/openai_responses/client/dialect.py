@@ -12,6 +12,7 @@ from adapters.openai_responses.client.compaction import (
     compacted_object,
     compaction_events,
     compaction_opening,
+    without_request,
 )
 from adapters.openai_responses.client.decode import decode_document
 from adapters.openai_responses.client.errors import encode_error
@@ -81,8 +82,7 @@ class OpenAIResponsesDialect:
         return compaction_opening(request.echo)
 
     def without_request(self, conversation: Conversation) -> Conversation:
-        # An answer is never beside the item that asks for a compaction.
-        return conversation
+        return without_request(conversation)
 
     def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
         return compaction_events(request.echo, sealed)

@@ -56,7 +56,9 @@ _ROLES: Final[Mapping[str, Role]] = {
 # Fields of a message that the gateway reads, or that an answer of the dialect adds.
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 _CALL_FIELDS: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
-_COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
+# The one whose text is optional.
+_OPTIONAL: Final = "context_compaction"
+_COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", _OPTIONAL})
 # Changes what the answers behind it are asked for.
 _UPDATE: Final = "configuration_update"
 # Asks for a compaction of the items before it.
@@ -181,7 +183,7 @@ class _Reader:
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
             sealed = sealed_text_in(item)
-            if sealed == NO_SEAL:
+            if sealed == NO_SEAL or (sealed is None and kind != _OPTIONAL and not item.get("encrypted_content")):
                 raise unreadable_compaction(f"{ITEMS}[{self._index(position)}]")
             self._compacted = self._compacted or sealed is not None
             self._turn("user", (File(kind, item, 0),), item, position, compaction=True)

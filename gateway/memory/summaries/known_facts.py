@@ -2,7 +2,7 @@
 that tools returned."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final, Literal
 
 import msgspec
@@ -86,10 +86,13 @@ def with_fewer_words(known: Known, most: int) -> Known:
     return msgspec.structs.replace(known, words=words, words_left_out=known.words_left_out + out)
 
 
-def is_said(turn: Turn, words: Sequence[Words]) -> bool:
-    """Returns whether the words of a turn of the user are among those that are known."""
-    text = without_secrets(turn.text)
+def unsaid(turns: Iterable[Turn], words: Sequence[Words]) -> list[Turn]:
+    """Returns the turns whose words are not among those that are known, which are looked through once."""
     said = {one.text for one in words}
+    return [turn for turn in turns if not _is_said(without_secrets(turn.text), said)]
+
+
+def _is_said(text: str, said: Set[str]) -> bool:
     return any(shortened(text, limit) in said for limit in OPENING_LIMITS)
 
 

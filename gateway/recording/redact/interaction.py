@@ -47,7 +47,7 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
     """Redacts a request. One of which nothing had to be redacted stays as it was recorded."""
     inputs = redacted_inputs(interaction, redactor)
     run = run_if_possible(inputs, settings)
-    if run is None or _is_foreign(interaction):
+    if run is None or run.compacts or _is_foreign(interaction):
         clean = _in_place(inputs, redactor)
     else:
         # A secret may be put together of parts that are none.

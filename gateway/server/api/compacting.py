@@ -34,6 +34,9 @@ async def serve_compacting(state: GatewayState, served: ServedRequest, answer: A
     compacting = state.dialects.extensions[served.dialect.name].compacting
     if asked is None or compacting is None or compacts_itself(request.conversation, served.route, served.backend):
         await answer(served, opened.conversation, opened.notices, None)
+    elif asked.above is None:
+        told = (*opened.notices, *_not_sent(served))
+        await answer(served, compacting.without_request(opened.conversation), told, None)
     elif not asked.above or await asyncio.to_thread(is_due, opened, asked.above):
         await _Made(state, served, asked, compacting).serve(opened, answer)
     else:
@@ -60,6 +63,15 @@ def compacts_itself(conversation: Conversation, route: ModelSettings, backend: B
         return route.policy.profile in capabilities.compacts
     provider = provider_of(backend.settings.base_url)
     return provider is not None and any(profile in capabilities.compacts for profile in provider.profiles.values())
+
+
+def _not_sent(served: ServedRequest) -> tuple[Notice, ...]:
+    """Returns the notice that a backend of the client's own API does not get what asks for a compaction. Of one of
+    another API the decoder has told that."""
+    if served.backend.adapter.capabilities.passthrough != served.dialect.name:
+        return ()
+    detail = "context_management asks for a compaction, which the backend is not known to make"
+    return (Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="info"),)
 
 
 class _Made(msgspec.Struct, frozen=True):
@@ -91,7 +103,10 @@ class _Made(msgspec.Struct, frozen=True):
                 await answer(served, going_on, told, Begun(writer, events))
                 return
             notices = (*request.conversation.notices, *told, *self._unstored())
-            await writer.finish([*notices, *events, Finish("stop"), made.usage])
+            # Counted already: as tokens of summaries, of the backend whose model wrote this one.
+            usage = made.usage
+            context.prompt_tokens, context.completion_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
+            await writer.finish([*notices, *events, Finish("stop"), usage])
             context.conclude(200)
 
     def _unstored(self) -> tuple[Notice, ...]:

@@ -18,7 +18,7 @@ from gateway.history.prepare import repaired
 from gateway.memory.summaries import sealed_summary
 from gateway.memory.summaries.history_digest import Boundary, history_digests
 from gateway.memory.summaries.job_request import PROMPT_VERSION
-from gateway.memory.summaries.known_facts import is_said, joined, known_of, with_fewer_words
+from gateway.memory.summaries.known_facts import joined, known_of, unsaid, with_fewer_words
 from gateway.memory.summaries.plan import (
     MAX_CALLS,
     PROSE_SHARE,
@@ -138,8 +138,7 @@ def _fresh(turns: Sequence[Turn], earlier: SealedSummary) -> tuple[Turn, ...]:
     """Returns the turns that an earlier compaction does not cover. Clients keep messages of the user before one that
     holds them already."""
     place = next((position for position, turn in enumerate(turns) if turn.summary), 0)
-    kept = [turn for turn in turns[:place] if not is_said(turn, earlier.known.words)]
-    return (*kept, *[turn for turn in turns[place:] if not turn.summary])
+    return (*unsaid(turns[:place], earlier.known.words), *[turn for turn in turns[place:] if not turn.summary])
 
 
 def _count(turns: Sequence[Turn]) -> int:

@@ -1,10 +1,12 @@
 """Tests what the gateway tells of the covered turns without a model."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
 from gateway.core.tokens import estimate_text
-from gateway.memory.summaries.known_facts import MAX_ERROR, known_of
+from gateway.memory.summaries.known_facts import MAX_ERROR, known_of, unsaid
 from gateway.memory.summaries.summary import CallEntry, Words
 from tests.history.strategies import assistant, calling, result, system, user
 
@@ -116,3 +118,20 @@ def test_the_newest_errors_are_told_and_the_others_counted() -> None:
     known = known_of(turns, 1_000, 8)
     assert [error.text[:8] for error in known.errors] == ["Error: 7", "Error: 8"] and known.errors_left_out == 7
     assert max(len(error.text) for error in known.errors) == MAX_ERROR + 1
+
+
+class CountedWords(list[Words]):
+    """Words that count how often somebody looks through them."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Words]:
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_what_is_known_is_looked_through_once_for_all_turns() -> None:
+    known = CountedWords(Words(number, "user", f"Step {number}.") for number in range(3))
+    turns = [Turn("user", (Text(f"Step {number}."),)) for number in range(2, 50)]
+    assert unsaid(turns, known) == turns[1:]
+    assert known.looks == 1

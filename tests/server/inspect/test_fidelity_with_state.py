@@ -5,13 +5,18 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.history.own_state import SEALED
+from gateway.recording.lines import BytesLine
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import Check, compare_to_recorded
+from gateway.recording.redact.redact import redact
+from gateway.server.inspect.folder import new_recording
 from gateway.server.state.answer_store import AnswerStore
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.inspect.test_routes import DEMO
 from tests.server.inspect.test_fidelity import ALWAYS, DEMO_MODELS, interactions
 from tests.server.summaries.scripted import agent_history, compressing_gateway
+from tests.server.summaries.test_compaction import TASK, client, items
 
 UNCOMPARED: Final = "made with state of the gateway: not compared"
 WEATHER: Final[Json] = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -68,6 +73,27 @@ async def test_results_that_were_shortened_to_fit_the_window() -> None:
     async with compressing_gateway({"inspector": {"contents": "always"}}) as (agent, _):
         await agent.ask(agent_history(38))
         assert [uncompared(found) for found in checks(agent.gateway)] == [{"request", "sent", "answer", "outcome"}]
+
+
+async def test_a_compaction_and_what_goes_on_with_it() -> None:
+    """Neither is a defect, and no summary of the gateway is called a provider's."""
+    async with client(more=ALWAYS) as one:
+        made = await one.compacted(items())
+        assert (await one.post("/v1/responses", input=made["output"])).status_code == 200
+        opened, compacted = interactions(one.gateway)
+        settings = one.gateway.app.gateway_state.settings
+        unmade = run_offline(compacted, settings)
+        assert uncompared(compare_to_recorded(compacted, unmade)) == {"request", "answer", "outcome"}
+        assert unmade.conversation is not None and unmade.conversation.turns[0].text == TASK
+        run = run_offline(opened, settings)
+        assert uncompared(compare_to_recorded(opened, run)) == {"request", "sent", "answer", "outcome"}
+        assert run.exchange is not None
+        assert [turn.text for turn in run.exchange.conversation.turns] == [TASK, SEALED]
+        shown = redact(new_recording([opened, compacted]), "shape", b"seed", ())
+        assert "COMPACTION_UNREADABLE" not in str(shown)
+        kept = shown.recording.interactions()[1]
+        assert "COMPACTION_MADE" in str(kept.notice_lines) and kept.end is not None and kept.end.status == 200
+        assert any(isinstance(step, BytesLine) and step.side == "client" for step in kept.steps)
 
 
 @pytest.mark.parametrize("explain", ["0", "1"])

@@ -10,6 +10,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.sealed_compaction import MARK
+from gateway.testing.gateway import running_gateway
+from tests.server.summaries.scripted import WINDOW
 from tests.server.summaries.test_compaction import TASK, Client, client
 
 HEADERS: Final = {"anthropic-version": "2023-06-01", "x-dragoman-explain": "1"}
@@ -186,6 +188,7 @@ MALFORMED: Final[dict[str, Callable[[dict[str, Any]], dict[str, Json]]]] = {
     "forged, without text": lambda block: said({**block, "content": None, "signature": f"{MARK}AAAA"}),
     "cut": lambda block: said({**block, "signature": block["signature"][:200]}),
     "cut in its mark": lambda block: said({**block, "signature": block["signature"][:8]}),
+    "cut in its first letters": lambda block: said({**block, "signature": block["signature"][:3]}),
     "two that differ": lambda block: said({**block, "encrypted_content": f"{MARK}AAAA"}),
     "a number": lambda block: said({**block, "signature": 5}),
     "the last of two is forged": lambda block: said(block, {**block, "signature": f"{MARK}AAAA"}),
@@ -236,3 +239,26 @@ async def test_what_stands_before_a_block_is_not_sent() -> None:
         assert all(text not in sent for text in ("First.", "Second.", "Before.", "AAAA"))
         assert [message["role"] for message in one.sent] == ["user", "assistant", "user"]
         assert one.sent[0]["content"] == block["content"] and "Behind." in str(one.sent[1]["content"])
+
+
+async def test_the_stream_of_an_answer_behind_a_block_has_the_tokens_of_its_prompt() -> None:
+    """Also where the backend says them at the beginning of its message alone, which ours has then passed."""
+    settings: dict[str, Json] = {
+        "backends": {"b": {"adapter": "anthropic_messages", "base_url": "demo:messages"}},
+        "models": {"m": {"backend": "b", "context_length": WINDOW}},
+    }
+    body: dict[str, Any] = {"model": "m", "max_tokens": 99, "messages": history(), "context_management": edit()}
+    async with running_gateway(settings) as gateway:
+        whole = (await gateway.client.post("/v1/messages", json=body, headers=HEADERS)).json()["usage"]
+        text = (await gateway.client.post("/v1/messages", json={**body, "stream": True}, headers=HEADERS)).text
+    events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    [last] = [event for event in events if event["type"] == "message_delta"]
+    assert whole["input_tokens"] > 0
+    assert {name: last["usage"].get(name) for name in whole} == whole
+
+
+async def test_a_block_in_the_system_prompt_is_refused_by_its_name() -> None:
+    async with client() as one:
+        block = (await post(one, history(), compaction=SUMMARIZE)).json()["content"][0]
+        error = (await post(one, history(), system=[block])).json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_compaction", "system")

@@ -1,6 +1,7 @@
 """What bounds a compaction, and what it says where it cannot hold everything: never an endless search for room, and
 never a loss that nobody is told."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -138,6 +139,36 @@ async def test_the_tokens_of_a_key_count_where_its_state_is_off(tmp_path: Path) 
         assert "COMPACTION_UNWRITTEN" in one.rules(third)
 
 
+async def test_the_tokens_of_a_failed_summary_come_back_but_not_those_of_a_late_one() -> None:
+    """A model that was not waited for may have written all of it."""
+    async with client(tokens_per_day=9_000, deadline_s=1) as one:
+        one.model.summary_fault = b""
+        for _ in range(3):
+            failed = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+            assert "upstream_connection_error" in str(one.notices(failed))
+        one.model.summary_fault = None
+        one.model.gate.clear()
+        late = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "upstream_timeout" in str(one.notices(late))
+        one.model.gate.set()
+        after = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "tokens of the day" in str(one.notices(after))
+
+
+async def test_a_summary_whose_client_has_left_costs_what_was_expected() -> None:
+    async with client(tokens_per_day=9_000) as one:
+        one.model.gate.clear()
+        asking = asyncio.create_task(one.post("/v1/responses/compact", input=items()))
+        await one.model.has_begun()
+        asking.cancel()
+        async with asyncio.timeout(30):
+            while 'status="499"' not in (await one.gateway.client.get("/metrics")).text:
+                pass
+        one.model.gate.set()
+        after = await one.post("/v1/responses/compact", EXPLAIN, input=items())
+        assert "tokens of the day" in str(one.notices(after))
+
+
 async def test_an_older_compaction_is_superseded_by_a_newer_one() -> None:
     async with client() as one:
         older = item_of((await one.compacted([user("An older fact."), *items(1, 1)]))["output"])
@@ -148,7 +179,7 @@ async def test_an_older_compaction_is_superseded_by_a_newer_one() -> None:
             assert response.status_code == 200, response.text
             assert {"COMPACTION_OPENED", "COMPACTION_SUPERSEDED"} <= {*one.rules(response)}
             sent = json.dumps(one.sent)
-            assert "Kept." in sent and "An older fact." not in sent
+            assert "Kept." in sent and "An older fact." not in sent and len(one.sent) == 2
 
 
 async def test_the_name_of_a_call_goes_through_the_secrets() -> None:
@@ -159,7 +190,7 @@ async def test_the_name_of_a_call_goes_through_the_secrets() -> None:
         assert SECRET not in one.sent[0]["content"] and "[key:openai:" in one.sent[0]["content"]
 
 
-@pytest.mark.parametrize("sealed", [5, {}, [], True])
+@pytest.mark.parametrize("sealed", [5, {}, [], True, "", None])
 async def test_what_is_no_text_is_refused_by_the_index_of_the_client(sealed: Json) -> None:
     async with client() as one:
         stored = (await one.post("/v1/responses", input=items(), store=True)).json()["id"]
@@ -191,3 +222,30 @@ async def test_a_stream_has_no_effect_at_compact_and_that_is_told() -> None:
         response = await one.post("/v1/responses/compact", EXPLAIN, input=items(), stream=True)
         assert response.json()["object"] == "response.compaction"
         assert any("stream" in notice["detail"] for notice in one.notices(response))
+
+
+async def test_the_tokens_of_a_compaction_are_counted_once() -> None:
+    """Where those of summaries are counted, of the backend whose model wrote it."""
+    async with client(model="other") as one:
+        assert (await one.compacted(items()))["usage"]["total_tokens"] > 0
+        counted = (await one.gateway.client.get("/metrics")).text
+        assert 'gateway_summary_tokens_total{backend="text",key="-",kind="prompt"}' in counted
+        assert "gateway_tokens_total{" not in counted
+
+
+@pytest.mark.parametrize("given", [{}, {"input": None}, {"input": []}])
+async def test_a_stored_response_is_compacted_without_input(given: dict[str, Any]) -> None:
+    """OpenAI's published `ResponseCompactParams` require the model alone."""
+    async with client() as one:
+        identities = set()
+        for rounds in (2, 3):
+            stored = (await one.post("/v1/responses", input=items(rounds), store=True)).json()["id"]
+            response = await one.post("/v1/responses/compact", EXPLAIN, previous_response_id=stored, **given)
+            assert response.status_code == 200, response.text
+            made = response.json()["output"]
+            assert [item["type"] for item in made] == ["message", "compaction"]
+            assert "COMPACTION_MADE" in one.rules(response)
+            identities.add(item_of(made)["id"])
+        assert len(identities) == 2
+        response = await one.post("/v1/responses/compact", **given)
+        assert response.status_code == 400

@@ -194,3 +194,16 @@ def test_what_is_known_to_compact_by_itself(
     settings = {"backends": {"b": {"adapter": adapter, "base_url": host}}, "models": {"m": model}}
     route, backend = Backends(parse_settings(json.dumps(settings))).route("m")
     assert compacts_itself(Conversation((), dialect=dialect), route, backend) is itself
+
+
+@pytest.mark.parametrize(
+    ("model", "gets"), [("openai_responses", True), ("local", False), ("responses at an unknown host", False)]
+)
+async def test_openai_alone_compacts_beside_an_answer(model: str, gets: bool) -> None:
+    async with serving() as (gateway, asked):
+        entries: Json = [{"type": "compaction", "compact_threshold": 1000}, {"type": "other"}]
+        body = {"model": model, "input": [USER], "context_management": entries}
+        answered = await gateway.client.post("/v1/responses", json=body, headers={"x-dragoman-explain": "1"})
+        assert asked[-1][1].get("context_management") == (entries if gets else [{"type": "other"}])
+        told = [one for one in answered.json()["dragoman"]["diagnostics"] if one["rule"] == "FIELD_NOT_SENT"]
+        assert len(told) == (0 if gets else 1)

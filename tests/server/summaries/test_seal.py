@@ -12,7 +12,7 @@ import pytest
 from gateway.core.errors import SettingsError
 from gateway.core.provider_state import label_of
 from gateway.core.sealed_compaction import MARK
-from gateway.memory.summaries.sealed_summary import LONGEST, SealedSummary, SealUnreadable
+from gateway.memory.summaries.sealed_summary import LONGEST, SealedSummary, SealUnreadable, sealed_bytes
 from gateway.memory.summaries.summary import Item, Known, SummaryContent, Words
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.state_folder import StateFolder, StateKeys
@@ -153,3 +153,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, caplog: pytest.
 def test_a_short_key_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="DRAGOMAN_STATE_KEY"):
         seal(tmp_path, "short")
+
+
+def test_a_text_above_the_bound_is_not_even_read() -> None:
+    with pytest.raises(SealUnreadable, match="too long"):
+        sealed_bytes(MARK + "A" * (LONGEST - len(MARK) + 1))
+    assert len(sealed_bytes(MARK + "A" * (LONGEST - len(MARK)))) > 0
