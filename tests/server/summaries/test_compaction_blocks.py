@@ -262,3 +262,92 @@ async def test_a_block_in_the_system_prompt_is_refused_by_its_name() -> None:
         block = (await post(one, history(), compaction=SUMMARIZE)).json()["content"][0]
         error = (await post(one, history(), system=[block])).json()["error"]
         assert (error["code"], error["param"]) == ("invalid_compaction", "system")
+
+
+READ: Final[dict[str, Json]] = {"name": "read", "input_schema": {"type": "object"}}
+OPEN: Final[dict[str, Json]] = {"name": "open", "input_schema": {"type": "object"}}
+LOOK: Final[dict[str, Json]] = {"name": "look", "input_schema": {"type": "object"}}
+
+
+def change(kind: str, **tool: Json) -> dict[str, Json]:
+    return {"type": f"tool_{kind}", "tool": tool}
+
+
+DEFINED: Final = change("addition", type="tool_definition", definition=OPEN)
+REMOVED: Final = change("removal", type="tool_reference", name="read")
+AGAIN: Final = change("addition", type="tool_reference", name="open")
+GONE: Final = change("removal", type="tool_reference", name="open")
+
+
+def system(*blocks: Json, **fields: Json) -> dict[str, Json]:
+    return {"role": "system", "content": [*blocks], **fields}
+
+
+def declared(one: Client) -> list[str]:
+    return [tool["function"]["name"] for tool in one.model.answered[-1].get("tools", [])]
+
+
+@pytest.mark.parametrize("fields", [{"compaction": SUMMARIZE}, {"context_management": edit()}])
+async def test_a_block_says_which_tools_its_range_left_in_force(fields: dict[str, Any]) -> None:
+    """The client sends the block in the place of the messages, among them those that change the tools."""
+    async with client() as one:
+        messages = [*history(), system(DEFINED, REMOVED), system(GONE), system(AGAIN)]
+        made = (await post(one, messages, tools=[READ, LOOK], **fields)).json()
+        block = made["content"][0]
+        assert block["tool_changes"] == [DEFINED, REMOVED]
+        await post(
+            one,
+            [{"role": "assistant", "content": [block]}, {"role": "user", "content": "Go on."}],
+            tools=[READ, LOOK],
+        )
+        assert declared(one) == ["look", "open"]
+
+
+async def test_a_block_declares_what_a_later_message_may_offer_again() -> None:
+    async with client() as one:
+        made = (await post(one, [*history(), system(DEFINED), system(GONE)], compaction=SUMMARIZE, tools=[LOOK])).json()
+        block = made["content"][0]
+        assert block["tool_changes"] == [DEFINED, GONE]
+        begun: list[dict[str, Json]] = [{"role": "assistant", "content": [block]}, {"role": "user", "content": "Go."}]
+        await post(one, begun, tools=[LOOK])
+        assert declared(one) == ["look"]
+        await post(one, [*begun, system(AGAIN)], tools=[LOOK])
+        assert declared(one) == ["look", "open"]
+
+
+async def test_a_compaction_tells_which_directives_are_not_in_it() -> None:
+    async with client() as one:
+        messages = [*history(), system(output_config={"effort": "low"}), {"role": "user", "content": "Go on."}]
+        made = (await post(one, messages, compaction=SUMMARIZE)).json()
+        (told,) = [notice for notice in made["dragoman"]["diagnostics"] if notice["rule"] == "COMPACTION_MADE"]
+        assert told["detail"].endswith("; not in it: the effort low")
+
+
+async def test_a_compaction_is_not_written_from_text_that_was_for_one_turn() -> None:
+    async with client() as one:
+        messages = [
+            {"role": "user", "content": TASK},
+            system({"type": "text", "text": "TEMPORARY " * 400}, clear_at="next_user_message"),
+            *history()[1:],
+        ]
+        made = (await post(one, messages, compaction=SUMMARIZE)).json()
+        (told,) = [notice for notice in made["dragoman"]["diagnostics"] if notice["rule"] == "COMPACTION_MADE"]
+        (without,) = [
+            notice
+            for notice in (await post(one, [messages[0], system(), *history()[1:]], compaction=SUMMARIZE)).json()[
+                "dragoman"
+            ]["diagnostics"]
+            if notice["rule"] == "COMPACTION_MADE"
+        ]
+        assert "TEMPORARY" not in str(one.model.summarised) and "TEMPORARY" not in made["content"][0]["content"]
+        assert told["detail"].split(" as ")[0] == without["detail"].split(" as ")[0]
+
+
+async def test_text_that_is_cleared_does_not_make_a_compaction_due() -> None:
+    async with client() as one:
+        long: Json = {"type": "text", "text": "Look sharp. " * 2_000}
+        asked: dict[str, Json] = {"role": "user", "content": TASK}
+        said: dict[str, Json] = {"role": "assistant", "content": "Yes."}
+        messages = [asked, said, asked, system(long, clear_at="next_user_message"), said, asked]
+        made = (await post(one, messages, context_management=edit(1_500))).json()
+        assert [block["type"] for block in made["content"]] == ["text"] and not one.model.summarised
