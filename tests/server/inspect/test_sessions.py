@@ -105,6 +105,15 @@ async def test_an_id_that_is_none_is_ignored_and_told() -> None:
         assert all(check["same"] for check in detail["checks"]), detail["checks"]
 
 
+@pytest.mark.parametrize("value", [b'{"turn_id":"\xff"}', b'{"a":' * 5_000], ids=["no text", "nested"])
+async def test_a_turn_that_cannot_be_read_fails_no_request(value: bytes) -> None:
+    async with running_gateway(settings()) as gateway:
+        body = {"model": "demo-chat", "messages": [{"role": "user", "content": "Hello"}]}
+        headers = {b"session-id": ID.encode(), b"thread-id": ID.encode(), b"x-codex-turn-metadata": value}
+        answer = await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
 def told(answer: httpx.Response) -> int:
     return answer.text.count("SESSION_IGNORED")
 
