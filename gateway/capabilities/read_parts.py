@@ -21,9 +21,11 @@ from gateway.core.policy import Policy
 PDF: Final = "application/pdf"
 IMAGE_MARK: Final = "image_description"
 DOCUMENT_MARK: Final = "document_text"
-# The brackets that a model may read as those of a mark.
+# The brackets that a model may read as those of a mark, whatever blanks and invisible characters follow. None of these
+# is looked at twice: the text of a PDF may be nothing but blanks.
+_BLANKS: Final = "[\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*+"
 _BRACKET: Final = re.compile(
-    rf"[<\uff1c\ufe64](?=[ \t]*[/\uff0f]?[ \t]*(?:{IMAGE_MARK}|{DOCUMENT_MARK}))", re.IGNORECASE
+    f"[<\uff1c\ufe64](?={_BLANKS}[/\uff0f]?{_BLANKS}(?:{IMAGE_MARK}|{DOCUMENT_MARK}))", re.IGNORECASE
 )
 _UNFIT: Final = re.compile(r"""[^\w .()+,\-]""")
 _LONGEST_NAME: Final = 80

@@ -263,6 +263,10 @@ else:
 
 # Notices that report an observed or kept value, not a change to the request or response.
 NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
+# Those of pictures and PDFs that were read as text, or should have been.
+READ_RULES: Final[frozenset[NoticeRule]] = frozenset(
+    {"IMAGE_DESCRIBED", "IMAGE_NOT_DESCRIBED", "DOCUMENT_READ", "DOCUMENT_NOT_READ"}
+)
 
 
 class Reported(set[object]):

@@ -89,6 +89,8 @@ class _Body(msgspec.Struct):
 _TURN: Final = msgspec.json.Decoder(_Turn)
 _USER: Final = msgspec.json.Decoder(_User)
 _BODY: Final = msgspec.json.Decoder(_Body)
+# What msgspec raises for JSON of another form, that is no UTF-8, or that is nested too deep.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_session(headers: Mapping[bytes, bytes], body: bytes, secrets: Sequence[str] = ()) -> ReadSession:
@@ -146,7 +148,7 @@ def _of_head(headers: Mapping[bytes, bytes]) -> _Ids | None:
 def _turn_id(about: bytes) -> str:
     try:
         return _TURN.decode(about).turn_id
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return ""
 
 
@@ -157,7 +159,7 @@ def _of_body(body: bytes) -> _Ids | None:
         found = _BODY.decode(body)
         if found.metadata is not None and found.metadata.user_id:
             return _Ids("claude_code", ("metadata.user_id", _USER.decode(found.metadata.user_id).session_id))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _UNREADABLE:
         return None
     if (about := found.client_metadata) is None:
         return None

@@ -17,8 +17,8 @@ from gateway.history.classify import system_prefix
 OPEN: Final = "<system_message>\n"
 CLOSE: Final = "\n</system_message>"
 _ASKING: Final = frozenset({"user", "tool"})
-# The brackets that a model may read as those of the mark.
-_MARK: Final = re.compile("[<\uff1c\ufe64](?=[ \t]*[/\uff0f]?[ \t]*system_message)", re.IGNORECASE)
+# The brackets that a model may read as those of the mark. No blank is looked at twice: a text may be blanks alone.
+_MARK: Final = re.compile("[<\uff1c\ufe64](?=[ \t]*+[/\uff0f]?[ \t]*+system_message)", re.IGNORECASE)
 _ESCAPED: Final = "&lt;"
 
 

@@ -11,7 +11,7 @@ import msgspec
 from gateway.core.session import Source
 from gateway.inspector.summary import Summary
 
-# No client nests agents so deep; what lies deeper is shown beside its parent.
+# No client nests agents so deep; what lies deeper stands at the top again.
 _DEEPEST: Final = 32
 
 _Name: TypeAlias = tuple[str, Source, str]
@@ -96,7 +96,7 @@ def _agents(requests: Sequence[Summary]) -> tuple[Agent, ...]:
     left = set(parents)
     top = [_agent("", of_agent, children, left, 0)] if "" in of_agent else []
     while left:
-        # Whoever is left is above itself.
+        # Whoever is left is above itself, or lies too deep.
         first = min(left)
         left.discard(first)
         top.append(_agent(first, of_agent, children, left, 0))

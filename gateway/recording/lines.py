@@ -87,8 +87,8 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
 class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The route: the client's `model`, its `name` at the backend (empty: the same), the backend's entry without its
     address and its credential, and the whole effective policy. `max_event` is in bytes. `state`: what the gateway
-    keeps of other requests had a part in this one, which cannot be made again without it. `label` is that of the
-    backend's opaque state; empty in a recording of a gateway that set none."""
+    keeps of other requests had a part in this one, or pictures or PDFs were read for it, which cannot be made again.
+    `label` is that of the backend's opaque state; empty in a recording of a gateway that set none."""
 
     x: int
     model: str

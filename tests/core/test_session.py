@@ -80,7 +80,8 @@ def test_other_bodies_name_none(body: object) -> None:
 def test_a_body_that_is_no_json_names_none() -> None:
     for body in (b"session_id", b'{"metadata": {"session_id"', b'"session_id\xff"', b"[" * 100_000 + b"session_id"):
         assert read_session({}, body) == ReadSession()
-    assert session_of({**CODEX, b"x-codex-turn-metadata": b"{"}) == Session("codex", SESSION)
+    for value in (b"{", b'{"turn_id":"\xff"}', b'{"turn_id":' * 5_000, b'{"turn_id":5}'):
+        assert session_of({**CODEX, b"x-codex-turn-metadata": value}) == Session("codex", SESSION), value[:20]
 
 
 @pytest.mark.parametrize(

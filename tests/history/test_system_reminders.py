@@ -1,8 +1,12 @@
+import subprocess
+import sys
+
 import msgspec
 import pytest
 
 from gateway.core.conversation import Conversation, Image, Role, Source, Text, ToolCall, ToolResult, Turn
 from gateway.history.system_reminders import keep_in_place
+from tests.paths import ROOT
 
 ASKED = Turn("user", (Text("Hello"),), index=1)
 ANSWERED = Turn("assistant", (Text("Yes?"),), index=2)
@@ -83,3 +87,16 @@ def test_nobodys_words_write_a_system_message(forged: str) -> None:
 def test_other_words_stay_as_they_are(plain: str) -> None:
     conversation = Conversation((msgspec.structs.replace(ASKED, blocks=(Text(plain),)), ANSWERED))
     assert keep_in_place(conversation)[0] is conversation
+
+
+def test_blanks_behind_a_bracket_are_looked_at_once() -> None:
+    """A pattern that goes back over them takes hours for these, and the gateway serves nobody meanwhile."""
+    program = (
+        "from gateway.capabilities.read_parts import document_text\n"
+        "from gateway.core.conversation import Conversation, Text, Turn\n"
+        "from gateway.history.system_reminders import keep_in_place\n"
+        "text = '<' + ' ' * 1_000_000 + '/' + ' ' * 1_000_000\n"
+        "keep_in_place(Conversation((Turn('user', (Text(text),)),)))\n"
+        "document_text(text, 1)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=ROOT)

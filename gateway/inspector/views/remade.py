@@ -7,7 +7,7 @@ import msgspec
 from gateway.adapter import Adapter
 from gateway.core.conversation import Turn
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.core.notices import Notice
+from gateway.core.notices import READ_RULES, Notice
 from gateway.core.policy import Policy
 from gateway.history.prepare import prepare
 from gateway.recording.offline_run import OfflineRun, run_offline
@@ -69,8 +69,14 @@ def _no_body(interaction: Interaction) -> str:
 
 
 def _missing(interaction: Interaction) -> str:
-    missing = sum(gap.bytes for gap in interaction.gaps)
-    return f"{missing} bytes of the answer are over inspector.request_mb, and were not kept." if missing else ""
+    found: list[str] = []
+    if missing := sum(gap.bytes for gap in interaction.gaps):
+        found.append(f"{missing} bytes of the answer are over inspector.request_mb, and were not kept.")
+    if any(notice.rule in READ_RULES for notice in interaction.notices):
+        found.append(
+            "The stages show placeholders for what was read of pictures and PDFs; the bytes that were sent hold it."
+        )
+    return " ".join(found)
 
 
 def _turns(run: OfflineRun, policy: Policy) -> Turns:

@@ -47,7 +47,7 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
     """Redacts a request. One of which nothing had to be redacted stays as it was recorded."""
     inputs = redacted_inputs(interaction, redactor)
     run = run_if_possible(inputs, settings)
-    if run is None or run.compacts or _is_foreign(interaction):
+    if run is None or run.compacts or _is_foreign(interaction) or _has_state(interaction):
         clean = _in_place(inputs, redactor)
     else:
         # A secret may be put together of parts that are none.
@@ -59,6 +59,11 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
 def _is_foreign(interaction: Interaction) -> bool:
     """Returns whether what the client got is not known to be of this gateway: it got no route, and was not refused."""
     return interaction.route is None and (interaction.end is None or interaction.end.failure is None)
+
+
+def _has_state(interaction: Interaction) -> bool:
+    """Returns whether a run makes something else than what was sent, since it has no state of the gateway."""
+    return interaction.route is not None and interaction.route.state
 
 
 def run_if_possible(interaction: Interaction, settings: Settings | None) -> OfflineRun | None:

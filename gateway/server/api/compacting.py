@@ -88,6 +88,8 @@ class _Made(msgspec.Struct, frozen=True):
         context = served.context
         asked = state.compaction_request(context, served.model, opened)
         covered = await state.compactions.covered(asked)
+        # What an observer has noticed of the request as it came; the response begins with it.
+        context.note(context.notices)
         with served.responder(state.settings.server) as writer:
             # The work has a deadline of its own, and there is a compaction whatever becomes of it.
             if request.conversation.stream:

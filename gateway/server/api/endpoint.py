@@ -166,7 +166,8 @@ class GenerateEndpoint:
             exchange.notices[:0] = state.notices
         exchange.notices[:0] = done
         keeps = None if waited is not None else self._kept(served, exchange.notices)
-        # What an observer has noticed of the request as it came.
+        made = [*exchange.notices]
+        # What an observer has noticed of the request as it came; an answer that has begun has told it.
         exchange.notices[:0] = context.notices
         context.notices = exchange.notices
         if begun is None:
@@ -183,7 +184,7 @@ class GenerateEndpoint:
             opening = waited or served.responder(self._state.settings.server, keeps)
         with backend.concurrency, opening as writer:
             if begun is not None:
-                await writer.send([*exchange.notices, *begun.events])
+                await writer.send([*made, *begun.events])
             try:
                 responder = writer if state is None else StateResponder(writer, state)
                 await self._exchange(context, backend, exchange, deadlines, responder)
@@ -250,7 +251,7 @@ class GenerateEndpoint:
         request: ClientRequest,
     ) -> None:
         """Answers a request that asks no model for anything."""
-        context.notices = [*request.conversation.notices]
+        context.notices = [*context.notices, *request.conversation.notices]
         context.note(context.notices)
         with WholeResponder(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
             await writer.finish(())

@@ -175,15 +175,21 @@ class StreamResponder(_Response):
         """Returns the result of work that comes before the exchange; the client gets keep-alives meanwhile."""
         self._waited = True
         self._begin()
-        with self:
+        self._deadlines.on_quiet = self._break_silence
+        try:
             result = await work
             if self._keep_alive is not None:
                 await self._end_keep_alive(self._keep_alive)
+        finally:
+            self._end_waiting()
         return result
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._end_waiting()
+
+    def _end_waiting(self) -> None:
         self._deadlines.on_quiet = None
         if self._keep_alive is not None:
             self._keep_alive.cancel()

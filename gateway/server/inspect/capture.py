@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gateway.core.conversation import NO_REQUEST
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
-from gateway.core.notices import Notice
+from gateway.core.notices import READ_RULES, Notice
 from gateway.core.session import ReadSession, Session, read_session
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
@@ -328,12 +328,17 @@ class Capture(msgspec.Struct, array_like=True):
 def _has_state(exchange: Exchange) -> bool:
     """Returns whether what the gateway keeps of other requests has a part in this one: it asks for state to keep, or
     puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others, or
-    results are shortened by the counts that were reported for others."""
+    results are shortened by the counts that were reported for others; pictures or PDFs were read, which is done once
+    for all requests."""
     conversation = exchange.conversation
     fitted = any([notice.stage == "state" for notice in exchange.prepared.notices])
-    return fitted or (
-        conversation.keeps is not None
-        or any(turn.summary or (turn.index is not None and turn.index < 0) for turn in conversation.turns)
+    return (
+        fitted
+        or any(notice.rule in READ_RULES for notice in exchange.notices)
+        or (
+            conversation.keeps is not None
+            or any(turn.summary or (turn.index is not None and turn.index < 0) for turn in conversation.turns)
+        )
     )
 
 

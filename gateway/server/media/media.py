@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
+import msgspec
+
 from gateway.capabilities.read_parts import (
     Place,
     ReadPart,
@@ -47,6 +49,13 @@ NOT_DECODED: Final = "its data: URL cannot be decoded"
 _Key = tuple[str, bytes]
 
 
+class _Reading(msgspec.Struct):
+    """A part that is being read, and how many requests wait for it."""
+
+    task: asyncio.Task[ReadText]
+    waiting: int = 0
+
+
 class Media:
     """The feature, in one worker."""
 
@@ -54,7 +63,7 @@ class Media:
         self._stores = stores
         self._vision = Vision(transport, metrics)
         self._pdfs = PdfProcesses(metrics)
-        self._running: dict[_Key, asyncio.Task[ReadText]] = {}
+        self._running: dict[_Key, _Reading] = {}
         self._pauses: OrderedDict[_Key, tuple[float, ReadText]] = OrderedDict()
 
     def use(self, settings: Settings, backends: Backends) -> None:
@@ -104,14 +113,28 @@ class Media:
         until, read = self._pauses.get(key, (0.0, None))
         return read if monotonic() < until else None
 
-    async def once(self, key: _Key, store: RequestStore, read: Callable[[], Awaitable[ReadText]]) -> ReadText:
-        """Reads a part once for all requests that wait for it now, and keeps what was read. A client that disconnects
-        ends no reading."""
-        task = self._running.get(key)
-        if task is None:
-            task = self._running[key] = asyncio.create_task(self._kept(key, store, read))
-            task.add_done_callback(lambda _: self._running.pop(key))
-        return await asyncio.shield(task)
+    async def once(
+        self, key: _Key, store: RequestStore, read: Callable[[], Awaitable[ReadText]], *, paid: bool
+    ) -> ReadText:
+        """Reads a part once for all requests that wait for it now, and keeps what was read. `paid`: the reading goes on
+        when none waits any more; another would only keep the place of those that are waited for."""
+        reading = self._running.get(key)
+        if reading is None:
+            reading = self._running[key] = _Reading(asyncio.create_task(self._kept(key, store, read)))
+            reading.task.add_done_callback(lambda _: self._end(key, reading))
+        reading.waiting += 1
+        try:
+            return await asyncio.shield(reading.task)
+        finally:
+            reading.waiting -= 1
+            if not (paid or reading.waiting or reading.task.done()):
+                self._end(key, reading)
+                reading.task.cancel()
+
+    def _end(self, key: _Key, reading: _Reading) -> None:
+        """Lets no other request wait for a reading."""
+        if self._running.get(key) is reading:
+            del self._running[key]
 
     async def _kept(self, key: _Key, store: RequestStore, read: Callable[[], Awaitable[ReadText]]) -> ReadText:
         found = await read()
@@ -120,9 +143,8 @@ class Media:
             self._pauses.move_to_end(key)
             if len(self._pauses) > MOST_PAUSES:
                 self._pauses.popitem(last=False)
-        else:
-            await keep(store, key[1], found)
-        return found
+            return found
+        return await keep(store, key[1], found)
 
 
 class MediaRequest:
@@ -165,7 +187,7 @@ class MediaRequest:
             else:
                 read[part.place] = ReadText(problem=f"more than {MOST} new ones in one request"), False
         texts = {part.place: _text(part, read[part.place][0]) for part in self._parts}
-        notices = [_notice(part, *read[part.place], self._model) for part in self._parts]
+        notices = [_notice(part, *read[part.place], self._model, kept=part.place in keys) for part in self._parts]
         if self._store is not None:
             notices += self._store.take_notices()
         return with_texts(self._conversation, texts), notices
@@ -232,7 +254,7 @@ class MediaRequest:
             async with asyncio.timeout(self._deadline_s):
                 if key is None or self._store is None:
                     return await read()
-                return await self._media.once(key, self._store, read)
+                return await self._media.once(key, self._store, read, paid=part.kind == "image")
         except TimeoutError:
             return ReadText(problem=f"it was not read within {self._deadline_s:g} s of the request")
 
@@ -245,7 +267,7 @@ def _text(part: ReadPart, read: ReadText) -> str:
     return document_text(read.text, read.pages, part.name)
 
 
-def _notice(part: ReadPart, read: ReadText, cached: bool, model: RoutedModel | None) -> Notice:
+def _notice(part: ReadPart, read: ReadText, cached: bool, model: RoutedModel | None, *, kept: bool = True) -> Notice:
     if read.problem:
         rule: NoticeRule = "IMAGE_NOT_DESCRIBED" if part.kind == "image" else "DOCUMENT_NOT_READ"
         detail = f"{_NAMES[part.kind]} was replaced by a placeholder: {read.problem}"
@@ -254,9 +276,13 @@ def _notice(part: ReadPart, read: ReadText, cached: bool, model: RoutedModel | N
     again = ", as before" if cached else ""
     if part.kind == "image":
         name = "" if model is None else model.name
-        detail = f"an image was replaced by the description that {name!r} gives, {read.tokens} tokens{again}"
+        cut = ", without its end, which is too long" if read.is_cut else ""
+        anew = "" if kept else "; it is not kept, and a later request has the image described anew"
+        given = f"the description that {name!r} gives, {read.tokens} tokens{cut}{again}{anew}"
+        detail = f"an image was replaced by {given}"
         return Notice("encode", "changed", "IMAGE_DESCRIBED", detail, index=part.index, level=level)
-    detail = f"a PDF was replaced by its text, {read.pages} pages with {len(read.text)} characters{again}"
+    lost = f" ({read.lost} could not be read)" if read.lost else ""
+    detail = f"a PDF was replaced by its text, {read.pages} pages{lost} with {len(read.text)} characters{again}"
     return Notice("encode", "changed", "DOCUMENT_READ", detail, index=part.index, level=level)
 
 

@@ -60,9 +60,9 @@ class PdfProcesses:
         size = len(document.data) * 3 // 4
         if size > MOST_MB * 2**20 + 2:
             return ReadText(problem=f"it has {size / 2**20:.1f} MB, and at most {MOST_MB} are read")
-        data = await asyncio.to_thread(base64.b64decode, document.data)
         async with self._slots:
-            return _read_text(await _run(data))
+            # Not sooner: those that wait hold it once.
+            return _read_text(await _run(await asyncio.to_thread(base64.b64decode, document.data)))
 
 
 def _read_text(output: _Output | str) -> ReadText:
@@ -70,7 +70,7 @@ def _read_text(output: _Output | str) -> ReadText:
         return ReadText(problem=output)
     match output.problem:
         case "":
-            return ReadText(output.text, pages=output.pages)
+            return ReadText(output.text, pages=output.pages, lost=output.lost)
         case "encrypted":
             problem = "it is encrypted"
         case "pages":
@@ -92,15 +92,19 @@ async def _run(data: bytes) -> _Output | str:
     if pypdf is None or pypdf.origin is None:
         return "pypdf is not installed"
     limits = (MEMORY_MB * 2**20, DEADLINE_S, MOST_PAGES, MOST_CHARACTERS)
-    child = await asyncio.create_subprocess_exec(
-        # Without the environment and without what is installed for the user.
-        *(sys.executable, "-I", "-S", str(_CHILD), str(Path(pypdf.origin).parents[1]), *map(str, limits)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        cwd="/",
-        env={},
-    )
+    try:
+        child = await asyncio.create_subprocess_exec(
+            # Without the environment and without what is installed for the user.
+            *(sys.executable, "-I", "-S", str(_CHILD), str(Path(pypdf.origin).parents[1]), *map(str, limits)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+            env={},
+        )
+    except OSError as error:
+        # Descriptors, processes or memory are used up.
+        return f"no process can be started for it ({error.strerror})"
     try:
         async with asyncio.timeout(DEADLINE_S):
             written = await _exchange(child, data)

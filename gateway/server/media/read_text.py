@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.data_url import DataUrl
-from gateway.server.state.store import Put, Space, StoreUnavailable
+from gateway.server.state.store import ABSENT, Put, Space, StoreUnavailable
 from gateway.server.state.stores import RequestStore
 
 SPACE: Final[Space] = "txt"
@@ -23,12 +23,15 @@ FORM: Final = 1
 
 
 class ReadText(msgspec.Struct, frozen=True, array_like=True):
-    """What was read of a part: its text and what that took in tokens or pages, or why it has none (`problem`)."""
+    """What was read of a part: its text and what that took in tokens or pages, or why it has none (`problem`). `lost`
+    pages could not be read, and `is_cut`: a description has lost its end."""
 
     text: str = ""
     problem: str = ""
     tokens: int = 0
     pages: int = 0
+    lost: int = 0
+    is_cut: bool = False
 
 
 def digest(data: DataUrl, reader: str, epoch: bytes) -> bytes:
@@ -51,12 +54,17 @@ async def known_texts(store: RequestStore, keys: Sequence[bytes]) -> dict[bytes,
     return found
 
 
-async def keep(store: RequestStore, key: bytes, read: ReadText) -> bool:
-    """Stores a text. Returns False where the store fails: the part is read anew then."""
+async def keep(store: RequestStore, key: bytes, read: ReadText) -> ReadText:
+    """Stores a text, unless another worker was faster. Returns the one that stands, which every later request gets;
+    this one where the store fails: the part is read anew then."""
+    put = Put(SPACE, key, msgspec.msgpack.encode(read), KEPT_S, ABSENT)
     try:
-        return await store.store.put(store.tenant, Put(SPACE, key, msgspec.msgpack.encode(read), KEPT_S))
+        if await store.store.put(store.tenant, put):
+            return read
+        (entry,) = await store.store.get(store.tenant, SPACE, [key])
     except StoreUnavailable:
-        return False
+        return read
+    return (entry and _decoded(entry.data)) or read
 
 
 def _decoded(data: bytes) -> ReadText | None:

@@ -70,7 +70,10 @@ class Vision:
         if not text:
             return self._failed(model, "empty", f"{model.name!r} has written nothing")
         self._metrics.image_descriptions.inc(model.backend.name, "described")
-        return ReadText(text if len(text) <= LONGEST else f"{text[:LONGEST]} [...]", tokens=tokens)
+        finish = completion.answer.finish
+        if len(text) <= LONGEST and not (finish is not None and finish.reason == "length"):
+            return ReadText(text, tokens=tokens)
+        return ReadText(f"{text[:LONGEST]} [...]", tokens=tokens, is_cut=True)
 
     def _failed(self, model: RoutedModel, outcome: str, problem: str) -> ReadText:
         self._metrics.image_descriptions.inc(model.backend.name, outcome)

@@ -5,8 +5,10 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.core.notices import READ_RULES
 from gateway.history.own_state import SEALED
-from gateway.recording.lines import BytesLine
+from gateway.inspector.views.remade import remake
+from gateway.recording.lines import BytesLine, RedactionLevel
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import Check, compare_to_recorded
 from gateway.recording.redact.redact import redact
@@ -15,6 +17,7 @@ from gateway.server.state.answer_store import AnswerStore
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.inspect.test_routes import DEMO
 from tests.server.inspect.test_fidelity import ALWAYS, DEMO_MODELS, interactions
+from tests.server.media.scene import asking, describing_gateway, picture
 from tests.server.summaries.scripted import agent_history, compressing_gateway
 from tests.server.summaries.test_compaction import TASK, client, items
 
@@ -117,3 +120,29 @@ async def test_an_answer_that_is_not_stored(explain: str, stream: bool, monkeypa
 
         monkeypatch.setattr(AnswerStore, "_write", refuse)
         assert await ask() == {"answer"}
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-dragoman-state": "off"}], ids=["kept", "not kept"])
+async def test_a_picture_that_was_described(headers: dict[str, str]) -> None:
+    async with describing_gateway(**ALWAYS) as (client, backends):
+        await client.chat([{"role": "user", "content": "Hello"}])
+        await client.chat(asking(picture()), headers)
+        backends.describe = lambda _: ""
+        await client.chat(asking(picture(1)), headers)
+        whole = {"request", "sent", "answer", "outcome"}
+        assert [uncompared(found) for found in checks(client.gateway)] == [set(), whole, whole]
+        shown = [remake(one, client.gateway.app.gateway_state.settings) for one in interactions(client.gateway)]
+        assert ["placeholders" in one.absent for one in shown] == [True, True, False]
+
+
+@pytest.mark.parametrize("level", ["none", "shape", "full"])
+async def test_a_recording_holds_what_was_sent_for_a_picture(level: RedactionLevel) -> None:
+    async with describing_gateway(**ALWAYS) as (client, _):
+        await client.chat(asking(picture()))
+        recording = new_recording(interactions(client.gateway))
+    (one,) = redact(recording, level, b"seed").recording.interactions()
+    assert one.sent is not None and one.sent.body is not None
+    sent = one.sent.body.content
+    assert b"<image_description>" in sent or level != "none"
+    assert (b"Picture 1." in sent) == (level == "none") and b"[image]" not in sent
+    assert [notice.rule for notice in one.notices if notice.rule in READ_RULES] == ["IMAGE_DESCRIBED"]

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from gateway.core.conversation import Json
@@ -13,6 +14,9 @@ from gateway.demo.settings import DEMO_SETTINGS
 from gateway.inspector.recorded_requests import RecordedRequests, session_of
 from gateway.recording.recording import read_recording
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.media.scene import asking, describing_gateway, picture
+from tests.server.summaries.test_compaction import client as compacting_client
+from tests.server.summaries.test_compaction_blocks import SUMMARIZE, edit, history
 
 ID: Final = "cbf304b6-0358-4668-893d-dd2b3f7c1811"
 OTHER: Final = "01a21b15-db72-77f3-ae77-078d49205483"
@@ -99,6 +103,49 @@ async def test_an_id_that_is_none_is_ignored_and_told() -> None:
         assert listed["matching"] == 1
         detail = await looked_at(gateway, f"requests/{listed['requests'][0]['id']}")
         assert all(check["same"] for check in detail["checks"]), detail["checks"]
+
+
+@pytest.mark.parametrize("value", [b'{"turn_id":"\xff"}', b'{"a":' * 5_000], ids=["no text", "nested"])
+async def test_a_turn_that_cannot_be_read_fails_no_request(value: bytes) -> None:
+    async with running_gateway(settings()) as gateway:
+        body = {"model": "demo-chat", "messages": [{"role": "user", "content": "Hello"}]}
+        headers = {b"session-id": ID.encode(), b"thread-id": ID.encode(), b"x-codex-turn-metadata": value}
+        answer = await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
+def told(answer: httpx.Response) -> int:
+    return answer.text.count("SESSION_IGNORED")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_id_that_is_ignored_is_told_once_where_the_answer_waits_for_a_picture(stream: bool) -> None:
+    headers = {CLAUDE: "x" * 200, "x-dragoman-explain": "1"}
+    async with describing_gateway(inspector={"contents": "always"}) as (client, _):
+        body = {"model": "m", "messages": asking(picture()), "stream": stream}
+        answer = await client.gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 200 and told(answer) == 1, answer.text
+        metrics = (await client.gateway.client.get("/metrics")).text
+        assert 'gateway_notices_total{rule="SESSION_IGNORED",stage="state"} 1.0' in metrics
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fields", [{"context_management": edit()}, {"compaction": SUMMARIZE}], ids=["above", "alone"])
+async def test_an_id_that_is_ignored_is_told_once_beside_a_compaction(fields: dict[str, Json], stream: bool) -> None:
+    headers = {CLAUDE: "x" * 200, "x-dragoman-explain": "1", "anthropic-version": "2023-06-01"}
+    async with compacting_client(more={"inspector": {"contents": "always"}}) as one:
+        body = {"model": "m", "max_tokens": 99, "messages": history(), "stream": stream, **fields}
+        answer = await one.gateway.client.post("/v1/messages", json=body, headers=headers)
+        assert answer.status_code == 200 and told(answer) == 1, answer.text
+        metrics = (await one.gateway.client.get("/metrics")).text
+        assert 'gateway_notices_total{rule="SESSION_IGNORED",stage="state"} 1.0' in metrics
+
+
+async def test_an_id_that_is_ignored_is_counted_where_no_model_is_asked() -> None:
+    async with running_gateway(settings()) as gateway:
+        body = {"model": "demo-chat", "stream": False}
+        assert (await gateway.client.post("/api/generate", json=body, headers={CLAUDE: "x" * 200})).status_code == 200
+        assert (await looked_at(gateway, "requests", filter="rule:SESSION_IGNORED"))["matching"] == 1
 
 
 async def test_no_metric_is_labelled_with_an_id() -> None:

@@ -57,6 +57,7 @@ class Backends:
         self.gate.set()
         self.most = self.running = 0
         self.usage = True
+        self.finish = "stop"
 
     async def script(self, connection: Connection) -> None:
         body = json.loads(connection.body)
@@ -76,7 +77,7 @@ class Backends:
             if text is None:
                 await connection.send(self.fault) if self.fault else await connection.gone()
             else:
-                await connection.send(completion(text, prompt_tokens=100 if self.usage else None))
+                await connection.send(completion(text, self.finish, 100 if self.usage else None))
         finally:
             self.running -= 1
 

@@ -262,6 +262,55 @@ async def test_a_request_that_ends_ends_its_child(monkeypatch: pytest.MonkeyPatc
         os.kill(int(written.read_text()), 0)
 
 
+async def test_a_process_that_cannot_be_started_fails_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    async with describing_gateway(**READING) as (client, backends):
+        response = await client.chat(asking(file_part(REPORT)))
+        (told,) = notices(response)
+        assert (
+            told["rule"] == "DOCUMENT_NOT_READ" and "no process can be started for it (No such file" in told["detail"]
+        )
+        assert "[document: not read, no process can be started" in said(backends.sent[0]["messages"][0])
+
+
+async def test_pages_that_cannot_be_read_are_told(patient: None) -> None:
+    async with describing_gateway(**READING) as (client, _):
+        response = await client.chat(asking(file_part(pdf(shows("kept"), flate(b"\0" * 300_000_000)))))
+        again = await client.chat(asking(file_part(pdf(shows("kept"), flate(b"\0" * 300_000_000)))))
+    for told in (*notices(response), *notices(again)):
+        assert "2 pages (1 could not be read)" in told["detail"]
+
+
+async def test_a_client_that_leaves_ends_the_reading_of_its_pdfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[bytes] = []
+    ended = asyncio.Event()
+
+    async def run(data: bytes) -> str:
+        running.append(data)
+        try:
+            await asyncio.sleep(60 if len(running) <= pdf_process.MOST_CHILDREN else 0)
+        finally:
+            ended.set()
+        return "done"
+
+    monkeypatch.setattr(pdf_process, "_run", run)
+    async with describing_gateway(**READING) as (client, _):
+        kept = asyncio.create_task(client.chat(asking(file_part(pdf(shows("both"))))))
+        slow = [file_part(pdf(shows(text))) for text in ("waits", "of one", "both")]
+        leaving = asyncio.create_task(client.chat(asking(*slow)))
+        async with asyncio.timeout(10):
+            while len(running) < pdf_process.MOST_CHILDREN:  # noqa: ASYNC110 (it says nothing)
+                await asyncio.sleep(0.01)
+        leaving.cancel()
+        # What another request waits for goes on.
+        async with asyncio.timeout(10):
+            await ended.wait()
+            await client.chat(asking(file_part(REPORT)))
+        assert pdf(shows("waits")) not in running and len(running) == 3 and not kept.done()
+        kept.cancel()
+        await asyncio.gather(kept, leaving, return_exceptions=True)
+
+
 async def test_two_children_of_a_worker_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     running: list[int] = [0, 0]
 
