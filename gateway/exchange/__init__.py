@@ -127,7 +127,7 @@ class Exchange:
             self._tools = (*conversation.tools, plan.held.search)
         if plan.hides_calls:
             removed = {} if plan.passes else plan.removed
-            self._hidden = HiddenCallFilter(plan.held, removed, rounds, conversation.paths)
+            self._hidden = HiddenCallFilter(plan.held, removed, rounds, conversation.paths, bound=plan.bound)
             self._filters = [*self._filters]
             self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_hidden, self._hidden))
         self.continues = False

@@ -24,7 +24,10 @@ from gateway.core.events import (
     Event,
     Finish,
     PassthroughFields,
+    ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
+    TextDelta,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
@@ -32,8 +35,10 @@ from gateway.core.events import (
 )
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
+from gateway.core.provider_state import placed_state
 from gateway.core.tokens import estimate_text, prompt_tokens
 from gateway.exchange.hidden_turns import answer_turns
+from gateway.response.provider_state import STATE_BEHIND_SEARCH
 from gateway.response.removed_tools import removed_notice, removed_words
 
 # So many rounds of a request may end with calls that the gateway answers.
@@ -47,7 +52,8 @@ _ENDED_EARLY: Final = "a search for tools is not answered, because the answer en
 
 class Rounds(msgspec.Struct, frozen=True):
     """What the rounds before this one leave to it: how many there were, the turns that they add to the conversation,
-    the names that their searches have found, the tokens that they took, and the notices that are told already.
+    the names that their searches have found, the tokens that they took, the notices that are told already, and
+    whether they had text.
 
     The turns stand behind the conversation as it is sent: limits and repairs are for what the client sent."""
 
@@ -56,6 +62,7 @@ class Rounds(msgspec.Struct, frozen=True):
     found: tuple[str, ...] = ()
     spent: UsageReport = _NONE_SPENT
     told: frozenset[Notice] = frozenset()
+    spoke: bool = False
 
     @property
     def last(self) -> bool:
@@ -68,24 +75,32 @@ FIRST_ROUND: Final = Rounds()
 
 class HiddenCallFilter:
     """Filters the events of one round before any other filter of the answer. `held` is what a search finds, `removed`
-    has the functions that messages of the client have removed, with the index of each message.
+    has the functions that messages of the client have removed, with the index of each message. `bound`: the model takes
+    signed reasoning back only behind what it was made behind, so that the client gets none that stands behind a hidden
+    call.
 
     `continues`: the round ended with hidden calls alone, and another one has to follow. Its finish is then left out,
     and so are the counts behind it.
     """
 
-    def __init__(self, held: HeldTools | None, removed: Mapping[str, int], rounds: Rounds, paths: FieldPaths) -> None:
+    def __init__(
+        self, held: HeldTools | None, removed: Mapping[str, int], rounds: Rounds, paths: FieldPaths, *, bound: bool
+    ) -> None:
         self._held = held
         self._search = "" if held is None or held.search is None else held.search.name
         self._removed = removed
         self._rounds = rounds
         self._paths = paths
+        self._bound = bound
         self._reader = AnswerReader()
         self._hidden: set[int] = set()
         self._searched = False
         self._refused: str | None = None
         self._called = False
         self._ended = ""
+        # The length of the reasoning that has not ended.
+        self._thought = 0
+        self._spoke = rounds.spoke
         self.continues = False
 
     @property
@@ -132,8 +147,24 @@ class HiddenCallFilter:
                 return None if self.continues else add_usage(self._rounds.spent, event)
             case Finish():
                 return self._finish(event, shown)
+            case ReasoningEnd():
+                return self._reasoning_end(event)
             case _:
+                self._thought += len(event.text) if type(event) is ReasoningDelta else 0
+                self._spoke = self._spoke or type(event) is TextDelta
                 return event
+
+    def _reasoning_end(self, end: ReasoningEnd) -> Event:
+        """Returns the end of a piece of reasoning as it stands in the one message that the client gets."""
+        length, self._thought = self._thought, 0
+        if not end.extra:
+            return end
+        if self._bound and self._rounds.count:
+            return STATE_BEHIND_SEARCH
+        # The decoder of a round knows nothing of the pieces in the rounds before it.
+        later = self._rounds.count or self._bound
+        placed = placed_state(end.extra, length if later else None, len(self._hidden), behind_text=self._rounds.spoke)
+        return ReasoningEnd(placed)
 
     def _start(self, start: ToolCallStart) -> Event | None:
         if start.name == self._search:
@@ -192,6 +223,7 @@ class HiddenCallFilter:
             (*self._rounds.found, *[tool.name for tool in found]),
             add_usage(self._rounds.spent, usage),
             self._rounds.told,
+            self._spoke,
         )
         return asked, rounds, found if self._searched else None
 

@@ -61,7 +61,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     of a call that a field of the backend asks for: the answer is checked for both; None: there are none. `one_call`:
     of several calls, the client gets the first one. `removed`: the functions that the client's messages have removed,
     with the index of each message; the client gets no call of one. `held` are the functions that are not offered yet;
-    None: all are.
+    None: all are. `bound`: the model takes signed thinking back only behind what it was made behind.
     """
 
     prepared: Prepared
@@ -76,6 +76,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     one_call: bool
     removed: Mapping[str, int]
     held: HeldTools | None = None
+    bound: bool = False
 
     @property
     def hides_calls(self) -> bool:
@@ -174,8 +175,21 @@ def plan_request(
     asks_one = passes or ONE_CALL in capabilities.supported_params
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
     removed = {} if state is None else state.removed
+    bound = messages is not None and messages.thinking_of(policy.base_model or conversation.model) == "bound"
     return RequestPlan(
-        prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call, removed, held
+        prepared,
+        profiled,
+        encoded,
+        request,
+        notices,
+        passes,
+        watched,
+        demands,
+        required,
+        one_call,
+        removed,
+        held,
+        bound,
     )
 
 

@@ -503,6 +503,52 @@ async def test_signed_thinking_of_a_round_goes_back_in_the_next_one() -> None:
     assert found["content"][0]["tool_use_id"] == "toolu_1"
 
 
+def thinking(text: str, signature: str) -> list[dict[str, Json]]:
+    """The events of a signed block of thinking, the first one of a message."""
+    said: list[Json] = [
+        {"type": "thinking_delta", "thinking": text},
+        {"type": "signature_delta", "signature": signature},
+    ]
+    return block(0, {"type": "thinking", "thinking": "", "signature": ""}, *said)
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        ("claude-sonnet-4-5", [("First", "c2lnMQ=="), ("Second", "c2lnMg==")]),
+        # What it thinks behind the search is bound to the search, which the client's history has not.
+        ("claude-fable-5-1", [("", "c2lnMQ==")]),
+    ],
+)
+async def test_thinking_of_several_rounds_comes_back_as_it_was_signed(model: str, known: list[tuple[str, str]]) -> None:
+    search: Json = {"type": "tool_use", "id": "toolu_1", "name": "tool_search", "input": {"query": "weather"}}
+    weather: Json = {"type": "tool_use", "id": "toolu_2", "name": "get_weather", "input": {}}
+    answers = (
+        message(*thinking("First", "c2lnMQ=="), *block(1, search)),
+        message(*thinking("Second", "c2lnMg=="), *block(1, weather)),
+        message(*block(0, {"type": "text", "text": "Sunny."})),
+    )
+
+    async def play(connection: Connection) -> None:
+        pieces = answers[len(backend.seen) - 1]
+        await connection.send(HEAD, *[chunk(piece) for piece in pieces], END)
+
+    async with faulty_backend(play) as backend:
+        entry: Json = {"adapter": "anthropic_messages", "base_url": backend.base_url, "profile": "anthropic"}
+        models: Json = {"m": {"backend": "b", "tool_loading": "on_demand", "name": model}}
+        async with running_gateway({"backends": {"b": entry}, "models": models}) as gateway:
+            asked: dict[str, Any] = {"tools": tools(*NAMES), "stream": False, "reasoning_effort": "high"}
+            question: Json = {"role": "user", "content": "Hello"}
+            first = await gateway.chat(messages=[question], max_tokens=9000, **asked)
+            said = first.json()["choices"][0]["message"]
+            result: Json = {"role": "tool", "tool_call_id": "toolu_2", "content": "sun"}
+            await gateway.chat(messages=[question, said, result], max_tokens=9000, **asked)
+    assert said["reasoning_content"] == "FirstSecond"
+    blocks = sent(backend)[-1]["messages"][1]["content"]
+    kept = [(one["thinking"], one["signature"]) for one in blocks if one["type"] == "thinking"]
+    assert kept == known
+
+
 def written(*texts: str) -> list[bytes]:
     """A stream of llama.cpp's completions."""
     pieces: list[dict[str, Json]] = [{"content": text, "stop": False} for text in texts]
