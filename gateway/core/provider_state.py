@@ -114,7 +114,7 @@ def placed_state(extra: JsonObject, length: int | None, hidden_calls: int, *, be
     states = extra.get(STATE_FIELD)
     if not isinstance(states, Mapping):
         return extra
-    placed = {
+    placed: dict[str, Json] = {
         provider: _placed(state, length, hidden_calls, behind_text=behind_text)
         if isinstance(state, Mapping) and not _SIGNED.isdisjoint(state)
         else state
@@ -123,7 +123,7 @@ def placed_state(extra: JsonObject, length: int | None, hidden_calls: int, *, be
     return {**extra, STATE_FIELD: placed}
 
 
-def _placed(state: JsonObject, length: int | None, hidden_calls: int, *, behind_text: bool) -> JsonObject:
+def _placed(state: JsonObject, length: int | None, hidden_calls: int, *, behind_text: bool) -> dict[str, Json]:
     calls = state.get("calls")
     changed = {**state}
     if length is not None and "signature" in state:

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.adapter import Adapter, BackendRequest, Capabilities
 from gateway.capabilities.context_window import with_room
-from gateway.capabilities.held_tools import HeldTools, hold_tools
+from gateway.capabilities.held_tools import HeldTools, hold_tools, waits
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompt_caches import (
     FIELD_NAMES,
@@ -114,10 +114,9 @@ def plan_request(
     prepared = prepare(conversation, policy, summary)
     sent, repaired = _as_sent(prepared, asked, state, capabilities, policy, messages, label, passes=passes)
     sent = _behind_rounds(sent, rounds)
-    waits = conversation.tools and (conversation.deferred is not None or policy.tool_loading != "all")
     sent, held, holding = (
         hold_tools(sent, conversation.turns, policy, capabilities, rounds.found, rounds.last)
-        if waits
+        if waits(conversation, policy)
         else (sent, None, _NONE)
     )
     noticed += holding

@@ -12,6 +12,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.sixty_tools import chat_tools
 
 SCHEMA: Final[dict[str, Json]] = {
     "type": "object",
@@ -575,3 +576,29 @@ async def test_each_round_of_a_text_may_begin_with_the_label_of_the_answer() -> 
     first, second = (body["prompt"] for body in sent(backend))
     assert "get_weather" in first and '"city"' not in first
     assert '"city"' in second and "These tools are loaded" in second
+
+
+async def test_tools_that_wait_take_no_room_of_the_window() -> None:
+    call: Json = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "weather_forecast", "arguments": '{"city":"Oslo"}'},
+    }
+    result = "The wind comes from the north west. " * 500
+    history: list[Json] = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": result},
+    ]
+    async with faulty_backend(Rounds((said("Windy."), said(finish="stop")))) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
+        # All sixty functions are 8,000 tokens, and the result is 4,000.
+        model: Json = {
+            "backend": "b",
+            "tool_loading": "on_demand",
+            "context_length": 11_000,
+            "compress": {"enabled": True},
+        }
+        async with running_gateway({"backends": {"b": entry}, "models": {"m": model}}) as gateway:
+            await gateway.chat(tools=chat_tools(), messages=history, stream=False)
+    assert sent(backend)[0]["messages"][-1]["content"] == result
