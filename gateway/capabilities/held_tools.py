@@ -92,15 +92,8 @@ def hold_tools(
     return sent, HeldTools(held, search), [] if found else notices
 
 
-def waits(conversation: Conversation, policy: Policy) -> bool:
-    """Returns whether a function of the conversation may wait for a search."""
-    return bool(conversation.tools) and (conversation.deferred is not None or policy.tool_loading != "all")
-
-
 def with_offered(conversation: Conversation, policy: Policy, capabilities: Capabilities) -> Conversation:
     """Returns the client's conversation with the functions that its first round offers, to estimate its size."""
-    if not waits(conversation, policy):
-        return conversation
     sent, _, _ = hold_tools(conversation, conversation.turns, policy, capabilities)
     return msgspec.structs.replace(conversation, tools=sent.tools)
 

@@ -123,10 +123,12 @@ class Exchange:
         self._stop = kept.stop
         self._filters = kept.feeds if kept.guard is None else [kept.guard.feed, *kept.feeds]
         self._hidden: HiddenCallFilter | None = None
-        if plan.held is not None and plan.held.search is not None:
-            self._tools = (*conversation.tools, plan.held.search)
-        if plan.hides_calls:
-            removed = {} if plan.passes else plan.removed
+        search = None if plan.held is None else plan.held.search
+        if search is not None:
+            self._tools = (*conversation.tools, search)
+        # A client of the backend's own API gets the events of one response.
+        removed = {} if plan.passes else plan.removed
+        if search is not None or removed:
             self._hidden = HiddenCallFilter(plan.held, removed, rounds, conversation.paths, bound=plan.bound)
             self._filters = [*self._filters]
             self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_hidden, self._hidden))

@@ -144,7 +144,8 @@ class HiddenCallFilter:
             case ResponseStart():
                 return None if self._rounds.count else event
             case UsageReport():
-                return None if self.continues else add_usage(self._rounds.spent, event)
+                # Of several reports each says what is known by then.
+                return None if self.continues else add_usage(self._rounds.spent, self._reader.usage or event)
             case Finish():
                 return self._finish(event, shown)
             case ReasoningEnd():

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.adapter import Adapter, BackendRequest, Capabilities
 from gateway.capabilities.context_window import with_room
-from gateway.capabilities.held_tools import HeldTools, hold_tools, waits
+from gateway.capabilities.held_tools import HeldTools, hold_tools
 from gateway.capabilities.offered_tools import fit_tools
 from gateway.capabilities.prompt_caches import (
     FIELD_NAMES,
@@ -78,12 +78,6 @@ class RequestPlan(msgspec.Struct, frozen=True):
     held: HeldTools | None = None
     bound: bool = False
 
-    @property
-    def hides_calls(self) -> bool:
-        """Returns whether the gateway answers some calls itself: its search for tools, and what the client removed. A
-        client of the backend's own API gets the events of one response."""
-        return (self.held is not None and self.held.search is not None) or (bool(self.removed) and not self.passes)
-
 
 def plan_request(
     adapter: Adapter,
@@ -113,10 +107,11 @@ def plan_request(
         watched, refuses_one = _checked(conversation, capabilities, policy, passes=passes)
     prepared = prepare(conversation, policy, summary)
     sent, repaired = _as_sent(prepared, asked, state, capabilities, policy, messages, label, passes=passes)
-    sent = _behind_rounds(sent, rounds)
+    sent = _behind_rounds(sent, rounds) if rounds.turns else sent
+    waits = conversation.tools and (conversation.deferred is not None or policy.tool_loading != "all")
     sent, held, holding = (
         hold_tools(sent, conversation.turns, policy, capabilities, rounds.found, rounds.last)
-        if waits(conversation, policy)
+        if waits
         else (sent, None, _NONE)
     )
     noticed += holding
@@ -174,7 +169,8 @@ def plan_request(
     asks_one = passes or ONE_CALL in capabilities.supported_params
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
     removed = {} if state is None else state.removed
-    bound = messages is not None and messages.thinking_of(policy.base_model or conversation.model) == "bound"
+    hides = held is not None or bool(removed)
+    bound = hides and messages is not None and messages.thinking_of(policy.base_model or encoded.model) == "bound"
     return RequestPlan(
         prepared,
         profiled,
@@ -194,8 +190,6 @@ def plan_request(
 
 def _behind_rounds(conversation: Conversation, rounds: Rounds) -> Conversation:
     """Returns the conversation with what the rounds before this one have added to it."""
-    if not rounds.turns:
-        return conversation
     turns = (*conversation.turns, *rounds.turns)
     return msgspec.structs.replace(conversation, turns=turns, ends_with_result=True)
 

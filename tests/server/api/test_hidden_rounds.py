@@ -146,6 +146,16 @@ async def test_the_tokens_of_an_answer_are_those_of_its_rounds() -> None:
     assert usage["completion_tokens_details"]["reasoning_tokens"] == 8
 
 
+async def test_counts_that_come_in_parts_are_those_of_all_rounds() -> None:
+    usage: Json = {"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170}
+    last = _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage})
+    calling = (counted(150, 1, 90, 5), *CALLING[:-1], last)
+    async with serving(SEARCHING, calling) as (gateway, _):
+        usage = (await gateway.chat(tools=tools(*NAMES), stream=False)).json()["usage"]
+    assert usage["total_tokens"] == 280
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 130
+
+
 async def test_a_stream_has_one_beginning_one_end_and_no_search() -> None:
     async with serving(SEARCHING, CALLING) as (gateway, _):
         asked: dict[str, Json] = {"stream": True, "stream_options": {"include_usage": True}}
