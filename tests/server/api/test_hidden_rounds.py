@@ -147,8 +147,8 @@ async def test_the_tokens_of_an_answer_are_those_of_its_rounds() -> None:
 
 
 async def test_counts_that_come_in_parts_are_those_of_all_rounds() -> None:
-    usage: Json = {"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170}
-    last = _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage})
+    counts: Json = {"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170}
+    last = _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": counts})
     calling = (counted(150, 1, 90, 5), *CALLING[:-1], last)
     async with serving(SEARCHING, calling) as (gateway, _):
         usage = (await gateway.chat(tools=tools(*NAMES), stream=False)).json()["usage"]
