@@ -22,7 +22,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install programs run local model test test-full e2e check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install programs run local model test test-full e2e tools-on-demand check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ test-full: $(DEV) ## Run the rest of the tests: the other cases, and the laws wi
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
 	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local tests/e2e $(ARGS)
+
+tools-on-demand: $(DEV) model ## Compare sixty schemas with tools on demand, by the local model over 20 tasks (minutes)
+	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m tools_on_demand tests/local/test_tools_on_demand.py -n 0 $(ARGS)
 
 contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI document (CONTRACT_SECONDS= for longer)
 	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)

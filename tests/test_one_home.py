@@ -36,6 +36,7 @@ EVENT_READERS: Final = {
     "adapters/openai_responses/client/stream.py:ResponsesStreamEncoder",
     "gateway/dialects/sequential_blocks.py:SequentialBlocks",
     # Let them pass, change them or count them.
+    "gateway/exchange/hidden_rounds.py:HiddenCallFilter",
     "gateway/response/role_marker_filter.py:RoleMarkerFilter",
     "gateway/response/stop_sequences.py:StopMatcher",
     "gateway/response/usage_estimate.py:_texts",

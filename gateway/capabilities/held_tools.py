@@ -92,6 +92,12 @@ def hold_tools(
     return sent, HeldTools(held, search), [] if found else notices
 
 
+def with_offered(conversation: Conversation, policy: Policy, capabilities: Capabilities) -> Conversation:
+    """Returns the client's conversation with the functions that its first round offers, to estimate its size."""
+    sent, _, _ = hold_tools(conversation, conversation.turns, policy, capabilities)
+    return msgspec.structs.replace(conversation, tools=sent.tools)
+
+
 def loaded_notice(tools: Iterable[ToolSpec]) -> Notice:
     """Returns the notice of the functions that the searches of a round have loaded, if any."""
     names = [tool.name for tool in tools]

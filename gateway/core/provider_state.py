@@ -107,6 +107,33 @@ def each_state(state: JsonObject) -> list[JsonObject]:
     return [state] if state else []
 
 
+def placed_state(extra: JsonObject, length: int | None, hidden_calls: int, *, behind_text: bool) -> JsonObject:
+    """Returns the `extra` of a piece of reasoning whose signed states say where it stands in a message: how long its
+    text is (None: as they are), behind how many calls, without the `hidden_calls` of its response, and whether behind
+    text."""
+    states = extra.get(STATE_FIELD)
+    if not isinstance(states, Mapping):
+        return extra
+    placed: dict[str, Json] = {
+        provider: _placed(state, length, hidden_calls, behind_text=behind_text)
+        if isinstance(state, Mapping) and not _SIGNED.isdisjoint(state)
+        else state
+        for provider, state in states.items()
+    }
+    return {**extra, STATE_FIELD: placed}
+
+
+def _placed(state: JsonObject, length: int | None, hidden_calls: int, *, behind_text: bool) -> dict[str, Json]:
+    calls = state.get("calls")
+    changed = {**state}
+    if length is not None and "signature" in state:
+        changed["length"] = length
+    if length is not None or "calls" in state:
+        changed["calls"] = max((calls if isinstance(calls, int) else 0) - hidden_calls, 0)
+        changed["behind_text"] = behind_text or state.get("behind_text") is True
+    return changed
+
+
 def named_state(extra: JsonObject) -> str | None:
     """Returns the state of a piece of reasoning as one text that says whose it is; None where it has none."""
     found = extra.get(STATE_FIELD)

@@ -67,6 +67,7 @@ def compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution
     if entry is None or not entry.compress.enabled:
         return None, None
     # Loaded where compression is on.
+    from gateway.capabilities.held_tools import with_offered
     from gateway.diagnostics.explain_summary import compress_limits, explain_summary
     from gateway.memory.summaries.history_digest import history_digests
 
@@ -75,6 +76,8 @@ def compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution
         history = repaired(routed.conversation, routed.policy)
     except InvalidRequest:
         return None, None
+    if routed.adapter is not None:
+        history = with_offered(history, routed.policy, routed.adapter.capabilities)
     limits = compress_limits(entry, writer or entry)
     fitted, state = explain_summary(history, history_digests(history.turns, b"", ""), limits)
     return fitted, StateExplanation(state)

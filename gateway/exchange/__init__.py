@@ -37,7 +37,7 @@ from gateway.exchange.filters import (
     with_empty_notice,
 )
 from gateway.exchange.head import check_media_type, status_error
-from gateway.exchange.hidden_rounds import FIRST_ROUND, Rounds, SearchFilter
+from gateway.exchange.hidden_rounds import FIRST_ROUND, HiddenCallFilter, Rounds
 from gateway.exchange.plan import RequestPlan, plan_request
 from gateway.history.prepare import Substitution
 from gateway.history.rejections import client_param, explained
@@ -78,9 +78,9 @@ class Exchange:
     the end `estimate` supplies them. Raises InvalidRequest (or Unsupported) from the constructor when the conversation
     cannot be sent.
 
-    `continues`: the response ended with a search for tools, which the client does not see; `following` is the exchange
-    of the next round, whose events continue the same answer. `rounds` and `filters` are what earlier rounds leave to
-    it.
+    `continues`: the response ended with calls that the gateway answers, and that the client does not see; `following`
+    is the exchange of the next round, whose events continue the same answer. `rounds` and `filters` are what earlier
+    rounds leave to it.
     """
 
     def __init__(
@@ -122,12 +122,16 @@ class Exchange:
         self._guard = kept.guard
         self._stop = kept.stop
         self._filters = kept.feeds if kept.guard is None else [kept.guard.feed, *kept.feeds]
-        self._search: SearchFilter | None = None
-        if plan.held is not None and (search := plan.held.search) is not None:
+        self._hidden: HiddenCallFilter | None = None
+        search = None if plan.held is None else plan.held.search
+        if search is not None:
             self._tools = (*conversation.tools, search)
-            self._search = SearchFilter(plan.held, search, rounds, label)
+        # A client of the backend's own API gets the events of one response.
+        removed = {} if plan.passes else plan.removed
+        if search is not None or removed:
+            self._hidden = HiddenCallFilter(plan.held, removed, rounds, conversation.paths, bound=plan.bound)
             self._filters = [*self._filters]
-            self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_searches, self._search))
+            self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_hidden, self._hidden))
         self.continues = False
         reads_all = plan.passes or conversation.reads == ALL_CONTENT
         self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
@@ -235,20 +239,21 @@ class Exchange:
         """Ends the response: nothing more of it is read. Returns its last events with what is estimated of its tokens.
         Raises BackendTruncated for one that is not complete."""
         self.check_complete(events)
-        if self._search is not None and not self.continues:
-            events = [*self._search.unanswered, *events]
+        if self._hidden is not None and not self.continues:
+            events = [*self._hidden.unanswered, *events]
         return [*events, *self.estimate()] if self.uncounted and not self.continues else events
 
     def following(self) -> "Exchange":
         """Returns the exchange of the next round, once this one `continues` and is over. Its notices are those that no
         earlier round has told. Raises InvalidRequest like the constructor."""
-        assert self._search is not None  # only a search continues
-        asked, rounds, found = self._search.following(self.received, self.conversation)
+        assert self._hidden is not None  # only hidden calls continue
+        asked, rounds, found = self._hidden.following(self.received, self.conversation)
         told = rounds.told.union(self.notices)
         rounds = msgspec.structs.replace(rounds, told=told)
         args = (self._adapter, asked, self._policy, self._summary, self._label, self._window)
         following = Exchange(*args, rounds=rounds, filters=self._answer_filters)
-        following.notices = [loaded_notice(found), *[notice for notice in following.notices if notice not in told]]
+        loaded = [] if found is None else [loaded_notice(found)]
+        following.notices = [*loaded, *[notice for notice in following.notices if notice not in told]]
         return following
 
     def estimate(self) -> tuple[Event, ...]:
@@ -258,7 +263,7 @@ class Exchange:
         self._count_answer()
         prompt = self._prompt or prompt_sample(self.conversation)
         notice, usage = estimate_usage(prompt.tokens, self._answer_tokens)
-        return notice, usage if self._search is None else self._search.with_earlier(usage)
+        return notice, usage if self._hidden is None else self._hidden.with_earlier(usage)
 
     def sample_prompt(self) -> None:
         """Looks through the conversation for `estimate` now rather than at the end of the answer: for a conversation
@@ -283,7 +288,8 @@ class Exchange:
         if self._unwrapper is None and ToolCallStart in kinds:
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
             passes_text = self._policy.repair == "off"
-            self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text)
+            hidden = frozenset[str]() if self._hidden is None else self._hidden.names
+            self._arguments = ArgumentCheck(self.conversation.object_arguments, passes_text=passes_text, hidden=hidden)
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)
@@ -310,10 +316,10 @@ class Exchange:
         self._over = True
         return [*events, *fault.notices, LATE_FAULT]
 
-    def _without_searches(self, search: SearchFilter, events: list[Event]) -> list[Event]:
-        """Returns the events without searches for tools. Raises InvalidToolCall for one too many."""
-        events = search.feed(events)
-        if search.continues and not self.finished:
+    def _without_hidden(self, hidden: HiddenCallFilter, events: list[Event]) -> list[Event]:
+        """Returns the events without the calls that the gateway answers. Raises InvalidToolCall for one too many."""
+        events = hidden.feed(events)
+        if hidden.continues and not self.finished:
             self.continues = self.finished = True
         return events
 

@@ -43,7 +43,8 @@ def answer_filters(plan: RequestPlan, conversation: Conversation, policy: Policy
     guard = RoleMarkerFilter(policy.flatten) if guards else None
     stop = StopMatcher(plan.watched) if plan.watched else None
     feeds: list[Filter] = []
-    if plan.removed:
+    # Any other backend is told so in a further round.
+    if plan.removed and plan.passes:
         feeds.append(RemovedToolFilter(plan.removed, conversation.paths).feed)
     if plan.one_call:
         feeds.append(SingleCallFilter(conversation.paths.param(ONE_CALL)).feed)

@@ -60,8 +60,8 @@ class RequestPlan(msgspec.Struct, frozen=True):
     The answer is searched for the stop sequences in `watched`. `demands` stand in the prompt, `required` is the choice
     of a call that a field of the backend asks for: the answer is checked for both; None: there are none. `one_call`:
     of several calls, the client gets the first one. `removed`: the functions that the client's messages have removed,
-    with the index of each message; a call of one is refused. `held` are the functions that are not offered yet; None:
-    all are.
+    with the index of each message; the client gets no call of one. `held` are the functions that are not offered yet;
+    None: all are. `bound`: the model takes signed thinking back only behind what it was made behind.
     """
 
     prepared: Prepared
@@ -76,6 +76,7 @@ class RequestPlan(msgspec.Struct, frozen=True):
     one_call: bool
     removed: Mapping[str, int]
     held: HeldTools | None = None
+    bound: bool = False
 
 
 def plan_request(
@@ -106,6 +107,7 @@ def plan_request(
         watched, refuses_one = _checked(conversation, capabilities, policy, passes=passes)
     prepared = prepare(conversation, policy, summary)
     sent, repaired = _as_sent(prepared, asked, state, capabilities, policy, messages, label, passes=passes)
+    sent = _behind_rounds(sent, rounds) if rounds.turns else sent
     waits = conversation.tools and (conversation.deferred is not None or policy.tool_loading != "all")
     sent, held, holding = (
         hold_tools(sent, conversation.turns, policy, capabilities, rounds.found, rounds.last)
@@ -167,9 +169,29 @@ def plan_request(
     asks_one = passes or ONE_CALL in capabilities.supported_params
     one_call = bool(conversation.tools) and (refuses_one or not (conversation.parallel_tool_calls or asks_one))
     removed = {} if state is None else state.removed
+    hides = held is not None or bool(removed)
+    bound = hides and messages is not None and messages.thinking_of(policy.base_model or encoded.model) == "bound"
     return RequestPlan(
-        prepared, profiled, encoded, request, notices, passes, watched, demands, required, one_call, removed, held
+        prepared,
+        profiled,
+        encoded,
+        request,
+        notices,
+        passes,
+        watched,
+        demands,
+        required,
+        one_call,
+        removed,
+        held,
+        bound,
     )
+
+
+def _behind_rounds(conversation: Conversation, rounds: Rounds) -> Conversation:
+    """Returns the conversation with what the rounds before this one have added to it."""
+    turns = (*conversation.turns, *rounds.turns)
+    return msgspec.structs.replace(conversation, turns=turns, ends_with_result=True)
 
 
 def _with_caches(

@@ -15,6 +15,7 @@ from gateway.framing.json_text import FirstValue
 
 # A response that ends so is incomplete, and its client does not execute what was cut off.
 _INCOMPLETE: Final[frozenset[Reason]] = frozenset({"length", "content_filter"})
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 _AS_TEXT: Final = (
     "the arguments of a call are not a JSON object; the client gets them as text inside one, unless they were streamed"
 )
@@ -26,16 +27,20 @@ _EXTENDED: Final = "something follows the JSON value in the arguments of a call"
 class ArgumentCheck:
     """Looks at the events of one response. The client reads the arguments of these functions, or of all, as an object:
     the change of any other value into one is the dialect's, whose form of a call requires it. `passes_text`: a client
-    that reads arguments as text gets them as the backend wrote them, and is told.
+    that reads arguments as text gets them as the backend wrote them, and is told. Calls of `hidden` functions do not
+    reach the client, so that nothing is demanded of them.
 
     `open` are the arguments of the calls that have not ended. While there are none, only the start of a call and the
     finish matter.
     """
 
-    def __init__(self, objects: bool | frozenset[str], *, passes_text: bool = False) -> None:
+    def __init__(
+        self, objects: bool | frozenset[str], *, passes_text: bool = False, hidden: frozenset[str] = _NO_NAMES
+    ) -> None:
         self.open: dict[int, _OpenCall] = {}
         self._objects = objects
         self._passes_text = passes_text
+        self._hidden = hidden
         # Calls with broken arguments and their ends. Only the finish tells whether the backend cut them off knowingly.
         self._held: list[tuple[_OpenCall, ToolCallEnd]] = []
 
@@ -65,10 +70,13 @@ class ArgumentCheck:
                 self._release(event.reason, seen)
                 seen.append(event)
             else:
-                if type(event) is ToolCallStart and event.extra.get("type") != "custom":
+                if type(event) is ToolCallStart and self._is_checked(event):
                     self.open[event.index] = self._opened(event)
                 seen.append(event)
         return seen
+
+    def _is_checked(self, start: ToolCallStart) -> bool:
+        return start.extra.get("type") != "custom" and start.name not in self._hidden
 
     def _opened(self, start: ToolCallStart) -> "_OpenCall":
         as_object = self._objects if isinstance(self._objects, bool) else start.name in self._objects

@@ -53,6 +53,13 @@ STATE_NOT_SHOWN: Final = Notice(
     "STATE_NOT_SHOWN",
     "the client's API has no place for state of this answer (a signature, encrypted reasoning), which is lost",
 )
+STATE_BEHIND_SEARCH: Final = Notice(
+    "backend",
+    "dropped",
+    "STATE_NOT_SHOWN",
+    "signed reasoning behind a search for tools is not shown: its provider wants the search before it, which the "
+    "client's history has not",
+)
 _NOWHERE: Final[frozenset[str]] = frozenset()
 
 

@@ -1,4 +1,5 @@
-"""Refuses the calls of functions that the client's messages have removed, and that the model knows from before.
+"""Refuses the calls of functions that the client's messages have removed, and that the model knows from before, in the
+answer of a backend that speaks the client's own API. For any other, `gateway.exchange.hidden_rounds` answers them.
 
 A removal is a hint to the model, which may call the function all the same (Anthropic's SDK says so of its own API).
 A client may run whatever call it gets, so that the call never reaches it.
@@ -60,15 +61,21 @@ class RemovedToolFilter:
     def _finish(self, finish: Finish, shown: list[Event]) -> None:
         if self._refused is None or self._called or finish.reason in _INCOMPLETE:
             return
-        error = InvalidToolCall(
-            f"The model called the tool {self._refused[:64]!r}, which {self._place(self._refused)} removes."
-        )
+        error = InvalidToolCall(removed_words(self._refused, self._removed[self._refused], self._paths))
         error.keep(shown)
         raise error
 
-    def _place(self, name: str) -> str:
-        return self._paths.turn.format(turn=self._removed[name])
-
     def _notice(self, name: str, call_id: str | None) -> Notice:
-        detail = f"a call of the tool {name[:64]!r}, which {self._place(name)} removes, does not reach the client"
-        return Notice("backend", "dropped", "REMOVED_TOOL_CALLED", detail, tool_call_id=call_id, level="warning")
+        return removed_notice(name, self._removed[name], self._paths, call_id)
+
+
+def removed_words(name: str, index: int, paths: FieldPaths) -> str:
+    """Returns the message of an error for a call of a function that the message with this index removes."""
+    return f"The model called the tool {name[:64]!r}, which {paths.turn.format(turn=index)} removes."
+
+
+def removed_notice(name: str, index: int, paths: FieldPaths, call_id: str | None) -> Notice:
+    """Returns the notice of a call of a function that the message with this index removes."""
+    place = paths.turn.format(turn=index)
+    detail = f"a call of the tool {name[:64]!r}, which {place} removes, does not reach the client"
+    return Notice("backend", "dropped", "REMOVED_TOOL_CALLED", detail, tool_call_id=call_id, level="warning")

@@ -22,6 +22,7 @@ from tests.paths import ROOT
 QUESTION: Final = "What is the weather forecast for Oslo?"
 TOOL: Final = "weather_forecast"
 MODEL: Final = "on-demand"
+AT_ONCE: Final = "at-once"
 SERVER: Final[dict[str, Any]] = {
     "command": sys.executable,
     "args": ["-m", "tests.clients.tool_server"],
@@ -49,7 +50,9 @@ class Folder:
 async def folder(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Folder]:
     path = tmp_path_factory.mktemp("gateway")
     settings = json.loads((ROOT / "settings.json").read_bytes())
-    settings |= {"models": {MODEL: {"backend": "demo-text", "tool_loading": "on_demand"}}}
+    settings |= {
+        "models": {MODEL: {"backend": "demo-text", "tool_loading": "on_demand"}, AT_ONCE: {"backend": "demo-text"}}
+    }
     async with gateway_command(path, settings, "serve", "--port", "0", stderr=DEVNULL) as command:
         await command.wait_ready()
         yield Folder(path, command.base_url.removeprefix("http://"))
@@ -78,24 +81,35 @@ def check(folder: Folder, printed: str) -> None:
     assert "tool_search" not in printed
 
 
-def test_claude_code_uses_one_of_sixty(folder: Folder, tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+def claude(folder: Folder, tmp_path: Path, model: str, tool_search: str) -> str:
+    """What Claude Code prints with the server of sixty tools, with its own search for tools switched on or off."""
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {NAME: SERVER}}))
-    printed = run(
+    return run(
         PROGRAMS / "bin" / "claude",
         folder,
-        scratch,
-        f"claude -p '{QUESTION}' --model {MODEL} --mcp-config {config} --strict-mcp-config "
+        Scratch(tmp_path),
+        f"claude -p '{QUESTION}' --model {model} --mcp-config {config} --strict-mcp-config "
         f"--allowedTools mcp__{NAME}__{TOOL} </dev/null",
         ANTHROPIC_BASE_URL=f"http://{folder.gateway.address}",
         ANTHROPIC_API_KEY="unused",
-        ANTHROPIC_DEFAULT_HAIKU_MODEL=MODEL,
+        ANTHROPIC_DEFAULT_HAIKU_MODEL=model,
         DISABLE_AUTOUPDATER="1",
-        ENABLE_TOOL_SEARCH="false",
+        ENABLE_TOOL_SEARCH=tool_search,
         IS_SANDBOX="1",
     )
-    check(folder, printed)
+
+
+def test_claude_code_uses_one_of_sixty(folder: Folder, tmp_path: Path) -> None:
+    check(folder, claude(folder, tmp_path, MODEL, "false"))
+
+
+def test_claude_code_searches_itself(folder: Folder, tmp_path: Path) -> None:
+    # It defers the tools of its servers and loads them by references in the results of its own search.
+    assert ANSWER in claude(folder, tmp_path, AT_ONCE, "true")
+    assert "DeferredToolPlaceholder" in folder.gateway.written()
+    # The search, the call of the tool that it found, and the answer.
+    assert folder.gateway.answered("/v1/messages") == ["200"] * 3
 
 
 def test_codex_uses_one_of_sixty(folder: Folder, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from gateway.core.errors import SettingsError
 from gateway.local import RAW, LocalModel, find_weights, run_model
 from tests.local.compare_tools import CONTEXT, LOADS, right, right_calls
 
-pytestmark = pytest.mark.local
+pytestmark = pytest.mark.tools_on_demand
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def large_server() -> Iterator[LocalModel]:
     try:
         weights = find_weights()
     except SettingsError as error:
-        pytest.skip(f"{error.message.partition(':')[0]}; make e2e installs them and runs this")
+        pytest.skip(f"{error.message.partition(':')[0]}; make tools-on-demand installs them and runs this")
     with run_model(weights, context=CONTEXT) as running:
         yield running
 

@@ -24,8 +24,8 @@ _THINK: Final = re.compile(r"\b(?:think|reason(?:ing)?|step by step|思考)\b", 
 _SEE: Final = re.compile(r"\b(?:describe|see|pictures?|images?|photos?|screenshots?)\b", re.I)
 # Frameworks offer a tool for the final answer and force a call in every round; this tool is called after all others.
 _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet", re.I)
-# What a gateway says of a function that loads further ones.
-_SEARCH: Final = re.compile(r"Loads tools\.")
+# What a gateway says of a function that loads further ones, and what Claude Code 2.1.330 says of its own.
+_SEARCH: Final = re.compile(r"Loads tools\.|Fetches full schema definitions for deferred tools")
 _LOOKING: Final = "I look for a tool. "
 
 

@@ -13,7 +13,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.secrets import without_secrets
 from gateway.dialects.document import read_document
-from gateway.exchange.hidden_rounds import SEARCH_WORDS
+from gateway.exchange.hidden_turns import SEARCH_WORDS
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
 from gateway.recording.outcome import Outcome, differences, outcome_of

@@ -5,6 +5,7 @@ import time
 
 import msgspec
 
+from gateway.capabilities.held_tools import with_offered
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
@@ -34,12 +35,13 @@ async def explain_compression(
     model's, with its entry and backend; `store` is None where nothing may be remembered of the request."""
     model = RoutedModel(name, entry, backend)
     limits, calibration = summaries.limits(model), summaries.calibration(model)
+    conversation = with_offered(routed.conversation, routed.policy, backend.adapter.capabilities)
     recalled: Recalled | None = None
     off = store is None or not summaries.allows(store.tenant) or asks_for_compaction(routed.conversation)
     if store is not None and not off:
-        recalled = await recall(store, routed.conversation, routed.policy, large=True)
+        recalled = await recall(store, conversation, routed.policy, large=True)
     if store is None or recalled is None:
-        fitted, state = await asyncio.to_thread(explain_summary, routed.conversation, (), limits, calibration)
+        fitted, state = await asyncio.to_thread(explain_summary, conversation, (), limits, calibration)
         away = store is not None and store.failed
         why = "off" if off else "store" if away else state.why_not
         return None if off else fitted, msgspec.structs.replace(state, why_not=why)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from gateway.capabilities.held_tools import with_offered
 from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LARGE: Final = 128 * 1024
 # The fewest bytes of a body for a token of its history, of any text: base64, with what JSON writes around it.
 LEAST_BYTES_A_TOKEN: Final = 1.3
+# The notices of an answer that took several requests.
+_HIDDEN_ROUNDS: Final = frozenset({("TOOLS_LOADED", "added"), ("REMOVED_TOOL_CALLED", "dropped")})
 
 
 class RequestSummary:
@@ -52,7 +55,7 @@ class RequestSummary:
         self.result_limits: ResultLimits | None = None
         self.sizes: Sequence[int] | None = None
         self.prompt_tokens: int | None = None
-        self._searched = False
+        self._repeated = False
         self.refused = False
 
     @property
@@ -66,12 +69,13 @@ class RequestSummary:
     async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
         """Finds the summary of a conversation, which stays as it is: the summary is put in when it is prepared."""
         policy, large = self.model.route.policy, self._size >= LARGE
-        self.recalled = await recall(self.store, conversation, policy, large)
+        sent = with_offered(conversation, policy, self.model.backend.adapter.capabilities)
+        self.recalled = await recall(self.store, sent, policy, large)
         if self._size >= LEAST_BYTES_A_TOKEN * self._window:
             if large:
-                await asyncio.to_thread(self._fit, conversation)
+                await asyncio.to_thread(self._fit, sent)
             else:
-                self._fit(conversation)
+                self._fit(sent)
         return conversation, ()
 
     def _fit(self, conversation: Conversation) -> None:
@@ -93,9 +97,9 @@ class RequestSummary:
         for event in events:
             if type(event) is Notice:
                 # The counts are then those of several prompts, and say nothing of this one's estimate.
-                self._searched = self._searched or (event.rule, event.action) == ("TOOLS_LOADED", "added")
+                self._repeated = self._repeated or (event.rule, event.action) in _HIDDEN_ROUNDS
             elif type(event) is UsageReport and not event.estimated:
-                self.prompt_tokens = None if self._searched else event.prompt_tokens
+                self.prompt_tokens = None if self._repeated else event.prompt_tokens
         return events
 
     def refuse(self, error: BackendError) -> None:

@@ -12,6 +12,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.sixty_tools import chat_tools
 
 SCHEMA: Final[dict[str, Json]] = {
     "type": "object",
@@ -145,6 +146,16 @@ async def test_the_tokens_of_an_answer_are_those_of_its_rounds() -> None:
     assert usage["completion_tokens_details"]["reasoning_tokens"] == 8
 
 
+async def test_counts_that_come_in_parts_are_those_of_all_rounds() -> None:
+    counts: Json = {"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170}
+    last = _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": counts})
+    calling = (counted(150, 1, 90, 5), *CALLING[:-1], last)
+    async with serving(SEARCHING, calling) as (gateway, _):
+        usage = (await gateway.chat(tools=tools(*NAMES), stream=False)).json()["usage"]
+    assert usage["total_tokens"] == 280
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 130
+
+
 async def test_a_stream_has_one_beginning_one_end_and_no_search() -> None:
     async with serving(SEARCHING, CALLING) as (gateway, _):
         asked: dict[str, Json] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -198,6 +209,115 @@ async def test_a_fourth_search_is_an_error() -> None:
     assert len(backend.seen) == 4
     last = sent(backend)[-1]
     assert "tool_search" not in names(last) and "last search" in last["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("arguments", ["weather", '{"query":"weather in', '["weather"]x'])
+async def test_a_search_with_arguments_that_are_no_json_is_made_with_its_words(arguments: str) -> None:
+    searching = (said(calls=[("tool_search", arguments)]), said(finish="tool_calls"))
+    async with serving(searching, CALLING) as (gateway, backend):
+        response = await gateway.chat(tools=tools(*NAMES), stream=False)
+    assert response.status_code == 200
+    assert names(sent(backend)[-1]) == ["tool_search", "get_weather"]
+
+
+async def test_an_answer_of_many_searches_has_few_of_them_made() -> None:
+    searching = (said(calls=[SEARCH] * 50), said(finish="tool_calls"))
+    async with serving(searching, CALLING) as (gateway, backend):
+        await gateway.chat(tools=tools(*NAMES), stream=False)
+    results = [message["content"] for message in sent(backend)[-1]["messages"] if message["role"] == "tool"]
+    assert len(results) == 50
+    assert len([text for text in results if "get_weather" in text]) == 8
+    assert len([text for text in results if "parameters:" in text]) == 1
+
+
+async def test_calls_of_two_rounds_with_one_id_stay_two_calls() -> None:
+    async with serving(SEARCHING, SEARCHING, CALLING) as (gateway, backend):
+        await gateway.chat(tools=tools(*NAMES), stream=False)
+    messages = sent(backend)[-1]["messages"]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert len({*ids}) == 2
+    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == ids
+
+
+@pytest.mark.parametrize("limits", [{"max_tool_results": 1}, {"max_history_messages": 2}])
+async def test_limits_of_the_history_are_not_for_what_the_rounds_add(limits: dict[str, Json]) -> None:
+    history: list[Json] = []
+    for number in range(6):
+        history += [
+            {"role": "user", "content": f"question {number}"},
+            {"role": "assistant", "tool_calls": [_call(f"c{number}", "read_stock")]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"result {number}"},
+        ]
+    search = '<tool_call>\n{"name": "tool_search", "arguments": {"query": "weather"}}\n</tool_call>'
+    answers = (written("I look.\n", search), written(search), written("Done."))
+
+    async def play(connection: Connection) -> None:
+        await connection.send(HEAD, *[chunk(piece) for piece in answers[len(backend.seen) - 1]], END)
+
+    async with faulty_backend(play) as backend:
+        entry: Json = {"adapter": "text", "wire": "llama_cpp", "base_url": backend.base_url}
+        models: Json = {"m": {"backend": "b", "tool_loading": "on_demand"}}
+        async with running_gateway({**limits, "backends": {"b": entry}, "models": models}) as gateway:
+            response = await gateway.chat(tools=tools(*NAMES), messages=history, stream=False)
+    assert response.json()["choices"][0]["message"]["content"] == "I look.Done."
+    first, second, third = (body["prompt"].partition("User: question 0")[2] for body in sent(backend))
+    assert "result 5" in first and "result 0" not in first
+    told = first.partition("\n\nUser: Please analyze")[0]
+    assert second.startswith(told) and "These tools are loaded" in second
+    assert third.startswith(second.partition("\n\nUser: Please analyze")[0])
+
+
+async def test_a_search_that_an_answer_breaks_off_with_is_told_as_such() -> None:
+    cut = (said("Let me"), said(calls=[SEARCH]), said(finish="length"))
+    async with serving(cut) as (gateway, backend):
+        told = await _told(gateway, {"tools": tools(*NAMES)})
+    assert len(backend.seen) == 1
+    assert told["SEARCH_NOT_ANSWERED"].endswith("because the answer ended with it: length")
+
+
+async def _told(gateway: RunningGateway, fields: dict[str, Json], path: str = "/v1/chat/completions") -> dict[str, str]:
+    """The notices of an answer, by their rules."""
+    body: dict[str, Json] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], **fields}
+    answer = (await gateway.client.post(path, json=body, headers={"x-dragoman-explain": "1"})).json()
+    return {notice["rule"]: notice["detail"] for notice in answer["dragoman"]["diagnostics"]}
+
+
+def removing(*offered: str, **fields: Json) -> dict[str, Json]:
+    """A request to Messages whose last message removes `get_weather`."""
+    named: Json = {"type": "tool_reference", "name": "get_weather"}
+    return {
+        "max_tokens": 500,
+        "tools": [{"name": name, "description": LONG * 3, "input_schema": SCHEMA, **fields} for name in offered],
+        "messages": [
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": "Weather?"},
+            {"role": "system", "content": [{"type": "tool_removal", "tool": named}]},
+        ],
+    }
+
+
+async def test_a_call_of_a_removed_tool_is_answered_for_the_client() -> None:
+    async with serving(CALLING, (said("No."), said(finish="stop")), loading="all") as (gateway, backend):
+        told = await _told(gateway, removing("get_weather", "send_mail"), "/v1/messages")
+    assert "'get_weather', which messages[3] removes" in told["REMOVED_TOOL_CALLED"]
+    *_, asked, answered = sent(backend)[-1]["messages"]
+    assert asked["tool_calls"][0]["id"] == answered["tool_call_id"]
+    assert "no longer available" in answered["content"]
+
+
+async def test_a_fourth_call_of_a_removed_tool_is_an_error() -> None:
+    async with serving(*[CALLING] * 4, loading="all") as (gateway, backend):
+        body = {"model": "m", **removing("get_weather")}
+        response = await gateway.client.post("/v1/messages", json=body)
+    assert response.status_code == 502 and "which messages[3] removes" in response.json()["error"]["message"]
+    assert len(backend.seen) == 4
+
+
+async def test_a_search_does_not_find_a_removed_tool() -> None:
+    async with serving(SEARCHING, (said("No."), said(finish="stop"))) as (gateway, backend):
+        await gateway.client.post("/v1/messages", json={"model": "m", **removing(*NAMES, defer_loading=True)})
+    assert "get_weather" not in names(sent(backend)[-1])
 
 
 @pytest.mark.parametrize("second", [(said("Half"), CUT), (said("Half", finish=None),)])
@@ -394,6 +514,52 @@ async def test_signed_thinking_of_a_round_goes_back_in_the_next_one() -> None:
     assert found["content"][0]["tool_use_id"] == "toolu_1"
 
 
+def thinking(text: str, signature: str) -> list[dict[str, Json]]:
+    """The events of a signed block of thinking, the first one of a message."""
+    said: list[Json] = [
+        {"type": "thinking_delta", "thinking": text},
+        {"type": "signature_delta", "signature": signature},
+    ]
+    return block(0, {"type": "thinking", "thinking": "", "signature": ""}, *said)
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        ("claude-sonnet-4-5", [("First", "c2lnMQ=="), ("Second", "c2lnMg==")]),
+        # What it thinks behind the search is bound to the search, which the client's history has not.
+        ("claude-fable-5-1", [("", "c2lnMQ==")]),
+    ],
+)
+async def test_thinking_of_several_rounds_comes_back_as_it_was_signed(model: str, known: list[tuple[str, str]]) -> None:
+    search: Json = {"type": "tool_use", "id": "toolu_1", "name": "tool_search", "input": {"query": "weather"}}
+    weather: Json = {"type": "tool_use", "id": "toolu_2", "name": "get_weather", "input": {}}
+    answers = (
+        message(*thinking("First", "c2lnMQ=="), *block(1, search)),
+        message(*thinking("Second", "c2lnMg=="), *block(1, weather)),
+        message(*block(0, {"type": "text", "text": "Sunny."})),
+    )
+
+    async def play(connection: Connection) -> None:
+        pieces = answers[len(backend.seen) - 1]
+        await connection.send(HEAD, *[chunk(piece) for piece in pieces], END)
+
+    async with faulty_backend(play) as backend:
+        entry: Json = {"adapter": "anthropic_messages", "base_url": backend.base_url, "profile": "anthropic"}
+        models: Json = {"m": {"backend": "b", "tool_loading": "on_demand", "name": model}}
+        async with running_gateway({"backends": {"b": entry}, "models": models}) as gateway:
+            asked: dict[str, Any] = {"tools": tools(*NAMES), "stream": False, "reasoning_effort": "high"}
+            question: Json = {"role": "user", "content": "Hello"}
+            first = await gateway.chat(messages=[question], max_tokens=9000, **asked)
+            said = first.json()["choices"][0]["message"]
+            result: Json = {"role": "tool", "tool_call_id": "toolu_2", "content": "sun"}
+            await gateway.chat(messages=[question, said, result], max_tokens=9000, **asked)
+    assert said["reasoning_content"] == "FirstSecond"
+    blocks = sent(backend)[-1]["messages"][1]["content"]
+    kept = [(one["thinking"], one["signature"]) for one in blocks if one["type"] == "thinking"]
+    assert kept == known
+
+
 def written(*texts: str) -> list[bytes]:
     """A stream of llama.cpp's completions."""
     pieces: list[dict[str, Json]] = [{"content": text, "stop": False} for text in texts]
@@ -420,3 +586,29 @@ async def test_each_round_of_a_text_may_begin_with_the_label_of_the_answer() -> 
     first, second = (body["prompt"] for body in sent(backend))
     assert "get_weather" in first and '"city"' not in first
     assert '"city"' in second and "These tools are loaded" in second
+
+
+async def test_tools_that_wait_take_no_room_of_the_window() -> None:
+    call: Json = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "weather_forecast", "arguments": '{"city":"Oslo"}'},
+    }
+    result = "The wind comes from the north west. " * 500
+    history: list[Json] = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": result},
+    ]
+    async with faulty_backend(Rounds((said("Windy."), said(finish="stop")))) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
+        # All sixty functions are 8,000 tokens, and the result is 4,000.
+        model: Json = {
+            "backend": "b",
+            "tool_loading": "on_demand",
+            "context_length": 11_000,
+            "compress": {"enabled": True},
+        }
+        async with running_gateway({"backends": {"b": entry}, "models": {"m": model}}) as gateway:
+            await gateway.chat(tools=chat_tools(), messages=history, stream=False)
+    assert sent(backend)[0]["messages"][-1]["content"] == result
