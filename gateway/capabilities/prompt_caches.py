@@ -88,10 +88,10 @@ class _Translation:
             (name, extra[name])
             for place, extra in (_places(conversation) if rules is not None else ())
             for name in MARKS
-            if extra.get(name) is not None and _takes(rules, place)
+            if name in extra and _takes(rules, place)
         ]
         other = None if rules is None else _OTHER[rules.mark]
-        foreign = [value for name, value in marks if name == other]
+        foreign = [value for name, value in marks if name == other and value is not None]
         self._asked = _longest([*foreign, conversation.params.get(_OPTIONS)] if other == MARKS[1] else foreign)
         automatic = rules is not None and rules.request in conversation.params and rules.request in MARK_NAMES
         # Of the other API's marks, the first ones beyond what the backend accepts.
@@ -175,10 +175,10 @@ class _Translation:
                 if extra.get(name) is not None:
                     self._unplaced.setdefault(name, Counter())[place] += 1
             return {}
-        if extra.get(rules.mark) is not None:
+        if rules.mark in extra:
             self.kept += 1
             return {rules.mark: _accepted(extra[rules.mark], rules)}
-        if extra.get(_OTHER[rules.mark]) is None:
+        if extra[_OTHER[rules.mark]] is None:
             return {}
         if self._beyond:
             self._beyond -= 1

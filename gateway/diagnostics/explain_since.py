@@ -35,12 +35,8 @@ def explain_since(
     new, exchange = _prompt(later, settings, adapters)
     found = compare(old, new, tokens_of(exchange.conversation))
     if found is None:
-        had, has = len(old.sent.all), len(new.sent.all)
-        held = tokens_of(exchange.conversation)(range(min(had, has)))
-        sentence = "The earlier request is the beginning of this one."
-        if has < had:
-            sentence = "This request is the beginning of the earlier one."
-        return CacheExplanation(sentence, held=held)
+        held = tokens_of(exchange.conversation)(range(len(old.sent.all)))
+        return CacheExplanation("The earlier request is the beginning of this one.", held=held)
     cause = found.cause
     return CacheExplanation(finding_sentence(found), cause_name(cause), cause_rule(cause), found.held, found.lost)
 

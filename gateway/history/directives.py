@@ -10,7 +10,7 @@ Sources: Anthropic, "Mid-conversation system messages", "Per-message effort"; Op
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -29,8 +29,8 @@ from gateway.core.conversation import (
     TurnScope,
     is_system,
 )
-from gateway.core.errors import InvalidRequest, nothing_to_send
-from gateway.core.notices import Notice
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Action, Level, Notice, NoticeRule
 
 _ASKING: Final = frozenset({"user", "tool"})
 _TOOLS: Final = "tools"
@@ -174,11 +174,15 @@ def with_fields(conversation: Conversation, state: InForce) -> tuple[Conversatio
         fields["reasoning_effort"] = written["reasoning_effort"] = state.effort.effort
     if state.form is not None:
         fields["response_format"], written["response_format"] = state.form.response_format, state.form.written
-    notices = _applied(
-        _settling(conversation.directives, state),
-        ": it is asked for in the request",
-        ": they are asked for in the request",
-    )
+    notices = [
+        _notice(
+            "changed",
+            "DIRECTIVE_APPLIED",
+            f"the message asks for {described(one)}: it is asked for in the request",
+            one,
+        )
+        for one in _settling(conversation.directives, state)
+    ]
     return msgspec.structs.replace(_with_fields(conversation, fields, written), directives=()), notices
 
 
@@ -204,7 +208,7 @@ def with_messages(conversation: Conversation, asked: Conversation, state: InForc
     """Returns the conversation without the text that is cleared, with a note at the place of each directive about what
     the model has been offered, and with the functions that it may know. `asked` is the client's, with its directives.
 
-    Raises InvalidRequest for a choice of functions that none of those in force meets, and for directives alone.
+    Raises InvalidRequest for a choice of functions that none of those in force meets.
     """
     _check_choice(asked, state)
     notices: list[Notice] = []
@@ -223,13 +227,18 @@ def with_messages(conversation: Conversation, asked: Conversation, state: InForc
             turns.append(turn.changed(*turn.blocks, Text(notes[turn.index])))
         elif turn.blocks:
             turns.append(turn)
-    if not turns:
-        raise nothing_to_send(asked.paths.param("messages"))
     if cleared:
         detail = f"text that was for one turn is not sent any more; messages: {len(cleared)}"
         notices.append(Notice("encode", "dropped", "MESSAGE_CLEARED", detail, index=cleared[0], level="debug"))
     unknown = frozenset([name for name, index in state.removed.items() if index not in noted])
-    notices += _removals(state.removed, unknown)
+    for name, index in state.removed.items():
+        kept = (
+            "is not declared any more" if name in unknown else "stays declared, with a note at the place of the message"
+        )
+        detail = f"the message removes the tool {name[:_SHOWN]!r}: it {kept}, and a call of it is refused"
+        notices.append(
+            Notice("encode", "dropped" if name in unknown else "changed", "TOOL_REMOVED", detail, index=index)
+        )
     sent = msgspec.structs.replace(conversation, turns=tuple(turns), directives=())
     return _with_tools(sent, asked.directives, unknown), notices
 
@@ -291,8 +300,7 @@ def _name(entry: Json) -> str:
 def with_unsent(conversation: Conversation, asked: Conversation) -> tuple[Conversation, list[Notice]]:
     """Returns a conversation for a backend that gets the directives themselves, whose fields ask for what those leave
     in force whose messages a summary or a limit has taken out; and the notices. `asked` is the client's."""
-    # A summary has the index of what it stands for, and no directive of it.
-    kept = {turn.index for turn in conversation.turns} - {turn.index for turn in conversation.turns if turn.summary}
+    kept = {turn.index for turn in conversation.turns}
     of_client = [turn.index for turn in asked.turns if turn.index is not None]
     unsent: list[Directive] = []
     sent: list[Directive] = []
@@ -306,11 +314,15 @@ def with_unsent(conversation: Conversation, asked: Conversation) -> tuple[Conver
     named = {one.name for one in sent if isinstance(one, ToolAddition | ToolRemoval)}
     changed = _with_tools(changed, unsent, frozenset(state.removed) - named)
     removals = [ToolRemoval(index, name) for name, index in state.removed.items()]
-    notices = _applied(
-        [*_settling(unsent, state), *removals],
-        " and is not sent: the request asks",
-        " and are not sent: the request asks",
-    )
+    notices = [
+        _notice(
+            "changed",
+            "DIRECTIVE_APPLIED",
+            f"the message asks for {described(one)} and is not sent: the request asks",
+            one,
+        )
+        for one in (*_settling(unsent, state), *removals)
+    ]
     return msgspec.structs.replace(changed, directives=tuple(sent)), notices
 
 
@@ -321,31 +333,5 @@ def _holder(of_client: Sequence[int], index: int) -> int:
     return of_client[min(at, len(of_client) - 1)]
 
 
-def _applied(directives: Sequence[Directive], of_one: str, of_several: str) -> list[Notice]:
-    """Returns the notices of directives that the request asks for: of the effort and of the format one each, and one of
-    all that change the tools in the same way. `of_one` and `of_several` say what becomes of the messages."""
-    alike: dict[type[Directive], list[Directive]] = {}
-    for one in directives:
-        alike.setdefault(type(one), []).append(one)
-    notices: list[Notice] = []
-    for first, *others in alike.values():
-        detail = f"the message asks for {described(first)}{of_one}"
-        if others:
-            detail = f"messages ask for {described(first)}, and for {len(others)} more{of_several}"
-        notices.append(Notice("encode", "changed", "DIRECTIVE_APPLIED", detail, index=first.index))
-    return notices
-
-
-def _removals(removed: Mapping[str, int], unknown: frozenset[str]) -> Iterator[Notice]:
-    """Yields the notices of functions that are not offered: one of those that stay declared, one of the others."""
-    for gone in (False, True):
-        names = [name for name in removed if (name in unknown) is gone]
-        if not names:
-            continue
-        first = f"the tool {names[0][:_SHOWN]!r}"
-        kept = "is not declared any more" if gone else "stays declared, with a note at the place of the message"
-        detail = f"the message removes {first}: it {kept}, and a call of it is refused"
-        if len(names) > 1:
-            kept = "are not declared any more" if gone else "stay declared, with notes at the places of the messages"
-            detail = f"messages remove {first} and {len(names) - 1} more: they {kept}, and calls of them are refused"
-        yield Notice("encode", "dropped" if gone else "changed", "TOOL_REMOVED", detail, index=removed[names[0]])
+def _notice(action: Action, rule: NoticeRule, detail: str, directive: Directive, level: Level = "info") -> Notice:
+    return Notice("encode", action, rule, detail, index=directive.index, level=level)

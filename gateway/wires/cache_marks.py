@@ -104,7 +104,7 @@ def has_fields(body: Mapping[str, object]) -> bool:
     return any(body.get(name) is not None for name in REQUEST_FIELDS)
 
 
-_INNER: Final = ("content", "output", "function", "tool_calls")
+_INNER: Final = ("content", "output", "function")
 
 
 def _is_marked(one: object) -> bool:

@@ -76,7 +76,7 @@ class InspectorPage:
         """Returns the panel of the shown view once it has loaded."""
         panel = self.page.get_by_role("tabpanel")
         await panel.wait_for()
-        await panel.get_by_text("Loading ...").wait_for(state="detached")
+        await panel.get_by_text("Loading ...").first.wait_for(state="detached")
         return panel
 
     async def reveal(self) -> None:

@@ -136,7 +136,8 @@ async def test_what_was_sent_is_what_the_backend_got(model: str, trimmer: Runnin
         await page.reveal()
         await page.show("Sent")
         form = "Hex" if model in ("demo-agent", "demo-grpc") else "JSON"
-        await viewer.page.get_by_role("button", name=form, exact=True).click()
+        side = viewer.page.get_by_role("region", name="Sent to the backend")
+        await side.get_by_role("button", name=form, exact=True).click()
         shown = await viewer.page.get_by_role("region", name=f"Sent bytes as {form}").evaluate("one => one.textContent")
         if form == "JSON":
             assert json.loads(shown) == json.loads(body)

@@ -286,21 +286,3 @@ def test_no_key_is_made_where_the_client_has_one_or_the_backend_has_no_field() -
     for adapter, request in ((MESSAGES, {**CODEX, "user": "me"}), (CHAT, CODEX)):
         sent_body = json.loads(exchanged(RESPONSES_CLIENT, request, adapter, keyed).request.body)
         assert "prompt_cache_key" not in sent_body
-
-
-def test_a_mark_of_null_is_none() -> None:
-    """Clients with typed fields write it where they mark nothing."""
-    part: dict[str, Json] = {"type": "text", "text": "Hello", "cache_control": None}
-    request = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
-    placed = Policy(prompt_cache=PromptCache(breakpoints=True))
-    exchange = exchanged(CHAT_CLIENT, request, MESSAGES, placed)
-    (message,) = json.loads(exchange.request.body)["messages"]
-    assert message["content"] == [{"type": "text", "text": "Hello", **CACHED}]
-
-
-def test_a_mark_of_null_takes_no_place_of_another() -> None:
-    part: dict[str, Json] = {"type": "text", "text": "Hello", "cache_control": None}
-    marked: list[Json] = [{"type": "text", "text": f"{n}", **BREAKPOINT} for n in range(4)]
-    request = {"model": "m", "messages": [{"role": "user", "content": [part, *marked]}]}
-    body, _ = sent(CHAT_CLIENT, request, MESSAGES)
-    assert [CACHED.items() <= one.items() for one in body["messages"][0]["content"]] == [False, True, True, True, True]

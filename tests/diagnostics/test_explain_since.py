@@ -93,13 +93,3 @@ def test_settings_without_a_backend_are_refused(
         Path(f"{name}.json").write_text(json.dumps(talk(1)), encoding="utf-8")
     assert run("explain", "later.json", "--since", "earlier.json") == 2
     assert "the settings must have a model with a backend" in capsys.readouterr().err
-
-
-def test_a_request_that_is_the_beginning_of_the_earlier_one_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The files are named the wrong way round, or the client goes back."""
-    later: Json = {"model": "chat", "messages": talk(2)}
-    earlier: Json = {"model": "chat", "messages": talk(3)}
-    assert explain(tmp_path, later, earlier) == 0
-    assert "prompt cache: This request is the beginning of the earlier one." in capsys.readouterr().out

@@ -9,18 +9,7 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
-from gateway.core.conversation import (
-    Conversation,
-    Image,
-    Json,
-    Source,
-    Text,
-    ToolAddition,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    Turn,
-)
+from gateway.core.conversation import Conversation, Image, Json, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.policy import LoopGuard, Policy
 from gateway.diagnostics.prompt_cache.finding import (
     UNCOUNTED,
@@ -194,22 +183,3 @@ def test_the_backend_counts_where_it_reports_cached_tokens(counts: CacheCounts, 
         assert 0 < found.lost < 800
     else:
         assert found.lost == lost
-
-
-def test_a_tool_that_a_message_defines_changes_no_prefix_of_a_backend_that_gets_the_message() -> None:
-    """Any other backend has it in the list of the request."""
-    read: dict[str, Json] = {"name": "read", "input_schema": {"type": "object"}}
-    own: dict[str, Json] = {"name": "look", "input_schema": {"type": "object"}}
-    begun = (user("One."), Turn("assistant", (Text("Two."),)), user("Three."))
-    source = Source("anthropic_messages", {"tools": [own]})
-    before = replace(said(*begun), dialect="anthropic_messages", source=source)
-    grown = replace(
-        said(*begun, Turn("system", ()), Turn("assistant", (Text("Four."),)), user("Five.")),
-        dialect="anthropic_messages",
-        source=source,
-        directives=(ToolAddition(3, "read", read),),
-    )
-    grown = replace(grown, tools=(*grown.tools, ToolSpec("read")))
-    assert Sent(MESSAGES, grown).since(Sent(MESSAGES, before)) is None
-    found = Sent(ADAPTERS["chat"], grown).since(Sent(ADAPTERS["chat"], before))
-    assert found is not None and cause_name(found.cause) == "client_tools"

@@ -136,15 +136,3 @@ async def test_an_update_in_a_stored_history_holds(opened: Opened) -> None:
     wrong = update | {"reasoning": {"effort": 1}}
     refused = await client.post("/v1/responses", json={**fields, "input": [wrong]})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[0].reasoning.effort")
-
-
-async def test_text_that_is_cleared_is_not_counted(opened: Opened) -> None:
-    async def counted(*messages: Json) -> int:
-        body = {"model": "chat", "messages": [*messages]}
-        response = await opened.gateway.client.post("/v1/messages/count_tokens", json=body)
-        tokens: int = response.json()["input_tokens"]
-        return tokens
-
-    long: dict[str, Json] = {**REMINDER, "content": "Look sharp. " * 200}
-    assert await counted(HELLO, long) > 400
-    assert await counted(HELLO, long, SAID, HELLO) < 100

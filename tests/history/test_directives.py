@@ -1,6 +1,5 @@
 """What is told of directives that are applied, what a removed tool leaves, and which choices a removal contradicts."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +12,6 @@ from gateway.core.conversation import (
     EffortChange,
     FormatChange,
     NamedTool,
-    Source,
     Text,
     ToolAddition,
     ToolChoice,
@@ -165,51 +163,3 @@ def test_of_many_directives_that_are_not_sent_only_those_in_force_are_told() -> 
     sent, notices = with_unsent(behind, conversation)
     assert [(notice.rule, notice.index) for notice in notices] == [("DIRECTIVE_APPLIED", 39), ("DIRECTIVE_APPLIED", 39)]
     assert [tool.name for tool in sent.tools] == ["read"] and sent.params["reasoning_effort"] == "low"
-
-
-def test_what_an_opened_compaction_keeps_of_the_tools_is_asked_for_in_the_request() -> None:
-    """Its message is sent as a text, in which no directive stands; the rest of the answer has the same index."""
-    source = Source("anthropic_messages", {"tools": [{"name": "look"}, {"name": "read"}]})
-    changes = (ToolAddition(0, "open", {"name": "open"}), ToolRemoval(0, "look"))
-    turns = (
-        Turn("user", (Text("Until now."),), index=0, summary=True, compaction=True),
-        Turn("assistant", (Text("two"),), index=0),
-        Turn("user", (Text("three"),), index=1),
-    )
-    conversation = Conversation(turns, (LOOK, READ, ToolSpec("open")), directives=changes, source=source)
-    sent, notices = with_unsent(conversation, conversation)
-    assert sent.source is not None and sent.source.value["tools"] == [{"name": "read"}, {"name": "open"}]
-    assert [notice.rule for notice in notices] == ["DIRECTIVE_APPLIED", "DIRECTIVE_APPLIED"]
-
-
-@pytest.mark.parametrize(
-    ("change", "detail"),
-    [
-        (
-            lambda name: ToolAddition(2, name, {"name": name}),
-            "messages ask for the tool 't0' from there on, which it defines, and for 29 more: they are asked for in "
-            "the request",
-        ),
-        (
-            lambda name: ToolRemoval(2, name),
-            "messages remove the tool 't0' and 29 more: they stay declared, with notes at the places of the messages, "
-            "and calls of them are refused",
-        ),
-    ],
-    ids=["defined", "removed"],
-)
-def test_tools_that_are_changed_in_the_same_way_are_told_together(
-    change: Callable[[str], Directive], detail: str
-) -> None:
-    """Each request of a session tells them anew."""
-    tools = tuple(ToolSpec(f"t{n}") for n in range(30))
-    conversation = msgspec.structs.replace(asked(*[change(tool.name) for tool in tools]), tools=tools)
-    assert [one for one in told(conversation) if one[0] in ("DIRECTIVE_APPLIED", "TOOL_REMOVED")] == [
-        ("DIRECTIVE_APPLIED" if "ask" in detail.split(",")[0] else "TOOL_REMOVED", detail, 2)
-    ]
-
-
-def test_a_request_of_directives_alone_is_refused() -> None:
-    alone = Conversation((Turn("system", (), index=0),), directives=(EffortChange(0, "low"),))
-    with pytest.raises(InvalidRequest):
-        with_messages(alone, alone, in_force(alone))

@@ -15,7 +15,6 @@ from gateway.core.provider_state import with_provider_state
 from gateway.exchange import Exchange
 from gateway.providers.registry import PROFILES
 from gateway.testing.dialect_case import DialectCase
-from gateway.wires.cache_marks import has_marks
 from tests.prompt_caches.provider_caches import MARKS
 from tests.prompt_caches.test_cached_part import CHAT, MESSAGES, OPENROUTER, QWEN, RESPONSES, UNLIMITED, Backend
 from tests.test_stable_prefix import CLIENTS, ONE_SYSTEM_FIELD, TOOL, histories
@@ -170,16 +169,3 @@ def test_a_notice_names_the_places() -> None:
     assert [(one.action, one.level, one.detail) for one in told] == [
         ("added", "debug", "cache_control is placed at the end of this request")
     ]
-
-
-def test_a_mark_of_the_client_on_a_call_is_one() -> None:
-    """Where its API and that of the backend are the same, all that it wrote is sent."""
-    call = {"id": "k", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    messages: list[Any] = [
-        {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": None, "tool_calls": [{**call, "cache_control": {"type": "ephemeral"}}]},
-        {"role": "tool", "tool_call_id": "k", "content": "seen"},
-    ]
-    assert has_marks(messages)
-    del messages[1]["tool_calls"][0]["cache_control"]
-    assert not has_marks(messages)

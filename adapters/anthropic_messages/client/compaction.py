@@ -2,8 +2,7 @@
 
 Sources: Anthropic's published types `BetaCompactionConfigParam` ("Compact the whole conversation and return a signed
 `compaction` block, alone"; "Cannot be combined with `context_management`"), `BetaCompact20260112EditParam` (a trigger
-of input tokens, 150,000 by default) and `BetaCompactionBlock` (`tool_changes`: "the blocks that take the request's
-`tools` to the tool set in effect at the end of the range").
+of input tokens, 150,000 by default) and `BetaCompactionBlock`.
 """
 
 from collections.abc import Sequence
@@ -11,15 +10,8 @@ from typing import Final
 
 import msgspec
 
-from adapters.anthropic_messages.client.content import (
-    DEFINITION,
-    REFERENCE,
-    TOOL_ADDITION,
-    TOOL_CHANGES_FIELD,
-    TOOL_REMOVAL,
-)
 from adapters.anthropic_messages.table import MessagesFields
-from gateway.core.conversation import Conversation, Directive, Json, JsonObject, ToolAddition, ToolRemoval
+from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.events import Event, PassthroughFields
 from gateway.dialect import AskedCompaction
@@ -76,40 +68,17 @@ def compaction_opening() -> Sequence[Event]:
     return (PassthroughFields("event", {"type": "ping"}),)
 
 
-def compaction_events(echo: JsonObject, sealed: str, text: str, directives: Sequence[Directive]) -> Sequence[Event]:
-    """Returns the events of the block, which holds what the directives of its range left of the tools, and of the end
-    of an answer that has nothing else."""
+def compaction_events(echo: JsonObject, sealed: str, text: str) -> Sequence[Event]:
+    """Returns the events of the block, and of the end of an answer that has nothing else."""
     block: dict[str, Json] = {"type": "compaction", "content": text, "encrypted_content": sealed}
     if echo.get(SIGNED) is True:
         block |= {"encrypted_content": None, "signature": sealed}
-    if changes := _tool_changes(directives):
-        block[TOOL_CHANGES_FIELD] = changes
     begun = PassthroughFields("event", {"type": "content_block_start", "index": 0, "content_block": block})
     ended = PassthroughFields("event", {"type": "content_block_stop", "index": 0})
     if echo.get(ALONE) is not True:
         return begun, ended
     last: Json = {"stop_reason": "compaction", "stop_sequence": None}
     return begun, ended, PassthroughFields("event", {"type": "message_delta", "delta": last})
-
-
-def _tool_changes(directives: Sequence[Directive]) -> list[Json]:
-    """Returns the blocks that change the tools of a request as the directives do. A function that they define and
-    remove stays declared, because a later message may offer it again by its name."""
-    defined: dict[str, Json] = {}
-    removed: dict[str, None] = {}
-    for one in directives:
-        if isinstance(one, ToolRemoval):
-            removed[one.name] = None
-        elif isinstance(one, ToolAddition):
-            removed.pop(one.name, None)
-            if one.written is not None:
-                defined[one.name] = {**one.written}
-    added = [_change(TOOL_ADDITION, {"type": DEFINITION, "definition": written}) for written in defined.values()]
-    return [*added, *[_change(TOOL_REMOVAL, {"type": REFERENCE, "name": name}) for name in removed]]
-
-
-def _change(kind: str, tool: Json) -> Json:
-    return {"type": kind, "tool": tool}
 
 
 def _is_edit(value: Json) -> bool:

@@ -26,16 +26,12 @@ PDF: Final = "application/pdf"
 TOOL_ADDITION: Final = "tool_addition"
 TOOL_REMOVAL: Final = "tool_removal"
 TOOL_CHANGES: Final = frozenset({TOOL_ADDITION, TOOL_REMOVAL})
-# Where a compaction keeps those that it stands for, and how they write a tool.
-TOOL_CHANGES_FIELD: Final = "tool_changes"
-REFERENCE: Final = "tool_reference"
-DEFINITION: Final = "tool_definition"
 
 
 class ToolChange(msgspec.Struct, frozen=True):
     """A block that changes which tools are offered, and its place: the index of its message and its whole path.
 
-    `of_provider`: the provider or the gateway wrote it, into the block of a compaction.
+    `of_provider`: the provider wrote it, into the block of a compaction.
     """
 
     block: JsonObject
@@ -105,7 +101,7 @@ class ContentReader(msgspec.Struct):
         if not isinstance(kind, str) or not kind:
             return "a content block has no type"
         if kind == "compaction" and sealed_text_in(value) is not None:
-            return self._sealed(value, index, place, position, known)
+            return self._sealed(value, index, position, known)
         reader = _READERS.get(kind)
         if reader is None and "image" in known:
             return (File(kind, value, position),)
@@ -218,7 +214,10 @@ class ContentReader(msgspec.Struct):
 
     def _compaction(self, block: JsonObject, index: int, place: str, *_: object) -> tuple[Block, ...]:
         content, state = block.get("content"), block.get("encrypted_content")
-        self._compacted_changes(block, index, place)
+        changes = block.get("tool_changes")
+        for at, change in enumerate(changes if isinstance(changes, list) else ()):
+            if isinstance(change, dict) and change.get("type") in TOOL_CHANGES:
+                self.tool_changes.append(ToolChange(change, index, _param(index, f"{place}.tool_changes[{at}]"), True))
         kept = EMPTY
         if isinstance(state, str) and state:
             kept = with_provider_state(PROVIDER, {"encrypted_content": state})
@@ -228,21 +227,11 @@ class ContentReader(msgspec.Struct):
         self.compactions.add(index)
         return (Text(content, {**_rest(block, "content", "encrypted_content"), **kept}),)
 
-    def _compacted_changes(self, block: JsonObject, index: int, place: str) -> None:
-        changes = block.get(TOOL_CHANGES_FIELD)
-        for at, change in enumerate(changes if isinstance(changes, list) else ()):
-            if isinstance(change, dict) and change.get("type") in TOOL_CHANGES:
-                param = _param(index, f"{place}.{TOOL_CHANGES_FIELD}[{at}]")
-                self.tool_changes.append(ToolChange(change, index, param, True))
-
-    def _sealed(
-        self, block: JsonObject, index: int, place: str, position: int, known: frozenset[str]
-    ) -> tuple[Block, ...]:
+    def _sealed(self, block: JsonObject, index: int, position: int, known: frozenset[str]) -> tuple[Block, ...]:
         """Returns a compaction of the gateway, which is opened later. Raises InvalidRequest for one in another place
         than an answer: what the model reads in its place is no words of a user and no result."""
         if "compaction" not in known:
             raise unreadable_compaction("system" if index < 0 else self.faults.paths.turn.format(turn=index))
-        self._compacted_changes(block, index, place)
         self.compactions.add(index)
         self.changes.compacted = True
         return (File("compaction", block, position),)

@@ -80,7 +80,7 @@ class AnthropicMessagesDialect:
         return without_request(conversation)
 
     def compaction_events(self, request: ClientRequest, sealed: str, text: str) -> Sequence[Event]:
-        return compaction_events(request.echo, sealed, text, request.conversation.directives)
+        return compaction_events(request.echo, sealed, text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error, request_id)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from adapters.anthropic_messages.client.changes import Changes
-from adapters.anthropic_messages.client.content import DEFINITION, REFERENCE, TOOL_ADDITION, ContentReader, ToolChange
+from adapters.anthropic_messages.client.content import TOOL_ADDITION, ContentReader, ToolChange
 from adapters.anthropic_messages.client.paths import PATHS
 from adapters.anthropic_messages.client.tools import read_tool
 from adapters.anthropic_messages.table import EFFORTS, MessagesTool
@@ -34,6 +34,8 @@ from gateway.dialects.field_types import missing_field, read_fields
 
 _EFFORT: Final = "effort"
 _SCOPES: Final = (None, "never", "next_user_message")
+_REFERENCE: Final = "tool_reference"
+_DEFINITION: Final = "tool_definition"
 
 
 class Directives(msgspec.Struct, frozen=True):
@@ -148,11 +150,11 @@ class _Tools:
         kind = tool.get("type")
         if kind is None:
             raise missing_field(f"{param}.type")
-        if kind == DEFINITION:
+        if kind == _DEFINITION:
             if not adds:
                 raise InvalidRequest(f"{param} must name a tool: a removal defines none.", param=param)
             return self._defined(tool.get("definition"), change.index, f"{param}.definition")
-        if kind == REFERENCE and (name := self._named(tool, f"{param}.name")) in self._specs:
+        if kind == _REFERENCE and (name := self._named(tool, f"{param}.name")) in self._specs:
             return ToolAddition(change.index, name) if adds else ToolRemoval(change.index, name)
         return None
 

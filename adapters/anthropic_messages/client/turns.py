@@ -133,7 +133,7 @@ def _without_content(message: JsonObject, index: int, extra: JsonObject, changes
     """
     for name in extra:
         changes.drop_field(f"messages[{index}].{name}")
-    return Turn("system", (), index=index, source=Source(DIALECT, message, True))
+    return Turn("system", (), index=index, extra=extra, source=Source(DIALECT, message, True))
 
 
 def _with_joined_calls(turns: Iterable[Turn]) -> Iterator[Turn]:

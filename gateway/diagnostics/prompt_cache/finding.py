@@ -115,20 +115,17 @@ def compare(
 ) -> Finding | None:
     """Returns where the new prompt differs from the old one, and what a cache cannot serve of it therefore; None: it
     begins as the old one, and the provider is not known to have missed. Where nothing behind the difference was in the
-    old prompt, as in a branch of a conversation, nothing is `lost`, whatever the provider read.
+    old prompt, as in a branch of a conversation, nothing is `lost`.
 
     `tokens` estimates units of the new prompt (`tokens_of`), and is called only where there is something to say.
-    `idle_s`: so many seconds before the new one was asked the old one was answered; below 0, it was answered later, so
-    that no cache had it.
+    `idle_s`: so many seconds ago the old one was answered.
     """
     cut, cause = _first_change(old, new)
     if cause is not None:
         again = _sent_again(old.sent.all[cut:], new.sent.all[cut:])
-        held = tokens(range(cut))
-        if not again:
-            return Finding(cause, held, 0, counts.cached)
-        return _counted(Finding(cause, held, tokens([cut + at for at in again])), new, tokens, counts)
-    if counts.cached != 0 or (idle_s is not None and idle_s < 0):
+        held, lost = tokens(range(cut)), tokens([cut + at for at in again]) if again else 0
+        return _counted(Finding(cause, held, lost), new, tokens, counts)
+    if counts.cached != 0:
         return None
     held = tokens(range(min(len(old.sent.all), len(new.sent.all))))
     missed = ProviderMiss(None if idle_s is None else round(idle_s, 1)) if new.marked else Unmarked()
@@ -138,19 +135,13 @@ def compare(
 
 def is_comparable(old: Prompt, new: Prompt) -> bool:
     """Returns whether a request may go on from an earlier one of the same first message: it has at least half of the
-    messages again and more than these, of the same model or with the same tools and system text; or it differs in its
-    messages alone, because the client edited or repeats them. Else it is a branch, such as what an agent asks beside
-    its work."""
-    same_route = (old.backend, old.model) == (new.backend, new.model)
-    same_head = (old.client.tools, old.client.system) == (new.client.tools, new.client.system)
+    messages again and more than these; or it differs in its messages alone, because the client edited or repeats them.
+    Else it is a branch, such as what an agent asks beside its work."""
     had, has = len(old.client.messages), len(new.client.messages)
-    if has > had and (same_route or same_head) and 2 * DIGEST_BYTES * shared_messages(old, new) >= had:
+    if has > had and 2 * DIGEST_BYTES * shared_messages(old, new) >= had:
         return True
-    return same_route and (old.sent.tools, old.sent.system, old.fields) == (
-        new.sent.tools,
-        new.sent.system,
-        new.fields,
-    )
+    same_head = (old.sent.tools, old.sent.system, old.fields) == (new.sent.tools, new.sent.system, new.fields)
+    return same_head and (old.backend, old.model) == (new.backend, new.model)
 
 
 def shared_messages(old: Prompt, new: Prompt) -> int:

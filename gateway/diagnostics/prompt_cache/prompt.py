@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Image, Json, ToolAddition, ToolSpec, Turn
+from gateway.core.conversation import Conversation, Image, Json, Turn
 from gateway.core.notices import NO_CHANGE, Notice
 from gateway.core.tokens import prompt_tokens
 from gateway.exchange import Exchange
@@ -106,8 +106,8 @@ def prompt_of(exchange: Exchange, api: str | None, backend: str) -> Prompt:
     return Prompt(
         backend,
         sent.model,
-        _units(sent, digests, _listed_tools(sent)),
-        _units(received, digests, received.tools),
+        _units(sent, digests),
+        _units(received, digests),
         {name: _digest(value) for name, value in _fields(sent, body, rules)},
         _digest(_asked(received)),
         _traces(exchange.notices),
@@ -121,25 +121,12 @@ def tokens_of(conversation: Conversation) -> Callable[[Collection[int]], int]:
     their length: long ones are estimated by samples."""
 
     def estimate(positions: Collection[int]) -> int:
-        tools, turns = _listed_tools(conversation), _unit_turns(conversation)
+        tools, turns = conversation.tools, _unit_turns(conversation)
         chosen = [turns[at - len(tools)] for at in positions if at >= len(tools)]
         offered = tuple(tools[at] for at in positions if at < len(tools))
         return prompt_tokens(Conversation(tuple(chosen), offered))
 
     return estimate
-
-
-def _listed_tools(sent: Conversation) -> Sequence[ToolSpec]:
-    """Returns the functions in the list of a request that is sent: not those that its messages define, which a backend
-    of the client's own API gets in their place."""
-    if not sent.directives:
-        return sent.tools
-    defined = {one.name for one in sent.directives if isinstance(one, ToolAddition) and one.written is not None}
-    listed = None if sent.source is None else sent.source.value.get("tools")
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict) and isinstance(name := one.get("name"), str):
-            defined.discard(name)
-    return [tool for tool in sent.tools if tool.name not in defined]
 
 
 def _unit_turns(conversation: Conversation) -> list[Turn]:
@@ -149,11 +136,11 @@ def _unit_turns(conversation: Conversation) -> list[Turn]:
     return [*system, *conversation.turns[leading:]]
 
 
-def _units(conversation: Conversation, known: dict[int, bytes], listed: Sequence[ToolSpec]) -> Units:
-    """Returns the units of a conversation with the tools that are `listed`. `known` are the digests of turns by
-    identity: most turns are sent as they came."""
+def _units(conversation: Conversation, known: dict[int, bytes]) -> Units:
+    """Returns the units of a conversation. `known` are the digests of turns by identity: most turns are sent as they
+    came."""
     leading = system_prefix(conversation.turns)
-    tools = [_digest(tool) for tool in listed]
+    tools = [_digest(tool) for tool in conversation.tools]
     system = [_digest(block) for turn in conversation.turns[:leading] for block in turn.blocks]
     messages: list[bytes] = []
     indexes = array("i")

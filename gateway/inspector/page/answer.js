@@ -1,9 +1,10 @@
-/** The answer: the backend's bytes, the events read from them, and the chunks that the client got, row by row. */
+/** The answer: what it says, and the backend's bytes, the events read from them, and the client's chunks row by row. */
 
 import { askJson } from "./api.js";
 import { duration, size } from "./figures.js";
 import { html } from "./html.js";
 import { More, usePages, waiting } from "./loaded.js";
+import { Said } from "./said.js";
 import { Text, visible } from "./text.js";
 import { useRef, useState } from "./vendor/hooks.mjs";
 import { longSilence } from "./waterfall.js";
@@ -21,9 +22,10 @@ export function Answer({ loaded, live, path, query }) {
   const load = (span) => askJson(`${path}/answer`, { query: { ...query, ...span } });
   const { pages, more } = usePages(loaded.value, load, FIRST_READS, live);
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
-  const { total, missing, end } = loaded.value;
+  const { total, missing, end, assembled } = loaded.value;
   const rows = rowsOf(pages).filter(({ read }) => !live || read.number !== END);
-  return html`<${Reads} rows=${rows} missing=${missing} live=${live} />
+  return html`<${Said} answer=${assembled} live=${live} />
+    <${Reads} rows=${rows} missing=${missing} live=${live} />
     <${More} shown=${pages.at(-1).to} total=${total} noun="read" onMore=${more} />
     <${End} end=${end} live=${live} came=${total + missing > 0} />`;
 }

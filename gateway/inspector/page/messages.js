@@ -6,24 +6,24 @@ import { focusAround } from "./focus.js";
 import { html } from "./html.js";
 import { More, usePages, waiting } from "./loaded.js";
 import { NoticeList, unplaced } from "./notices.js";
+import { isChanged, runs } from "./runs.js";
 import { Text, visible } from "./text.js";
 import { useState } from "./vendor/hooks.mjs";
 
 const STAGES = [
   { name: "client", title: "Client's request" },
-  { name: "repaired", title: "Repaired", leftOut: "left out by the repair" },
-  { name: "trimmed", title: "Trimmed", leftOut: "left out by the limits" },
-  { name: "sent", title: "Sent", leftOut: "not sent" },
+  { name: "repaired", title: "Repaired" },
+  { name: "trimmed", title: "Trimmed" },
+  { name: "sent", title: "Sent" },
 ];
 
 const MARKS = { "=": "same", "~": "changed", "+": "added by the gateway", "-": "left out", "..": "shortened" };
 const MARK_NAMES = { "=": "same", "~": "changed", "+": "added", "-": "left-out", "..": "shortened" };
 
+const FORMS = { object: "arguments as an object", text: "arguments as text" };
+
 /** So many messages are loaded at once. */
 export const FIRST_MESSAGES = 500;
-
-// A run of messages that are alike is folded where it is longer; the newest message is always shown.
-const MOST_ALIKE = 3;
 
 /** `loaded` holds the first rows of the contract's `messages`; the rest is asked for by a button. */
 export function Messages({ loaded, notices, path, query }) {
@@ -45,7 +45,7 @@ export function StageTable({ rows, notices }) {
     keepFocus();
   };
   const byNumber = new Map(notices.map((notice) => [notice.number, notice]));
-  const changed = rows.filter(isChanged);
+  const changed = rows.filter((row) => isChanged(row, byNumber));
   const narrow = new Set(
     STAGES.slice(1)
       .map((stage) => stage.name)
@@ -68,13 +68,11 @@ export function StageTable({ rows, notices }) {
           </tr>
         </thead>
         <tbody>
-          ${runs(rows).map((run) =>
+          ${runs(rows, byNumber).map((run) =>
             run.folded && !unfolded.has(run.start)
               ? html`<tr key=${`run-${run.start}`} class="fold">
                   <td colspan="5">
-                    <button onClick=${(event) => unfold(run, event)}>
-                      ${counted(run.rows.length, "message")} ${run.folded}
-                    </button>
+                    <button onClick=${(event) => unfold(run, event)}>${run.folded}</button>
                   </td>
                 </tr>`
               : run.rows.map(
@@ -83,6 +81,7 @@ export function StageTable({ rows, notices }) {
                       key=${`row-${run.start + at}`}
                       row=${row}
                       narrow=${narrow}
+                      changed=${isChanged(row, byNumber)}
                       notices=${row.notices.map((number) => byNumber.get(number)).filter(Boolean)}
                     />`,
                 ),
@@ -119,31 +118,8 @@ function isSame(row, name) {
   );
 }
 
-function isChanged(row) {
-  return row.notices.length > 0 || STAGES.some(({ name }) => row.cells[name]?.mark !== "=");
-}
-
-// What a run of rows is called where it is folded; "" for a row that is always shown.
-function likeness(row) {
-  if (!isChanged(row)) return "unchanged at every stage";
-  const left = STAGES.find(({ name }) => row.cells[name]?.mark === "-");
-  return left !== undefined && row.notices.length === 0 ? left.leftOut : "";
-}
-
-// Returns [{start, rows, folded}]: runs of rows that are alike. `folded` is what a long one is called, or "".
-function runs(rows) {
-  const found = [];
-  rows.forEach((row, at) => {
-    const alike = at === rows.length - 1 ? "" : likeness(row);
-    const last = found.at(-1);
-    if (last !== undefined && last.alike === alike) last.rows.push(row);
-    else found.push({ start: at, alike, rows: [row] });
-  });
-  return found.map((run) => ({ ...run, folded: run.rows.length > MOST_ALIKE ? run.alike : "" }));
-}
-
-function MessageRow({ row, narrow, notices }) {
-  return html`<tr class=${isChanged(row) ? "is-changed" : ""}>
+function MessageRow({ row, narrow, changed, notices }) {
+  return html`<tr class=${changed ? "is-changed" : ""}>
       <th scope="row" class="index">${row.index === null ? "new" : `[${row.index}]`}</th>
       ${STAGES.map(({ name }, at) => {
         const width = narrow.has(name) ? "narrow" : "";
@@ -179,14 +155,16 @@ function Cell({ cell, before }) {
   </div>`;
 }
 
-function Who({ cell }) {
+/** Who says a message, and its size. */
+export function Who({ cell }) {
   return html`<span class="role">${visible(cell.role)}</span>
     ${cell.name && html`<span class="name">${visible(cell.name)}</span>`}
     ${cell.answers?.length > 0 && html`<span class="id">${visible(cell.answers.join(", "))}</span>`}
     <span class="size">${size(cell.bytes)}</span>`;
 }
 
-function Contents({ cell, before }) {
+/** What a message says; `before` is its text at the stage before. */
+export function Contents({ cell, before }) {
   return html`${cell.reasoning && html`<${Reasoning} text=${cell.reasoning} />`}
   ${cell.text && html`<${Text} text=${cell.text} before=${before} />`}
   ${cell.calls.map((call) => html`<${Call} call=${call} />`)}
@@ -208,6 +186,7 @@ function Call({ call }) {
     <p class="who">
       <span class="dim">calls</span> <span class="name">${visible(call.name)}</span>
       <span class="id">${visible(call.id)}</span>
+      ${call.form && html`<span class="form">${FORMS[call.form]}</span>`}
     </p>
     <${Text} text=${call.arguments} />
   </div>`;

@@ -2,6 +2,7 @@
 
 import { Answer, FIRST_READS } from "./answer.js";
 import { askJson } from "./api.js";
+import { Banner } from "./banner.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
 import { price } from "./figures.js";
@@ -109,7 +110,8 @@ export function Request(props) {
       ${
         detail.value === null
           ? html`<p class="empty">${waiting(detail)}</p>`
-          : html`<${ErrorBanner} error=${detail.value.error} />
+          : html`<${Banner} detail=${detail.value} />
+              <${ErrorBanner} error=${detail.value.error} />
               ${!known.live && html`<${Checks} checks=${detail.value.checks} />`}
               <${Lost} lost=${detail.value.lost} reveal=${reveal} />
               <${CacheLoss} loss=${detail.value.summary.cache} />

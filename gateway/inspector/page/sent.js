@@ -1,4 +1,4 @@
-/** What was sent to the backend: its bytes in each form that the gateway can read, protobuf as fields, text and hex. */
+/** The client's request as it came, beside what was sent: each in every form that the gateway can read. */
 
 import { askJson } from "./api.js";
 import { size } from "./figures.js";
@@ -9,22 +9,39 @@ import { useState } from "./vendor/hooks.mjs";
 
 const TITLES = { json: "JSON", text: "Text", fields: "Fields", hex: "Hex" };
 
-/** `query` and `stamp` as in request.js: the body is loaded when the view is opened, and again when it changed. */
+/** `query` and `stamp` as in request.js: the bodies are loaded when the view is opened, and again when they changed. */
 export function Sent({ path, query, stamp }) {
+  const load = (name) => useLoaded((signal) => askJson(`${path}/${name}`, { query, signal }), path, stamp);
+  const [received, sent] = [load("received"), load("sent")];
+  return html`<div class="bodies">
+    <${Body} loaded=${received} title="Client's request" name="Received" />
+    <${Body} loaded=${sent} title="Sent to the backend" name="Sent" />
+  </div>`;
+}
+
+function Body({ loaded, title, name: side }) {
   const [chosen, setChosen] = useState(null);
-  const loaded = useLoaded((signal) => askJson(`${path}/sent`, { query, signal }), path, stamp);
-  if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
-  const { method, path: target, bytes, views, cut } = loaded.value;
+  return html`<section class="body-side" aria-label=${title}>
+    <h3>${title}</h3>
+    ${
+      loaded.value === null
+        ? html`<p class="empty">${waiting(loaded)}</p>`
+        : html`<${Forms} ...${loaded.value} side=${side} chosen=${chosen} onChoose=${setChosen} />`
+    }
+  </section>`;
+}
+
+function Forms({ method, path, bytes, views, cut, side, chosen, onChoose }) {
   const names = Object.keys(views);
   const name = names.includes(chosen) ? chosen : names[0];
   return html`<div class="sent-line">
-      <code>${method} ${visible(target)}</code> <span class="dim">${size(bytes)}${cut ? ", cut below" : ""}</span>
-      <${Choice} label="Form of the bytes" names=${names} chosen=${name} onChoose=${setChosen} />
+      <code>${method} ${visible(path)}</code> <span class="dim">${size(bytes)}${cut ? ", cut below" : ""}</span>
+      <${Choice} label=${`Form of the ${side.toLowerCase()} bytes`} names=${names} chosen=${name} onChoose=${onChoose} />
     </div>
     ${
       name === undefined
         ? html`<p class="empty">The request has no body.</p>`
-        : html`<pre class="bytes" tabindex="0" role="region" aria-label=${`Sent bytes as ${TITLES[name] ?? name}`}>
+        : html`<pre class="bytes" tabindex="0" role="region" aria-label=${`${side} bytes as ${TITLES[name] ?? name}`}>
 ${visible(views[name])}</pre>`
     }`;
 }

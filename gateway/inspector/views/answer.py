@@ -1,11 +1,13 @@
-"""Shows how an answer came about: the reads from the backend, their events, and the chunks that the client got."""
+"""Shows an answer: what it says in all, and how it came about, by the reads from the backend, their events, and the
+chunks that the client got."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
-from gateway.core.events import Event
+from gateway.core.answer import AnswerCall, AnswerPart, AnswerReasoning, AnswerText, read_answer
+from gateway.core.events import Event, PassthroughFields, ReasoningEnd
 from gateway.inspector.views.page import Span, paged
 from gateway.inspector.views.remade import Remade
 from gateway.recording.lines import BytesLine
@@ -14,6 +16,29 @@ from gateway.recording.recording import Interaction
 
 _MOST_TEXT: Final = 64 * 2**10
 _MOST_HEX: Final = 8 * 2**10
+_MOST_PARTS: Final = 200
+
+PartKind: TypeAlias = Literal["text", "thinking", "call"]
+
+
+class PartView(msgspec.Struct, frozen=True):
+    """A part of an answer: text, thinking, or a call with its `id`, its `name`, and its arguments as JSON text. `cut`:
+    not all of `text` is shown."""
+
+    kind: PartKind
+    text: str
+    id: str = ""
+    name: str = ""
+    cut: bool = False
+
+
+class AssembledAnswer(msgspec.Struct, frozen=True):
+    """What the events of an answer add up to (`gateway.core.answer`). `finish` is the reason of its end; null: it did
+    not end. `total` counts its parts, the first 200 of which are here."""
+
+    parts: tuple[PartView, ...]
+    finish: str | None
+    total: int
 
 
 class ReadView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,7 +84,7 @@ class AnswerEnd(msgspec.Struct, frozen=True):
 
 class AnswerView(msgspec.Struct, frozen=True, rename={"start": "from", "stop": "to"}):
     """The reads of some positions, with what became of them; the last page has what belongs to no read. `missing` are
-    the bytes of the backend that were not kept."""
+    the bytes of the backend that were not kept, and `assembled` is the whole answer."""
 
     total: int
     missing: int
@@ -69,6 +94,16 @@ class AnswerView(msgspec.Struct, frozen=True, rename={"start": "from", "stop": "
     events: Sequence[EventView]
     chunks: Sequence[ChunkView]
     end: AnswerEnd
+    assembled: AssembledAnswer
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What one part says, in pieces."""
+
+    kind: PartKind
+    texts: list[str]
+    id: str = ""
+    name: str = ""
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -100,7 +135,44 @@ def answer_view(remade: Remade, span: Span) -> AnswerView:
         [event for part in found for event in part.events],
         [chunk for part in found for chunk in part.chunks],
         answer_end(remade),
+        assembled_answer(remade),
     )
+
+
+def assembled_answer(remade: Remade) -> AssembledAnswer:
+    """Returns what the events of an answer add up to so far."""
+    answer = read_answer(_flat(remade))
+    parts: list[_Said] = []
+    for said in filter(None, map(_said, answer.parts)):
+        # What a backend passes on beside its text interrupts it for the client's events, but for nobody who reads.
+        if parts and said.kind == parts[-1].kind != "call":
+            parts[-1].texts.extend(said.texts)
+        else:
+            parts.append(said)
+    reason = None if answer.finish is None else answer.finish.reason
+    return AssembledAnswer(tuple(_part_view(one) for one in parts[:_MOST_PARTS]), reason, len(parts))
+
+
+def _said(part: AnswerPart) -> _Said | None:
+    """Returns what a part says; None where that is nothing a person reads."""
+    match part:
+        case AnswerText():
+            return _Said("text", [part.text])
+        case AnswerReasoning():
+            return _Said("thinking", [part.text])
+        case AnswerCall():
+            return _Said("call", [part.arguments], part.start.id, part.start.name)
+        case PassthroughFields():
+            return _Said("call", [msgspec.json.encode(part.fields).decode()], name=part.call) if part.call else None
+        case ReasoningEnd():
+            return None
+        case _:
+            assert_never(part)
+
+
+def _part_view(said: _Said) -> PartView:
+    text = "".join(said.texts)
+    return PartView(said.kind, text[:_MOST_TEXT], said.id, said.name, len(text) > _MOST_TEXT)
 
 
 def _reads(interaction: Interaction) -> Iterator[ReadView]:

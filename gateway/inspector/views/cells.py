@@ -1,5 +1,7 @@
 """Shows one message at one stage."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -8,16 +10,21 @@ from gateway.core.conversation import Block, File, Image, Reasoning, Text, ToolC
 
 # What became of a message: the same, changed, written by the gateway, left out, shortened.
 Mark: TypeAlias = Literal["=", "~", "+", "-", ".."]
+Column: TypeAlias = Literal["client", "repaired", "trimmed", "sent"]
+# How arguments are written: as an object, or as text that holds its JSON.
+Form: TypeAlias = Literal["object", "text"]
 # So much of one text is shown.
 MOST_TEXT: Final = 64 * 2**10
 
 
-class Call(msgspec.Struct, frozen=True):
-    """A tool call; `arguments` is JSON text."""
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call; `arguments` is JSON text. `form`: how they are written in the request; left out where nothing says
+    that this differs between stages."""
 
     id: str
     name: str
     arguments: str
+    form: Form | None = None
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -37,10 +44,14 @@ class Cell(msgspec.Struct, frozen=True):
     position: int | None = None
 
 
-def cell(turn: Turn, mark: Mark, position: int | None, text: str | None = None) -> Cell:
-    """Returns the cell that shows a message; `text` stands for its own where the message is sent as text."""
+def cell(
+    turn: Turn, mark: Mark, position: int | None, text: str | None = None, forms: Sequence[Form | None] = ()
+) -> Cell:
+    """Returns the cell that shows a message; `text` stands for its own where the message is sent as text, and `forms`
+    are those of the arguments of its calls."""
     said = text_of(turn) if text is None else text
-    calls = () if text is not None else tuple(Call(one.id, one.name, one.arguments) for one in turn.calls)
+    written = zip_longest(turn.calls, forms[: len(turn.calls)])
+    calls = () if text is not None else tuple(Call(one.id, one.name, one.arguments, form) for one, form in written)
     reasoning = "\n".join(block.text for block in turn.blocks if isinstance(block, Reasoning))
     texts = [said, reasoning, *(call.arguments for call in calls)]
     return Cell(

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gateway.core.conversation import Conversation
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.core.notices import Notice
+from gateway.core.notices import Level, Notice
 from gateway.core.rules import RULES
 from gateway.inspector.summary import Summary
 from gateway.inspector.texts import error_text
 from gateway.inspector.views.answer import answer_end
+from gateway.inspector.views.headline import brief_headline, headline
 from gateway.inspector.views.remade import Remade
+from gateway.inspector.views.value_changes import ValueChange, value_changes
 from gateway.recording.lines import EndLine, Marks
 
 
@@ -26,7 +27,8 @@ class RouteView(msgspec.Struct, frozen=True):
 
 class ErrorView(msgspec.Struct, frozen=True):
     """Why the request failed. `cause` is what the code means, which no words of others are in, and `advice` what to do;
-    `cut`, `came` and `expected` as in AnswerEnd."""
+    `cut`, `came` and `expected` as in AnswerEnd. `backend_words` is the message as the backend wrote it; empty: it is
+    not the backend's, or nobody may see it."""
 
     status: int
     code: str
@@ -37,10 +39,12 @@ class ErrorView(msgspec.Struct, frozen=True):
     cut: str | None = None
     came: str = ""
     expected: str = ""
+    backend_words: str = ""
 
 
 class NoticeView(msgspec.Struct, frozen=True):
-    """One notice: `sentence` is its detail, `advice` how the client avoids it."""
+    """One notice: `sentence` is its detail, `advice` how the client avoids it, and `changes` are the values of its
+    message before and behind its stage. `quiet`: it reports no change, and nobody has to act on it."""
 
     number: int
     rule: str
@@ -49,6 +53,9 @@ class NoticeView(msgspec.Struct, frozen=True):
     index: int | None
     sentence: str
     advice: str
+    level: Level
+    quiet: bool
+    changes: tuple[ValueChange, ...] = ()
 
 
 class StageSize(msgspec.Struct, frozen=True):
@@ -69,9 +76,10 @@ class CheckView(msgspec.Struct, frozen=True):
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
     why (where there are `stages`, it is a part of the answer). `lost` says how the request does otherwise than it did
-    with its words replaced, of which the rest is made."""
+    with its words replaced, of which the rest is made. `headline` is one sentence about what happened."""
 
     summary: Summary
+    headline: str
     route: RouteView | None = None
     marks: dict[str, float | None]
     error: ErrorView | None = None
@@ -85,7 +93,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, summary: Summary, absent: str) -> "Detail":
         """Returns the detail of a request whose contents are not here."""
-        return cls(summary=summary, marks=marks_of(Marks()), absent=absent)
+        return cls(summary=summary, headline=brief_headline(summary), marks=marks_of(Marks()), absent=absent)
 
 
 def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
@@ -94,10 +102,11 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
     route, end = interaction.route, interaction.end
     return Detail(
         summary=summary,
+        headline=headline(summary, remade),
         route=None if route is None else RouteView(route.model, route.backend, route.adapter, route.profile),
         marks=marks_of(Marks() if end is None else end.marks),
         error=_error(remade, end),
-        notices=notice_views(remade.notices, None if remade.run is None else remade.run.conversation),
+        notices=notice_views(remade, remade.notices),
         stages=tuple(_stages(remade)),
         checks=tuple(_checks(remade)),
         previous=previous,
@@ -119,17 +128,28 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
     message = "The client left before its answer was complete." if failure is None else failure.message
     return ErrorView(
-        end.status, end.code, message, end.phase, text.cause, advice, answer.cut, answer.came, answer.expected
+        end.status,
+        end.code,
+        message,
+        end.phase,
+        text.cause,
+        advice,
+        answer.cut,
+        answer.came,
+        answer.expected,
+        remade.backend_words,
     )
 
 
-def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:
-    """Returns notices as a person reads them, in the words of the client's dialect."""
+def notice_views(remade: Remade, notices: Sequence[Notice]) -> tuple[NoticeView, ...]:
+    """Returns notices about a request as a person reads them, in the words of the client's dialect."""
+    conversation = None if remade.run is None else remade.run.conversation
     paths = CANONICAL_PATHS if conversation is None else conversation.paths
-    return tuple(_notice(number, notice, paths) for number, notice in enumerate(notices))
+    changes = value_changes(remade, notices)
+    return tuple(_notice(number, notice, paths, changes.get(number, ())) for number, notice in enumerate(notices))
 
 
-def _notice(number: int, notice: Notice, paths: FieldPaths) -> NoticeView:
+def _notice(number: int, notice: Notice, paths: FieldPaths, changes: tuple[ValueChange, ...]) -> NoticeView:
     rule = RULES.get(notice.rule)
     return NoticeView(
         number,
@@ -139,6 +159,9 @@ def _notice(number: int, notice: Notice, paths: FieldPaths) -> NoticeView:
         notice.index,
         notice.detail,
         "" if rule is None else paths.worded(rule.advice),
+        notice.level,
+        notice.action == "seen" and notice.level == "debug",
+        changes,
     )
 
 

@@ -14,7 +14,7 @@ from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import finding_sentence
 from gateway.exchange import Exchange
 from gateway.inspector.views.alignment import same
-from gateway.inspector.views.cells import text_of
+from gateway.inspector.views.cells import Cell, cell, text_of
 from gateway.inspector.views.remade import Remade
 
 Verdict: TypeAlias = Literal["kept", "broken", "unknown"]
@@ -44,6 +44,13 @@ class ChangedMessage(msgspec.Struct, frozen=True):
     spans: tuple[TextSpan, ...]
 
 
+class NewMessage(msgspec.Struct, frozen=True):
+    """A message behind the end of the earlier request, as it was sent; `index` as in ChangedMessage."""
+
+    index: int | None
+    cell: Cell
+
+
 class CacheVerdict(msgspec.Struct, frozen=True):
     """Whether the earlier request is the beginning of the later one, as a provider's cache of prefixes needs it.
     `cached_tokens` are those that the provider reports; null: it does not."""
@@ -55,13 +62,15 @@ class CacheVerdict(msgspec.Struct, frozen=True):
 
 class Difference(msgspec.Struct, frozen=True):
     """How what was sent differs from the request `against`: the number of equal messages from the start (`common`), the
-    index of the first one that is not (null: none), and the messages that changed, without those behind the end."""
+    index of the first one that is not (null: none), the messages that changed, and those that are `new` behind the end
+    of the earlier one."""
 
     against: str
     common: int
     first_change: int | None
     cache: CacheVerdict
     changed: tuple[ChangedMessage, ...]
+    new: tuple[NewMessage, ...]
 
 
 def difference(captured: Pair, shown: Pair, cached: int | None) -> Difference:
@@ -71,10 +80,12 @@ def difference(captured: Pair, shown: Pair, cached: int | None) -> Difference:
     common = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if not same(one, other)), None)
     if common is None:
         common = min(len(old), len(new))
-    changed = _changed(old, new, shown) if _comparable(captured, shown) else ()
+    comparable = _comparable(captured, shown)
+    changed = _changed(old, new, shown) if comparable else ()
+    added = _new(old, new, shown) if comparable else ()
     first = (new if common < len(new) else old)[common].index if common < len(old) else None
     request = captured.old.interaction.request.id
-    return Difference(request, common, first, _verdict(captured, cached), tuple(changed))
+    return Difference(request, common, first, _verdict(captured, cached), tuple(changed), tuple(added))
 
 
 def _comparable(captured: Pair, shown: Pair) -> bool:
@@ -117,8 +128,7 @@ def _changed(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[
     """Yields the messages that changed, with the words that may be shown."""
     before, after = shown.old.turns.sent, shown.new.turns.sent
     left = _MOST_CHANGED
-    matcher = SequenceMatcher(None, [_key(turn) for turn in old], [_key(turn) for turn in new], autojunk=False)
-    for op, start, stop, begin, end in matcher.get_opcodes():
+    for op, start, stop, begin, end in _opcodes(old, new):
         if op == "equal":
             continue
         # What stands behind the end of the earlier request is new, not changed.
@@ -128,6 +138,22 @@ def _changed(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[
             now = after[begin + at] if begin + at < end else None
             yield _message(was, now)
         left -= min(count, left)
+
+
+def _new(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[NewMessage]:
+    """Yields the messages behind the end of the earlier request, with the words that may be shown."""
+    op, start, stop, begin, end = next(reversed(_opcodes(old, new)), ("equal", 0, 0, 0, 0))
+    if op not in ("insert", "replace") or stop != len(old):
+        return
+    turns = shown.new.turns.sent
+    for at in range(begin + stop - start, end)[:_MOST_CHANGED]:
+        yield NewMessage(turns[at].index, cell(turns[at], "+", at))
+
+
+def _opcodes(old: Sequence[Turn], new: Sequence[Turn]) -> Sequence[tuple[str, int, int, int, int]]:
+    return SequenceMatcher(
+        None, [_key(turn) for turn in old], [_key(turn) for turn in new], autojunk=False
+    ).get_opcodes()
 
 
 def _key(turn: Turn) -> str:

@@ -1,6 +1,7 @@
 """Makes what is shown of requests from redacted bytes: nothing else of a text can be in it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from gateway.recording.outcome import differences, outcome_of
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact_alike
 from gateway.settings import Settings
+
+# No sentence about a failure is longer.
+_MOST_WORDS: Final = 4096
 
 
 def remade_alike(
@@ -31,16 +35,29 @@ def remade_redacted(
     known: Sequence[str],
     settings: Settings,
     redact_own: Callable[[str], str],
+    with_backend_words: bool,
 ) -> Remade:
     """Makes the stages again from redacted bytes. The checks are those of the captured ones; `redact_own` is what the
-    gateway applied to the errors of backends."""
+    gateway applied to the errors of backends. `with_backend_words`: what a backend said of its failure stays, without
+    secrets."""
     captured = remake(interaction, settings, redact_own)
     (shown,) = remade_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(
         msgspec.structs.replace(check, difference=without_secrets(check.difference, known)) for check in captured.checks
     )
-    return msgspec.structs.replace(shown, checks=checks, lost=tuple(_lost(captured, shown, known)))
+    said = _backend_words(interaction) if with_backend_words else ""
+    return msgspec.structs.replace(
+        shown,
+        checks=checks,
+        lost=tuple(_lost(captured, shown, known)),
+        backend_words=without_secrets(said, known)[:_MOST_WORDS],
+    )
+
+
+def _backend_words(interaction: Interaction) -> str:
+    failure = None if interaction.end is None else interaction.end.failure
+    return failure.message if failure is not None and failure.upstream else ""
 
 
 def _lost(captured: Remade, shown: Remade, known: Sequence[str]) -> Iterator[str]:

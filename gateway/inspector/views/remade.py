@@ -30,7 +30,9 @@ class Turns(msgspec.Struct, frozen=True):
 class Remade(msgspec.Struct, frozen=True):
     """One captured request with what this version makes of its bytes. `notices` are those that were captured; `run` is
     None where it cannot be run, and `absent` says why, or what is missing of it. `checks` compare it with what was
-    captured: a difference is a defect of the gateway. `lost` says what it no longer shows since it is redacted."""
+    captured: a difference is a defect of the gateway. `lost` says what it no longer shows since it is redacted.
+    `backend_words` are those of the backend about its failure, which are not redacted; empty: it said none, or nobody
+    may see them."""
 
     interaction: Interaction
     notices: tuple[Notice, ...] = ()
@@ -41,6 +43,7 @@ class Remade(msgspec.Struct, frozen=True):
     checks: tuple[Check, ...] = ()
     absent: str = ""
     lost: tuple[str, ...] = ()
+    backend_words: str = ""
 
 
 def remake(

@@ -4,7 +4,7 @@ text, the messages are found in it.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,12 +15,12 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.transcript.render import rendered_turns
 from gateway.inspector.views.alignment import Row, aligned, same
-from gateway.inspector.views.cells import Cell, cell, left_out, text_of, written_cell
+from gateway.inspector.views.argument_forms import Forms, argument_forms
+from gateway.inspector.views.cells import Cell, Column, Mark, cell, left_out, text_of, written_cell
 from gateway.inspector.views.remade import Remade
 
 _WORD: Final = re.compile(r"\w")
 
-Column: TypeAlias = Literal["client", "repaired", "trimmed", "sent"]
 COLUMNS: Final[tuple[Column, ...]] = ("client", "repaired", "trimmed", "sent")
 
 
@@ -84,19 +84,25 @@ class MessageRow(msgspec.Struct, frozen=True):
 
 def message_rows(remade: Remade, notices: Sequence[Notice]) -> list[MessageRow]:
     """Returns the rows of a request with these notices."""
-    turns = remade.turns
-    reached = [stage for stage in (turns.client, turns.repaired, turns.trimmed, turns.sent) if stage]
+    reached = reached_stages(remade)
     rows = aligned(reached)
     texts = _texts(remade)
-    placed = _numbers(notices, rows)
+    placed = placed_notices(notices, rows)
+    forms = argument_forms(remade.interaction, notices)
     positions = [{id(turn): at for at, turn in enumerate(stage)} for stage in reached]
     shown: list[MessageRow] = [*_written(texts, -1)]
     for at, row in enumerate(rows):
-        cells = _cells(row, texts, positions)
+        cells = _cells(row, texts, positions, forms)
         shown.append(MessageRow(_index(row), cells, placed.get(at, ())))
         if len(row) == len(COLUMNS) and (sent := row[-1]) is not None:
             shown += _written(texts, positions[-1][id(sent)])
     return shown
+
+
+def reached_stages(remade: Remade) -> Sequence[Sequence[Turn]]:
+    """Returns the messages of each stage that the request came to."""
+    turns = remade.turns
+    return [stage for stage in (turns.client, turns.repaired, turns.trimmed, turns.sent) if stage]
 
 
 def _texts(remade: Remade) -> SentTexts | None:
@@ -118,14 +124,20 @@ def _index(row: Row) -> int | None:
     return next((turn.index for turn in row if turn is not None), None)
 
 
-def _cells(row: Row, texts: SentTexts | None, positions: Sequence[Mapping[int, int]]) -> dict[Column, Cell | None]:
+def _cells(
+    row: Row, texts: SentTexts | None, positions: Sequence[Mapping[int, int]], forms: Forms
+) -> dict[Column, Cell | None]:
     cells: dict[Column, Cell | None] = dict.fromkeys(COLUMNS)
     before: Turn | None = None
     for at, (column, turn) in enumerate(zip(COLUMNS, row, strict=False)):
         if turn is not None:
             position = positions[at][id(turn)]
             text = None if texts is None or column != "sent" else texts.turns.get(position)
-            cells[column] = cell(turn, "=" if at == 0 else _mark(before, turn, column), position, text)
+            written = forms.of(turn, column)
+            mark: Mark = "=" if at == 0 else _mark(before, turn, column)
+            if mark == "=" and before is not None and written != forms.of(before, COLUMNS[at - 1]):
+                mark = "~"
+            cells[column] = cell(turn, mark, position, text, written)
         elif before is not None:
             cells[column] = left_out(before)
         before = turn
@@ -140,7 +152,7 @@ def _mark(before: Turn | None, turn: Turn, column: Column) -> Literal["=", "~", 
     return ".." if column == "trimmed" and len(text_of(turn)) < len(text_of(before)) else "~"
 
 
-def _numbers(notices: Sequence[Notice], rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
+def placed_notices(notices: Sequence[Notice], rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
     """Returns the numbers of the notices about each row: of several messages with one index, those about the call."""
     by_index: dict[int, list[int]] = {}
     by_call: dict[tuple[int, str], int] = {}

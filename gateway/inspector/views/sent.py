@@ -1,4 +1,4 @@
-"""Shows the request to the backend in every form that a person can read."""
+"""Shows the client's request and the one to the backend in every form that a person can read."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,9 +12,9 @@ MOST_SHOWN: Final = 2**20
 _LINE: Final = 16
 
 
-class SentView(msgspec.Struct, frozen=True):
-    """The request as it was sent. `views`: `json` of a body in JSON, `fields` of another one, the `text` in it, `hex`.
-    `round N` is the request of a further round, which a search for tools has made. `cut`: one of them is not whole.
+class BodyView(msgspec.Struct, frozen=True):
+    """A request by its bytes. `views`: `json` of a body in JSON, `fields` of another one, the `text` in it, `hex`.
+    `round N` is what was sent in a further round, which a search for tools has made. `cut`: one of them is not whole.
     `bytes` is the size of the body."""
 
     method: str
@@ -24,7 +24,15 @@ class SentView(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-def sent_view(remade: Remade) -> SentView:
+def received_view(remade: Remade) -> BodyView:
+    """Returns the client's request as it came. Raises InvalidRequest where it is not here."""
+    request, body = remade.interaction.request, remade.interaction.body
+    if body is None:
+        raise InvalidRequest(remade.absent, status=404, code="unknown_request")
+    return _body_view(request.method, request.path, body, _views(body))
+
+
+def sent_view(remade: Remade) -> BodyView:
     """Returns the request to the backend. Raises InvalidRequest where nothing was."""
     sent = remade.interaction.sent
     if sent is None or sent.body is None:
@@ -33,22 +41,30 @@ def sent_view(remade: Remade) -> SentView:
         )
         raise InvalidRequest(f"What was sent to the backend is not here: {reason}.", status=404, code="unknown_request")
     body = sent.body.content
-    views: dict[str, str] = {}
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        views |= _fields(remade, body)
-        views["hex"] = hex_lines(body[: MOST_SHOWN // 8])
-    else:
-        views["json"] = _readable(document)
+    views = _views(body)
+    if "hex" in views:
+        views = {**_fields(remade, body), **views}
     views |= _further(remade)
     exchange = None if remade.run is None else remade.run.exchange
     if exchange is not None and exchange.request.sent_text is not None:
         text = exchange.request.sent_text
         views["text"] = f"{text.system}\n\n{text.text}" if text.apart and text.system else text.text
+    return _body_view(sent.method, sent.path, body, views)
+
+
+def _views(body: bytes) -> dict[str, str]:
+    """Returns a body as JSON, or as hex where it is none."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {"hex": hex_lines(body[: MOST_SHOWN // 8])} if body else {}
+    return {"json": _readable(document)}
+
+
+def _body_view(method: str, path: str, body: bytes, views: Mapping[str, str]) -> BodyView:
     cut = len(body) > MOST_SHOWN // 8 if "hex" in views else False
     whole = {name: view[:MOST_SHOWN] for name, view in views.items()}
-    return SentView(sent.method, sent.path, len(body), whole, cut or whole != views)
+    return BodyView(method, path, len(body), whole, cut or whole != views)
 
 
 def _further(remade: Remade) -> dict[str, str]:

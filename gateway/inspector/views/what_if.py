@@ -65,4 +65,4 @@ def what_if(interaction: Interaction, settings: Settings) -> WhatIf:
     refusal = run.error.message if exchange is None and run.error is not None else None
     made = run.notices if exchange is None else tuple(exchange.notices)
     rows = message_rows(remade, made)
-    return WhatIf(rows, notice_views(made, run.conversation), refusal)
+    return WhatIf(rows, notice_views(remade, made), refusal)

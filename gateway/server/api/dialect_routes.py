@@ -34,7 +34,6 @@ from gateway.dialects.document import read_document
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
-from gateway.history.directives import without_cleared
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.model_catalogue import describe_model
@@ -241,12 +240,8 @@ async def _count_answer(
     tokens = await _counted(state, context, asked, compacts=request.compacts is not None)
     if tokens is not None:
         return Response(dialect.encode_count(tokens), media_type=JSON)
-    estimate = await asyncio.to_thread(_estimate, asked)
+    estimate = await asyncio.to_thread(estimate_view, asked)
     return Response(dialect.encode_count(estimate), media_type=JSON, headers=ESTIMATED)
-
-
-def _estimate(asked: Conversation) -> int:
-    return estimate_view(without_cleared(asked))
 
 
 async def _counted(state: GatewayState, context: RequestContext, asked: Conversation, *, compacts: bool) -> int | None:

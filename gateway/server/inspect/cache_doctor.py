@@ -77,9 +77,7 @@ class CacheDoctor:
             return None
         usage = TokenCounts() if context.usage is None else token_counts(context.usage)
         counts = CacheCounts(None if usage.estimated else usage.prompt, usage.cached)
-        found = compare(
-            before.prompt, new, tokens_of(exchange.conversation), counts, (context.asked or now) - before.at
-        )
+        found = compare(before.prompt, new, tokens_of(exchange.conversation), counts, now - before.at)
         if found is not None and not found.lost:
             found = None
         self._count(new.backend, found)

@@ -125,7 +125,14 @@ class Inspector:
         contents = await self.contents(request_id)
         known = self._secrets(contents)
         made = await self.thread.run(
-            remade_redacted, contents.interaction, level, self._seed, known, self._settings(), self._redact_own
+            remade_redacted,
+            contents.interaction,
+            level,
+            self._seed,
+            known,
+            self._settings(),
+            self._redact_own,
+            self._reveals,
         )
         if not summary.live:
             self._remade[key] = made

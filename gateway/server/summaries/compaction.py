@@ -16,7 +16,6 @@ from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_text
 from gateway.history.classify import system_prefix
-from gateway.history.directives import described, in_force
 from gateway.memory.summaries.job_answer import SummaryRejected, read_summary
 from gateway.memory.summaries.sealed_summary import SealedSummary
 from gateway.memory.summaries.summary import SummaryContent, without_oldest
@@ -221,7 +220,4 @@ def _told(request: CompactionRequest, covered: CoveredHistory, summary: SealedSu
     made = f"a compaction stands for {size}, written by {request.writer.name!r}"
     if covered.passed_over:
         made += f", which has not read {covered.passed_over} of them"
-    state = in_force(request.opened.conversation)
-    if left := [described(one) for one in (state.effort, state.form) if one is not None]:
-        made += f"; not in it: {', '.join(left)}"
     return Notice("state", "added", "COMPACTION_MADE", made)

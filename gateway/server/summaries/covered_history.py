@@ -13,7 +13,6 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_text, estimate_turn
 from gateway.history.classify import system_prefix
-from gateway.history.directives import without_cleared
 from gateway.history.own_state import with_own_state
 from gateway.history.prepare import repaired
 from gateway.memory.summaries import sealed_summary
@@ -109,8 +108,7 @@ def covered_history(
     # A provider's own compaction is a note: whoever writes the summary could not read it either.
     readable, lost = with_own_state(history, "", passes=False)
     notices = tuple(notice for notice in lost if notice.rule == "COMPACTION_UNREADABLE")
-    # What was for one turn is no part of what is remembered.
-    turns = without_cleared(readable).turns[system_prefix(readable.turns) :]
+    turns = readable.turns[system_prefix(readable.turns) :]
     earlier = opened.summary
     fresh = turns if earlier is None else _fresh(turns, earlier)
     stands = stand_ins("" if earlier is None else earlier.speakers)

@@ -10,7 +10,6 @@ from gateway.core.notices import Notice
 from gateway.core.sealed_compaction import behind_sealed, sealed_text_of, unreadable_compaction
 from gateway.core.tokens import estimate_text, estimate_turn, estimate_view
 from gateway.history.classify import system_prefix
-from gateway.history.directives import without_cleared
 from gateway.memory.summaries.sealed_summary import SealedSummary, SealUnreadable
 
 if TYPE_CHECKING:
@@ -63,9 +62,8 @@ def stand_in(summary: SealedSummary, index: int | None = None) -> Turn:
 def is_due(opened: Opened, above: int) -> bool:
     """Returns whether a history has more tokens than `above`, as it would be sent, and a compaction would make it
     shorter: the model has answered in it, and more is said in it than its last compaction holds."""
-    conversation = without_cleared(opened.conversation)
-    turns = conversation.turns
-    if not any(turn.role == "assistant" for turn in turns) or estimate_view(conversation) <= above:
+    turns = opened.conversation.turns
+    if not any(turn.role == "assistant" for turn in turns) or estimate_view(opened.conversation) <= above:
         return False
     held = sum(estimate_turn(turn) for turn in turns if turn.summary)
     return sum(estimate_turn(turn) for turn in turns[system_prefix(turns) :]) > 2 * held

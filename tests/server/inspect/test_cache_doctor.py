@@ -292,25 +292,13 @@ async def test_a_branch_is_no_loss_of_the_other() -> None:
         assert await client.counted("breaks_total") == {}
 
 
-async def test_a_side_request_to_another_model_is_no_loss() -> None:
-    """It has the messages, and a question behind them, under a system prompt of its own."""
-    async with client_of() as client:
-        await client.ask(talk(3), tools=TOOLS)
-        aside: list[Json] = [{"role": "system", "content": "Guess what is asked next."}, *talk(3)[1:], assistant("a")]
-        assert await client.ask([*aside, user("Guess.")], "demo-responses") is None
-        assert await client.ask(talk(4), tools=TOOLS) is None
-
-
 class CountingModel:
     """A backend of chat completions and of the Messages API that reports so many cached tokens of 5,000."""
 
     def __init__(self) -> None:
         self.cached: int | None = 0
-        # So many requests are answered together.
-        self.together = asyncio.Barrier(1)
 
     async def script(self, connection: Connection) -> None:
-        await self.together.wait()
         body = self.message() if b"/v1/messages" in connection.head else self.completion()
         await connection.send(answer("200 OK", json.dumps(body).encode(), b"content-type: application/json"))
 
@@ -368,23 +356,6 @@ async def test_a_request_of_the_messages_api_that_marks_nothing(marked: bool, ca
         assert await client.ask_messages(talk(1)[1:], model="m", system=system) is None
         found = await client.ask_messages(talk(2)[1:], model="m", system=system)
         assert found is not None and (found["cause"], found["cached"]) == (cause, 0)
-
-
-async def test_requests_that_run_at_once_cannot_read_what_the_other_one_writes() -> None:
-    async with counting_client() as (client, model):
-        model.together = asyncio.Barrier(2)
-        assert await asyncio.gather(client.ask(talk(4), "m"), client.ask(talk(4), "m")) == [None, None]
-        model.together = asyncio.Barrier(1)
-        found = await client.ask(talk(4), "m")
-        assert found is not None and found["cause"] == "provider"
-
-
-async def test_a_fork_is_no_loss_although_the_cache_holds_less_than_what_both_begin_with() -> None:
-    """Caches keep whole blocks of tokens."""
-    async with counting_client() as (client, model):
-        model.cached = 1024
-        assert await client.ask(talk(3), "m") is None
-        assert await client.ask([*talk(2), assistant("Other."), user("Other?")], "m") is None
 
 
 async def test_a_short_prompt_is_not_cached_by_anyone() -> None:

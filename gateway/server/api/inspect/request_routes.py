@@ -1,6 +1,6 @@
 """Adds the routes below /inspect/api/requests/ID, which show one request."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ from gateway.inspector.views.detail import Detail, detail
 from gateway.inspector.views.page import Span, paged
 from gateway.inspector.views.remade import Remade
 from gateway.inspector.views.rows import MessageRow, message_rows
-from gateway.inspector.views.sent import sent_view
+from gateway.inspector.views.sent import received_view, sent_view
 from gateway.inspector.views.what_if import Rules
 from gateway.recording.lines import RedactionLevel
 from gateway.server.api.inspect.responses import API, json_response, read_value, span
@@ -73,10 +73,7 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
         rows = await inspector().thread.run(message_rows, made, made.notices)
         return json_response(MessagePage.of(rows, positions))
 
-    @app.get(f"{API}/requests/{{request_id}}/sent", include_in_schema=False)
-    async def sent(request: Request, request_id: str) -> Response:
-        """The request to the backend, in every readable form."""
-        return json_response(await inspector().thread.run(sent_view, await remade(request, request_id)))
+    _add_body_routes(app, inspector, remade)
 
     @app.get(f"{API}/requests/{{request_id}}/answer", include_in_schema=False)
     async def answer(request: Request, request_id: str) -> Response:
@@ -100,3 +97,19 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
         """The request to the backend under other rules. Nothing is sent."""
         rules = await read_value(request, Rules, _MOST_RULES, "rules")
         return json_response(await inspector().what_if(rules, level(request, rules.id)))
+
+
+def _add_body_routes(
+    app: FastAPI, inspector: Callable[[], Inspector], remade: Callable[[Request, str], Awaitable[Remade]]
+) -> None:
+    """Adds the routes of what came and of what was sent."""
+
+    @app.get(f"{API}/requests/{{request_id}}/received", include_in_schema=False)
+    async def received(request: Request, request_id: str) -> Response:
+        """The client's request as it came."""
+        return json_response(await inspector().thread.run(received_view, await remade(request, request_id)))
+
+    @app.get(f"{API}/requests/{{request_id}}/sent", include_in_schema=False)
+    async def sent(request: Request, request_id: str) -> Response:
+        """The request to the backend, in every readable form."""
+        return json_response(await inspector().thread.run(sent_view, await remade(request, request_id)))

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.openai_chat.backend import OpenAIChatAdapter
-from adapters.openai_chat.backend.adapter import OpenAIChatOptions
 from gateway.adapter import Capabilities
 from gateway.capabilities.request_fields import check_capabilities
 from gateway.core.conversation import (
@@ -23,8 +21,6 @@ from gateway.core.conversation import (
     TurnScope,
 )
 from gateway.core.errors import InvalidRequest, Unsupported
-from gateway.core.policy import Policy
-from gateway.exchange import Exchange
 from gateway.history.directives import in_force
 from tests.adapters.anthropic_messages.client.requests import HELLO, conversation
 
@@ -121,12 +117,6 @@ def test_a_definition_of_a_declared_name_replaces_it() -> None:
 def test_a_reference_may_name_what_an_earlier_message_defined() -> None:
     found = read(HELLO, system([added(defined(READ))]), SAID, HELLO, system([removed(named("read"))]))
     assert in_force(found).removed == {"read": 4}
-
-
-def test_an_unknown_field_of_a_message_without_content_is_told_once() -> None:
-    found = read(HELLO, SAID, HELLO, system([], other=1))
-    exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20), found, Policy())
-    assert [notice.rule for notice in exchange.notices].count("FIELD_NOT_SENT") == 1
 
 
 def test_a_compaction_says_which_tools_its_range_left_in_force() -> None:
