@@ -1,11 +1,11 @@
 """Runs the ordered passes over every conversation before it is encoded."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn, Violation
+from gateway.core.conversation import Conversation, ToolResult, Turn, Violation
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.rules import RULES, violation, violation_error
@@ -19,6 +19,9 @@ from gateway.history.repair import repair
 from gateway.history.transcript.escape import token
 from gateway.history.trim.apply import LIMITED, trim
 from gateway.history.validate import validate
+
+# So many results have a log line each, and more where more of them are new.
+_MOST_LINES: Final = 20
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -139,17 +142,33 @@ def _seen(found: Violation) -> Notice:
 
 
 def _extracted(turns: Sequence[Turn]) -> list[Notice]:
-    """Returns one log line for every result that the model has not answered yet."""
-    return [
-        Notice(
-            "classify",
-            "seen",
-            "TOOL_RESULT_EXTRACTED",
+    """Returns one log line for every result that the model has not answered yet, and for those before it until there
+    are `_MOST_LINES`; the results of earlier rounds before them have one together. Each of these had its line when it
+    was new, and an agent sends hundreds of them again in every request."""
+    if not _has_results(turns):
+        return []
+    positions = classify(turns).results_since
+    answered = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), -1)
+    results = [(turns[position].index, result) for position in positions for result in turns[position].results]
+    new = sum([len(turns[position].results) for position in positions if position > answered])
+    first = max(0, len(results) - max(new, _MOST_LINES))
+    notices = [_of_earlier_rounds(results[:first])] if first else []
+    return notices + [
+        _extraction(
             f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
-            index=turns[position].index,
-            tool_call_id=result.call_id,
-            level="debug",
+            index,
+            result.call_id,
         )
-        for position in (classify(turns).results_since if _has_results(turns) else ())
-        for result in turns[position].results
+        for index, result in results[first:]
     ]
+
+
+def _of_earlier_rounds(results: Sequence[tuple[int | None, ToolResult]]) -> Notice:
+    length = sum([len(result.text) for _, result in results])
+    plural = "s" if len(results) > 1 else ""
+    detail = f"Extracted {len(results)} tool result{plural} of earlier rounds: content_len={length}"
+    return _extraction(detail, results[0][0], None)
+
+
+def _extraction(detail: str, index: int | None, call_id: str | None) -> Notice:
+    return Notice("classify", "seen", "TOOL_RESULT_EXTRACTED", detail, index=index, tool_call_id=call_id, level="debug")

@@ -175,6 +175,23 @@ def test_each_result_since_the_last_user_turn_has_its_log_line() -> None:
     ]
 
 
+def test_results_of_earlier_rounds_beyond_twenty_have_one_line_together() -> None:
+    """An agent sends all of its rounds again in every request, and each result was told when it was new."""
+    rounds = [turn for n in range(400) for turn in (calling(f"c{n}"), result(f"c{n}", "text"))]
+    told = [one for one in prepare(conversation(user(), *rounds), Policy()).notices if one.stage == "classify"]
+    assert [one.tool_call_id for one in told] == [None, *[f"c{n}" for n in range(380, 400)]]
+    assert told[0].detail == "Extracted 380 tool results of earlier rounds: content_len=1520"
+    assert told[0].index == 2 and {one.level for one in told} == {"debug"}
+
+
+def test_each_of_many_new_results_has_its_log_line() -> None:
+    new = [f"n{n}" for n in range(30)]
+    given = conversation(user(), calling("a"), result("a"), calling(*new), *[result(one) for one in new])
+    told = [one for one in prepare(given, Policy()).notices if one.stage == "classify"]
+    assert [one.tool_call_id for one in told] == [None, *new]
+    assert told[0].detail == "Extracted 1 tool result of earlier rounds: content_len=2"
+
+
 def test_an_id_cannot_forge_a_log_line() -> None:
     given = conversation(user(), calling("a\nb"), result("a\nb"))
     lines = [one.detail for one in prepare(given, Policy()).notices]

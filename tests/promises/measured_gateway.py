@@ -22,6 +22,8 @@ from gateway.core.conversation import Json
 from gateway.testing.gateway import python_process, running_gateway
 
 TICK_S: Final = 0.01
+# A busy machine takes tens of seconds to import the gateway.
+START_S: Final = 120
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -63,7 +65,7 @@ async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIte
         stderr=asyncio.subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(START_S):
             base_url = (await process.stdout.readline()).decode().strip()
         yield Probed(process, base_url)
 
