@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown
 from gateway.core.secrets import without_secrets
+from gateway.inspector.texts import error_codes
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_exposure, check_names, load_keys
@@ -36,7 +37,7 @@ from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import Observers, RequestContext, RequestObserver
-from gateway.server.telemetry.request_metrics import RequestMetrics
+from gateway.server.telemetry.request_metrics import RequestMetrics, declare_errors
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.backends import Backends
@@ -229,6 +230,7 @@ class GatewayState:
         self.settings = settings
         self.stores.change(settings)
         self.backends = backends
+        declare_errors(self.metrics, error_codes(), settings.backends)
         self.keys = keys
         self.hosts = HostFilter(server.allowed_hosts if is_loopback(server.host) else None)
         self.admission.change(server.max_requests, settings.keys)
