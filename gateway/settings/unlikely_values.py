@@ -2,7 +2,7 @@
 the path that the adapter adds."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,12 +17,8 @@ _PLACEHOLDER: Final = re.compile(
 _NOBODYS: Final = re.compile(r"host|(.*\.)?(example|invalid)|(.*\.)?example\.(com|net|org)")
 # As init and documents write the part that is one's own: https://NAME.openai.azure.com.
 _CAPITALS: Final = re.compile(r"(^|\.)[A-Z][A-Z_-]{2,}(\.|:|$)")
-# The adapters whose base URL is without the path of a request, and that path's last words.
-_REQUEST_PATHS: Final[Mapping[str, str]] = {
-    "openai_chat": "/chat/completions",
-    "openai_responses": "/responses",
-    "anthropic_messages": "/messages",
-}
+# How the paths of requests end, which adapters add themselves.
+_REQUEST_PATHS: Final = ("/chat/completions", "/responses", "/messages")
 
 
 def is_placeholder(text: str) -> bool:
@@ -36,10 +32,10 @@ def unlikely_values(where: str, entry: BackendSettings) -> Iterator[str]:
     if _names_nobody(entry.base_url):
         yield f"{where}.base_url {advice}"
     yield from (f"{where}.headers.{name} {advice}" for name, value in entry.headers.items() if is_placeholder(value))
-    ending = _REQUEST_PATHS.get(entry.adapter)
     url = entry.base_url.rstrip("/")
-    if ending is not None and url.endswith(ending):
-        yield f"{where}.base_url: the adapter adds the path of a request: write {url.removesuffix(ending)}"
+    for ending in _REQUEST_PATHS:
+        if url.endswith(ending):
+            yield f"{where}.base_url: the adapter adds the path of a request: write {url.removesuffix(ending)}"
 
 
 def _names_nobody(url: str) -> bool:

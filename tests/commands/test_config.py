@@ -468,7 +468,7 @@ def test_a_variable_that_is_not_set_here_may_be_set_for_the_gateway(tmp_path: Pa
         ("openai_responses", "http://127.0.0.1:9/v1/responses", "http://127.0.0.1:9/v1"),
         ("anthropic_messages", "http://127.0.0.1:9/v1/messages", "http://127.0.0.1:9/v1"),
         ("openai_chat", "http://127.0.0.1:9/v1", None),
-        ("openai_chat", "http://127.0.0.1:9/messages", None),
+        ("openai_chat", "http://127.0.0.1:9/my-messages", None),
     ],
 )
 def test_the_path_of_a_request_in_a_base_url_is_a_warning(
