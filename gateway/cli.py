@@ -23,7 +23,7 @@ from gateway.commands import (
     schema,
     state,
 )
-from gateway.commands.parser import CommandParser
+from gateway.commands.parser import CommandParser, add_settings, settings_if_any
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -77,12 +77,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve clients with the settings of settings.json")
     demo = commands.add_parser("demo", help="serve the built-in demo backends; needs no settings and no credential")
     local = commands.add_parser("local", help="serve a small model on this machine; needs two optional packages")
-    serve.add_argument(
-        "--settings",
-        type=Path,
-        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-    )
+    add_settings(serve, environ)
     for command in (serve, demo):
         command.add_argument(
             "--workers",
@@ -102,13 +97,13 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     doctor.add_arguments(commands.add_parser("doctor", help=doctor.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
-    mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
+    mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP, environ)
     models.add_parsers(commands.add_parser("models", help=models.HELP), environ)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
     record.add_arguments(commands.add_parser("record", help=record.HELP))
-    recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
-    recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP))
-    inspect.add_arguments(commands.add_parser("inspect", help=inspect.HELP))
+    recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP), environ)
+    recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP), environ)
+    inspect.add_arguments(commands.add_parser("inspect", help=inspect.HELP), environ)
     completion.add_arguments(commands.add_parser("completion", help=completion.HELP))
     serve.add_argument("--record", metavar="DIR", help="save every request in this folder, redacted")
     for command in (serve, demo, local):
@@ -130,7 +125,7 @@ def _explain_parser(commands: "argparse._SubParsersAction[CommandParser]", envir
     )
     explain.add_argument("--model", help="the model, instead of the model in the request")
     explain.add_argument("--profile", help="the provider profile, instead of that of the model")
-    explain.add_argument("--settings", type=Path, help="the settings file (default settings.json, if it exists)")
+    add_settings(explain, environ)
     explain.add_argument("--dialect", help=DIALECT_HELP)
     explain.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
 
@@ -180,7 +175,9 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     from gateway.connect.target import key_reference
     from gateway.server.access.request_checks import is_loopback
     from gateway.server.inspect.access import INSPECT, InspectorAccess
+    from gateway.server.process.noted_address import note_address
     from gateway.server.process.run import serve
+    from gateway.server.state.state_folder import StateFolder
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
     from gateway.settings.model_names import exact_names
@@ -193,6 +190,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     key = key_reference(settings.server, os.environ)
 
     def announce(address: str) -> None:
+        note_address(StateFolder(os.environ, settings.state.folder).path, address)
         lines = [f"dragoman listens on {address}/v1"]
         if models:
             lines += ["Try it:", f"  {curl(address, models[0], key)}"]
@@ -242,10 +240,9 @@ def _explain(options: argparse.Namespace) -> int:
     from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.dialects.document import read_saved
     from gateway.registry import load_adapters
-    from gateway.settings import Settings, load_settings
+    from gateway.settings import Settings
 
-    found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
-    settings = load_settings(found) if options.settings or found.exists() else Settings()
+    settings = settings_if_any(options.settings) or Settings()
     given = {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
 
     def saved(file: str) -> SavedRequest:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import pytest
 
 from gateway.cli import COMMANDS, _parser
+from gateway.commands.parser import DEFAULT_SETTINGS, SETTINGS_HELP
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -74,6 +75,18 @@ def test_a_section_begins_with_the_help_of_its_command(command: str) -> None:
     said = HELPS[command]
     assert said
     assert SECTIONS[command].strip().startswith(f"{said[0].upper()}{said[1:]}.")
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_the_settings_file_and_the_file_that_is_written_are_named_alike(command: str) -> None:
+    """`--settings` and `-o` are the same option in each command that has them."""
+    actions = {name: action for action in PARSERS[command]._actions for name in action.option_strings}
+    if "--settings" in actions:
+        settings = actions["--settings"]
+        assert (settings.help, settings.default) == (SETTINGS_HELP, DEFAULT_SETTINGS)
+    assert ("-o" in actions) == ("--out" in actions)
+    assert "-o" not in actions or actions["-o"] is actions["--out"]
+    assert "--output" not in actions or actions["--output"] is actions["-o"]
 
 
 @pytest.mark.parametrize("command", LEAVES)

@@ -46,3 +46,23 @@ def test_programs_that_cannot_be_installed_are_named_and_fail_nothing(
 def test_another_hash_is_an_error(what: str, said: str, tmp_path: Path) -> None:
     status, printed = installed(what, tmp_path, said)
     assert (status, printed) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("install-gateway", ["creating the environment", "installing the gateway with its packages"]),
+        (
+            "test",
+            ["creating the environment", "installing the gateway", "installing the tools of the tests", "collecting"],
+        ),
+    ],
+)
+def test_make_says_what_it_does_before_it_takes_long(target: str, said: list[str], tmp_path: Path) -> None:
+    """On standard error, so that the output of `make run` is that of the command."""
+    command = ["make", "--no-print-directory", "--dry-run", target, f"VENV={tmp_path / 'none'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    lines = [line for line in done.stdout.splitlines() if "make: " in line]
+    assert all(line.startswith('echo "make: ') and line.endswith(" >&2") for line in lines)
+    assert len(lines) == len(said) and all(word in line for word, line in zip(said, lines, strict=True))
+    assert ("requirements/dev.txt" in done.stdout) == (target == "test")

@@ -98,7 +98,9 @@ def test_the_agent_loop_runs(started: Started) -> None:
 def test_the_page_is_short_and_its_first_screen_leads_to_every_page() -> None:
     lines = README.splitlines()
     assert len(lines) <= 200
-    assert "](docs/index.md)" in "\n".join(lines[:40])
+    first = "\n".join(lines[:40])
+    assert "](docs/index.md)" in first and "](docs/pictures/inspector-request.png)" in first
+    assert "dragoman connect codex --write" in first
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:

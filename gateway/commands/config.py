@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.commands import config_check, config_show
+from gateway.commands.parser import add_settings
 
 HELP: Final = "check the settings file, show what it sets, or print its JSON Schema"
 SCHEMA_FILE: Final = "settings.schema.json"
@@ -15,14 +16,15 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     """Adds the arguments of each action."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     check = actions.add_parser("check", help="report every error of the settings file at once, and what is suspicious")
-    default = Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json")
-    file_help = "the settings file (DRAGOMAN_SETTINGS; default settings.json)"
-    check.add_argument("file", metavar="FILE", nargs="?", type=Path, default=default, help=file_help)
+    named = check.add_mutually_exclusive_group()
+    named.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the same as --settings FILE")
+    add_settings(named, environ)
+    check.add_argument("--insecure-no-key", action="store_true", help="check for a start with this option")
     check.add_argument("--json", action="store_true", help="print the report as JSON")
     check.add_argument("--strict", action="store_true", help="exit with status 1 for a warning, too")
     show = actions.add_parser("show", help="show the effective settings, and where each value comes from")
     show.add_argument("path", metavar="PATH", nargs="?", help="only this key, or those below it, such as models.qwen")
-    show.add_argument("--settings", type=Path, default=default, help=file_help)
+    add_settings(show, environ)
     show.add_argument("--running", action="store_true", help="show where a running gateway differs from the file")
     show.add_argument("--url", help="the running gateway (default the address of the settings)")
     show.add_argument("--host", help="the address, as for serve")

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -46,22 +46,24 @@ def run(options: argparse.Namespace) -> int:
     from gateway.core.errors import SettingsError
     from gateway.settings.decode import decode_settings, read_text
 
-    text = read_text(options.file)
+    file = options.file or options.settings
+    text = read_text(file)
     try:
         raw = decode_settings(text)
     except SettingsError as error:
-        raise SettingsError(f"{options.file}: {error.message}") from error
-    report = check(str(options.file), text, raw, os.environ)
+        raise SettingsError(f"{file}: {error.message}") from error
+    report = check(str(file), text, raw, os.environ, options.insecure_no_key)
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() if options.json else _text(report))
     return 1 if report.errors or (options.strict and report.warnings) else 0
 
 
-def check(file: str, text: str, raw: "Json", environ: Mapping[str, str]) -> Report:
-    """Returns the findings of a settings file: its text, and the same decoded."""
+def check(file: str, text: str, raw: "Json", environ: Mapping[str, str], insecure: bool = False) -> Report:
+    """Returns the findings of a settings file: its text, and the same decoded. `insecure`: a gateway without client
+    keys may serve other machines."""
     from gateway.settings.faults import settings_faults
 
     faults = settings_faults(raw)
-    errors = [*faults.errors, *_start_errors(faults, environ)]
+    errors = [*faults.errors, *_start_errors(faults, environ, insecure)]
     warnings = _warnings(faults.settings, environ)
     return Report(
         FORMAT,
@@ -85,27 +87,57 @@ def _finding(text: str, message: str, error: "SettingsError | None" = None) -> F
     return Finding(without_secrets(message), path, line, correction.nearest if correction is not None else None)
 
 
-def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[SettingsError]":
-    """Yields the further errors that the start would raise: backends that cannot be built, and keys that cannot be
-    read."""
-    from gateway.core.errors import SettingsError
-    from gateway.server.access.api_keys import check_names, load_keys
+def _start_errors(faults: "Faults", environ: Mapping[str, str], insecure: bool) -> "Iterator[SettingsError]":
+    """Yields the further errors that the start would raise: backends that cannot be built, and keys, stores and folders
+    that cannot be used."""
+    from gateway.commands.written_places import place_errors
     from gateway.server.media.check import media_faults
-    from gateway.server.state.state_folder import StateKeys
 
     settings = faults.settings
     for name, entry in settings.backends.items():
         if name not in faults.without_adapter:
             yield from _backend_errors(name, entry, int(settings.limits.max_event_mb * 2**20))
-    try:
-        check_names(settings, load_keys(settings.server, environ))
-    except SettingsError as error:
-        yield error
-    try:
-        StateKeys(settings.state, environ).check()
-    except SettingsError as error:
-        yield error
+    yield from _key_errors(settings, environ, insecure)
+    yield from place_errors(settings)
     yield from media_faults(settings, _adapters(settings))
+
+
+def _key_errors(settings: "Settings", environ: Mapping[str, str], insecure: bool) -> "Iterator[SettingsError]":
+    """Yields what the start refuses about keys: those of clients, of the operator and of the store. A key that this
+    command does not have may be in the environment of the gateway, which the error says."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.access.api_keys import check_exposure, check_names, load_keys
+    from gateway.server.inspect.access import InspectorAccess
+    from gateway.server.state.open_store import open_store
+    from gateway.server.state.state_folder import StateKeys
+    from gateway.server.telemetry.metrics import Metrics
+
+    def check_clients() -> None:
+        keys = load_keys(settings.server, environ)
+        check_names(settings, keys)
+        check_exposure(settings.server, keys, insecure)
+
+    state = settings.state
+    checks: tuple[tuple[str | None, Callable[[], object]], ...] = (
+        (settings.server.api_keys_env, check_clients),
+        (settings.inspector.admin_key_env, lambda: InspectorAccess(settings, environ)),
+        (state.key_env, lambda: StateKeys(state, environ).check()),
+        # It connects to nothing, and makes no file, before it is used.
+        (state.key_env, lambda: open_store(state, Metrics(), environ)),
+    )
+    found: dict[str, SettingsError] = {}
+    for variable, check_part in checks:
+        try:
+            check_part()
+        except SettingsError as error:
+            unset = variable is not None and not environ.get(variable, "").strip() and variable in error.message
+            error.message += f"; {_unset(variable)}" if unset and variable else ""
+            found.setdefault(error.message, error)
+    yield from found.values()
+
+
+def _unset(variable: str) -> str:
+    return f"{variable} is not set where this command runs"
 
 
 def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
@@ -134,9 +166,11 @@ def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Ite
 
 
 def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.commands.written_places import place_warnings
     from gateway.moved import moved_to
     from gateway.providers.registry import PROFILES
     from gateway.settings.compression import cut_before_summary
+    from gateway.settings.unlikely_values import unlikely_values
 
     used = {entry.backend for entry in settings.models.values()}
     for name, entry in settings.backends.items():
@@ -144,6 +178,7 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
             yield f"backends.{name}: no model uses this backend"
         if (new := moved_to(entry.adapter)) is not None:
             yield f"backends.{name}.adapter: {entry.adapter} is {new} now, and its old path ends with the next release"
+        yield from unlikely_values(f"backends.{name}", entry)
         yield from _credential_warnings(f"backends.{name}", entry, environ)
         yield from _certificate_warnings(f"backends.{name}.tls", entry)
     for name, profile in settings.profiles.items():
@@ -151,7 +186,8 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
             yield f"profiles.{name}: it replaces the built-in profile of this name"
     password = settings.state.password_env
     if password is not None and not environ.get(password, ""):
-        yield f"state.password_env: the environment variable {password} is not set"
+        yield f"state.password_env: the environment variable {_unset(password)}"
+    yield from place_warnings(settings)
     yield from _state_key_warnings(settings, environ)
     yield from cut_before_summary(settings.on(_native(settings)).models)
 
@@ -164,7 +200,7 @@ def _state_key_warnings(settings: "Settings", environ: Mapping[str, str]) -> Ite
     variable = settings.state.key_env
     if environ.get(variable, "").strip():
         return
-    unset = f"state.key_env: the environment variable {variable} is not set"
+    unset = f"state.key_env: the environment variable {_unset(variable)}"
     shared = (settings.state.store or "memory").partition(":")[0] not in ("memory", "sqlite")
     folder = StateFolder(environ, settings.state.folder)
     if shared:
@@ -182,11 +218,15 @@ def _credential_warnings(where: str, entry: "BackendSettings", environ: Mapping[
     from gateway.core.errors import SettingsError
     from gateway.registry import adapter_signs
     from gateway.server.upstream.credentials import check_signing, credential_for, signing_key
+    from gateway.settings.unlikely_values import is_placeholder
 
     key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
     variable = entry.credential_variable
     if variable and not environ.get(variable, "").strip():
-        yield f"{where}.{key}: the environment variable {variable} is not set"
+        yield f"{where}.{key}: the environment variable {_unset(variable)}"
+        return
+    if variable and is_placeholder(environ[variable]):
+        yield f"{where}.{key}: the value of {variable} looks like a placeholder: put your own there"
         return
     # An adapter that cannot be loaded, and one that cannot sign with these keys, is an error already.
     with contextlib.suppress(SettingsError):

@@ -1,14 +1,19 @@
 """Runs `dragoman connect`: prints or writes the configuration of a client."""
 
 import argparse
+import asyncio
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from gateway.commands.parser import add_settings, settings_if_any
 
 if TYPE_CHECKING:
     from gateway.connect.client import Client, ClientFile
     from gateway.connect.target import Target
+    from gateway.discovery.identify import Server
 
 # What `--undo` has done with a file, as it is printed.
 _UNDONE: Final = {
@@ -30,13 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
         help="restore the files as they were before the last --write, or take out what it added",
     )
     parser.add_argument("--model", help="the model to begin with (default the first of the settings)")
-    parser.add_argument("--url", help="the address of the gateway (default that of the settings)")
     parser.add_argument(
-        "--settings",
-        type=Path,
-        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
+        "--url",
+        help="the address of the gateway (default where one answers: that of the settings, or of the last start)",
     )
+    add_settings(parser, environ)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,10 +55,11 @@ def run(options: argparse.Namespace) -> int:
     client = load_client(options.client)
     if options.undo:
         return _undo(client)
-    target = _target(options, os.environ)
-    if options.write:
-        return _write(options.client, client, target)
-    return _print(client, target)
+    target, notes = _target(options, os.environ)
+    status = _write(options.client, client, target) if options.write else _print(client, target)
+    for note in notes:
+        print(f"dragoman: {note}", file=sys.stderr)
+    return status
 
 
 def _list() -> int:
@@ -71,26 +75,39 @@ def _list() -> int:
     return 0
 
 
-def _target(options: argparse.Namespace, environ: Mapping[str, str]) -> "Target":
+def _target(options: argparse.Namespace, environ: Mapping[str, str]) -> "tuple[Target, Sequence[str]]":
+    """Returns the gateway that the client shall ask, and sentences about what answers there."""
     from gateway.connect.target import address_of, settings_target
-    from gateway.settings import Settings, load_settings, override_server
+    from gateway.server.process.noted_address import noted_address
+    from gateway.server.state.state_folder import StateFolder
+    from gateway.settings import Settings, override_server
 
-    known = options.settings.exists()
-    settings = load_settings(options.settings) if known else Settings()
+    found = settings_if_any(options.settings)
+    known, settings = found is not None, found or Settings()
     settings = override_server(settings, None, environ.get("DRAGOMAN_PORT") or None)
-    running = () if known else _running_models(address_of(settings, options.url))
-    return settings_target(settings, options.model, options.url, environ, known, running)
+    address = address_of(settings, options.url)
+    noted = None if options.url is not None else noted_address(StateFolder(environ, settings.state.folder).path)
+    server, notes = asyncio.run(_running(address, noted))
+    running = () if known or server is None else server.models
+    url = options.url if server is None or server.url == address else server.url
+    return settings_target(settings, options.model, url, environ, known, running), notes
 
 
-def _running_models(address: str) -> tuple[str, ...]:
-    """Returns the models that a gateway at this address lists, such as `dragoman demo`; none where no gateway is."""
-    import asyncio
-
+async def _running(address: str, noted: str | None) -> "tuple[Server | None, Sequence[str]]":
+    """Returns the gateway that answers at an address or, where none does, at the one where a gateway of this machine
+    was started last; and what a person has to know of it."""
     from gateway.discovery.identify import identify
     from gateway.discovery.server_kinds import DRAGOMAN
 
-    server = asyncio.run(identify(address))
-    return server.models if server is not None and server.kind is DRAGOMAN else ()
+    server = await identify(address)
+    if server is not None and server.kind is DRAGOMAN:
+        return server, ()
+    answers = "nothing answers" if server is None else f"what answers is {server.title}, and no gateway,"
+    if noted not in (None, address):
+        other = await identify(noted)
+        if other is not None and other.kind is DRAGOMAN:
+            return other, (f"{answers} at {address}; a gateway listens on {noted}, which is used",)
+    return None, (f"{answers} at {address}: start a gateway there ('dragoman serve'), or give its address with --url",)
 
 
 def _print(client: "Client", target: "Target") -> int:

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.commands.parser import add_settings
+
 if TYPE_CHECKING:
     from gateway.diagnostics.doctor.finding import Section
     from gateway.diagnostics.doctor.probe import Probe
@@ -23,12 +25,7 @@ _TOKENS: Final = 150
 def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     """Adds the arguments of the command."""
     parser.add_argument("backend", metavar="BACKEND", nargs="?", help="only this backend (default all)")
-    parser.add_argument(
-        "--settings",
-        type=Path,
-        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-    )
+    add_settings(parser, environ)
     parser.add_argument("--model", help="the model to ask, by its name in the settings (default the first)")
     parser.add_argument("--offline", action="store_true", help="ask no backend anything")
     parser.add_argument("--slow", action="store_true", help="try what takes longer or asks more, too")

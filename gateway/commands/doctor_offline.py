@@ -1,7 +1,6 @@
 """D1: checks what `dragoman doctor` can see without asking a backend: the settings, this machine, the port."""
 
 import asyncio
-import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -124,16 +123,13 @@ def _descriptors(offline: Offline) -> Finding:
 
 
 def _log(offline: Offline) -> Finding:
+    from gateway.server.state.state_folder import file_fault
+
     file = offline.settings.log.file
     if file is None:
         return skipped("no log file is set")
-    path = Path(file)
-    if path.exists():
-        writable = os.access(path, os.W_OK)
-    else:
-        there = next(parent for parent in (path.absolute().parent, *path.absolute().parents) if parent.exists())
-        writable = there.is_dir() and os.access(there, os.W_OK)
-    return ok(file) if writable else todo(f"{file} cannot be written", "correct log.file, or the rights of its folder")
+    fault = file_fault(Path(file))
+    return todo(f"{file}: {fault}", "correct log.file, or the rights of its folder") if fault else ok(file)
 
 
 def _routes(offline: Offline) -> Finding:

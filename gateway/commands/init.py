@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.commands.parser import DEFAULT_SETTINGS, add_out
+
 if TYPE_CHECKING:
     from gateway.discovery.identify import Server
     from gateway.discovery.new_settings import NewBackend
@@ -21,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="KIND", help="the kind of server or provider, such as ollama or openai")
     parser.add_argument("--url", help="the address of the server, instead of the known ports of this machine")
     parser.add_argument("--yes", action="store_true", help="write the file without a question")
-    parser.add_argument(
-        "--out", type=Path, default=Path("settings.json"), metavar="FILE", help="the file to write; never overwritten"
-    )
+    add_out(parser, "the file to write; never overwritten", default=DEFAULT_SETTINGS)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +32,9 @@ def run(options: argparse.Namespace) -> int:
     from gateway.discovery.new_settings import new_settings
 
     if options.out.exists():
-        raise SettingsError(f"{options.out} exists, and is not overwritten: choose another file with --out")
+        raise SettingsError(
+            f"{options.out} exists, and is not overwritten: give another file, such as --out {_free_name(options.out)}"
+        )
     backends = _backends(options)
     if not backends:
         return 1
@@ -40,6 +42,12 @@ def run(options: argparse.Namespace) -> int:
         return 1
     out: Path = options.out
     return _write(out, new_settings(backends, _port(backends)))
+
+
+def _free_name(taken: Path) -> Path:
+    """Returns a file beside the one that exists, which does not: that of the project in a clone, for instance."""
+    names = (f"mine{number}.json" for number in ("", *range(2, 100)))
+    return next((free for name in names if not (free := taken.with_name(name)).exists()), Path("FILE"))
 
 
 def _backends(options: argparse.Namespace) -> "Sequence[NewBackend]":
@@ -180,7 +188,7 @@ def _write(out: Path, text: str) -> int:
     report = check(str(out), text, decode_settings(text), os.environ)
     for line in lines(report):
         print(line)
-    settings = "" if out == Path("settings.json") else f" --settings {out}"
+    settings = "" if out == DEFAULT_SETTINGS else f" --settings {out}"
     print(f"Next: dragoman serve{settings}, and dragoman connect{settings} for your client.")
     print(f"What the backend can do, and what it needs: dragoman doctor{settings}")
     return 1 if report.errors else 0

@@ -1,8 +1,11 @@
 """Runs `dragoman inspect`: shows a recording on the inspector's page, without a gateway."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from gateway.commands.parser import add_settings, settings_if_any
 
 if TYPE_CHECKING:
     from gateway.recording.recording import Recording
@@ -14,10 +17,10 @@ HELP: Final = "show a recording on the inspector's page, without a gateway"
 _KEY: Final = "DRAGOMAN_INSPECT_KEY"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     """Adds the arguments of `dragoman inspect`."""
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
-    parser.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
+    add_settings(parser, environ)
     parser.add_argument("--port", default="0", help="the port to serve on (default any free one)")
 
 
@@ -28,10 +31,10 @@ def inspect(options: argparse.Namespace) -> int:
 
     from gateway.recording.files import load_recording
     from gateway.server.process.run import serve
-    from gateway.settings import Settings, load_settings, override_server, read_settings
+    from gateway.settings import Settings, override_server, read_settings
 
     recording = load_recording(options.file)
-    known = Settings() if options.settings is None else load_settings(options.settings)
+    known = settings_if_any(options.settings) or Settings()
     # Everybody on this machine can reach the port: the key in the address keeps the recording to its reader.
     os.environ[_KEY] = key = secrets.token_urlsafe(16)
     settings = read_settings(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.commands.parser import whole_number
+from gateway.commands.parser import add_out, add_settings, whole_number
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -17,7 +17,7 @@ _SUCCESS: Final = "grpc-status:0"
 _RECORDED_HELP: Final = "a recording, a folder with the files of an exchange, or a folder of such folders"
 
 
-def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
+def add_parsers(parser: argparse.ArgumentParser, dialect_help: str, environ: Mapping[str, str]) -> None:
     """Adds the arguments of each action."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     check = actions.add_parser("check", help="report every fault of the entries, with its place and the nearest name")
@@ -47,15 +47,13 @@ def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
         help="only replay the last N exchanges, unseen (default 0)",
     )
     learn.add_argument("--diff", metavar="ENTRY", type=Path, help="print what the exchanges change about this entry")
-    learn.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="the file for the entry (default it is printed)"
-    )
+    add_out(learn, "the file for the entry (default it is printed)", "--output")
     learn.add_argument("--probe", metavar="URL", help="ask this gRPC server, after a question that names the cost")
     learn.add_argument("--model", help="the model of a probe, by the service's name")
     learn.add_argument("--api-key-env", metavar="NAME", help="the variable with the key that a probe sends")
     learn.add_argument("--yes", action="store_true", help="send a probe without a question")
     learn.add_argument("--save", metavar="FOLDER", type=Path, help="the folder for the exchanges of a probe")
-    learn.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
+    add_settings(learn, environ)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from gateway.commands.parser import add_settings
+
 if TYPE_CHECKING:
     from gateway.core.conversation import Json
     from gateway.settings import Settings
@@ -30,12 +32,7 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     )
     read.add_argument("--replace", action="store_true", help="also replace keys that the settings have")
     read.add_argument("--write", action="store_true", help="change the settings file, and keep FILE.bak")
-    read.add_argument(
-        "--settings",
-        type=Path,
-        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-    )
+    add_settings(read, environ)
 
 
 def run(options: argparse.Namespace) -> int:

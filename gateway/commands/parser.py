@@ -4,8 +4,15 @@ have bounds.
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
+DEFAULT_SETTINGS: Final = Path("settings.json")
+SETTINGS_HELP: Final = "the settings file (DRAGOMAN_SETTINGS; default settings.json)"
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -48,6 +55,30 @@ def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
         return f"one argument too many: {words[0]!r}"
     similar = difflib.get_close_matches(option, options, n=1, cutoff=0.5)
     return f"there is no option {option}{f'; did you mean {similar[0]}?' if similar else ''}"
+
+
+def default_settings(environ: Mapping[str, str]) -> Path:
+    """Returns the settings file of a command to which none is given."""
+    return Path(environ.get("DRAGOMAN_SETTINGS") or DEFAULT_SETTINGS)
+
+
+def add_settings(parser: "argparse._ActionsContainer", environ: Mapping[str, str]) -> None:
+    """Adds `--settings`, which is the same in every command."""
+    parser.add_argument("--settings", type=Path, default=default_settings(environ), help=SETTINGS_HELP)
+
+
+def settings_if_any(path: Path) -> "Settings | None":
+    """Returns the settings of a file for a command that can do without; None: nobody has named a file, and there is
+    none. Raises SettingsError."""
+    from gateway.settings import load_settings
+
+    return None if path == DEFAULT_SETTINGS and not path.exists() else load_settings(path)
+
+
+def add_out(parser: argparse.ArgumentParser, text: str, *further: str, **options: Any) -> None:
+    """Adds `-o` and `--out`, which name the file that a command writes. `text` says of what; `further` are older names
+    of the option. (Any: as argparse takes it.)"""
+    parser.add_argument("-o", "--out", *further, type=Path, metavar="FILE", help=text, **options)
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:

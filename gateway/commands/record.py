@@ -3,11 +3,10 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.commands.inspector_client import API, get, open_client
-from gateway.commands.parser import whole_number
+from gateway.commands.parser import add_out, whole_number
 from gateway.commands.terminal import counted, is_agreed, sized
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--filter", metavar="TERMS", help="the requests that fit, like 'status:5xx model:gpt-*'")
     which.add_argument("--session", metavar="ID", help="the requests of this session, all its agents")
     which.add_argument("--follow", action="store_true", help="every request from now on, until Ctrl-C")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write; never overwritten")
+    add_out(parser, "the file to write; never overwritten", required=True)
     parser.add_argument(
         "--redact", choices=("shape", "full", "none"), default="shape", help="how far texts are replaced"
     )

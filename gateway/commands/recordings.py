@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.commands.parser import speed, whole_number
+from gateway.commands.parser import add_out, add_settings, settings_if_any, speed, whole_number
 from gateway.commands.terminal import counted, sized
 
 if TYPE_CHECKING:
     from gateway.recording.minimise import Judge
     from gateway.recording.recording import Recording
-    from gateway.settings import Settings
 
 REPLAY_HELP: Final = "run recorded requests again without a network, or serve them as a fake backend"
 MINIMISE_HELP: Final = "make a recording smaller while it still shows one thing"
@@ -22,10 +21,10 @@ _SUFFIX: Final = ".dragoman.jsonl"
 _COMMAND: Final = "command:"
 
 
-def add_replay(parser: argparse.ArgumentParser) -> None:
+def add_replay(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     """Adds the arguments of `dragoman replay`."""
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
-    parser.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
+    add_settings(parser, environ)
     parser.add_argument("--session", metavar="ID", help="only the requests of this session")
     parser.add_argument("--serve", action="store_true", help="serve the recorded responses on a loopback port")
     parser.add_argument(
@@ -40,14 +39,14 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_minimise(parser: argparse.ArgumentParser) -> None:
+def add_minimise(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     """Adds the arguments of `dragoman minimise`."""
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
     parser.add_argument(
         "--until", default="same", metavar="TEST", help="rule:CODE, code:CODE, status:N, same, or command:COMMAND"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default FILE with .min)")
-    parser.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
+    add_out(parser, "the file to write (default FILE with .min)")
+    add_settings(parser, environ)
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -62,7 +61,7 @@ def replay(options: argparse.Namespace) -> int:
         recording = _of_session(recording, options.session)
     if options.serve:
         return _serve(options, recording)
-    settings = _settings(options.settings)
+    settings = settings_if_any(options.settings)
     interactions = recording.interactions()
     if not interactions:
         raise InvalidRequest(f"{options.file}: the recording has no request.")
@@ -127,7 +126,7 @@ def minimise(options: argparse.Namespace) -> int:
     from gateway.recording import minimise as search
     from gateway.recording.files import load_recording, save_recording
 
-    recording, settings = load_recording(options.file), _settings(options.settings)
+    recording, settings = load_recording(options.file), settings_if_any(options.settings)
     judge = _judge(options.until.removeprefix(_COMMAND)) if options.until.startswith(_COMMAND) else None
     found = search.minimise(recording, options.until, settings, judge)
     out = options.out or options.file.with_name(f"{options.file.name.removesuffix(_SUFFIX)}.min{_SUFFIX}")
@@ -164,12 +163,6 @@ def _judge(command: str) -> "Judge":
     if not words:
         raise InvalidRequest(f"--until {_COMMAND}: the command is missing.")
     return judge
-
-
-def _settings(path: Path | None) -> "Settings | None":
-    from gateway.settings import load_settings
-
-    return None if path is None else load_settings(path)
 
 
 ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.commands.parser import add_out, add_settings
+
 if TYPE_CHECKING:
     from gateway.core.conversation import Json
     from gateway.core.descriptor_set import DescriptorSet
@@ -31,18 +33,13 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     fetch.add_argument(
         "source", metavar="SERVER", help="the http:// or https:// URL of the server, or a backend's name"
     )
-    fetch.add_argument("-o", "--output", type=Path, required=True, help="the file for the descriptor set")
+    add_out(fetch, "the file for the descriptor set", "--output", required=True)
     for action in (show, diff):
         action.add_argument(
             "--include", action="append", default=[], metavar="FOLDER", help="a folder for the imports of .proto files"
         )
     for action in (show, diff, fetch):
-        action.add_argument(
-            "--settings",
-            type=Path,
-            default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-            help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-        )
+        add_settings(action, environ)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,8 +76,8 @@ def _fetch(options: argparse.Namespace) -> int:
         fetched = asyncio.run(fetch_schema(options.source, {}))
     else:
         fetched = asyncio.run(fetch_backend_schema(_backend(options.source, options.settings)))
-    write_cache(options.output, fetched.descriptors)
-    print(f"{options.output}: {len(fetched.descriptors.data)} bytes, sha256 {fetched.descriptors.sha256}")
+    write_cache(options.out, fetched.descriptors)
+    print(f"{options.out}: {len(fetched.descriptors.data)} bytes, sha256 {fetched.descriptors.sha256}")
     for name in fetched.undescribed:
         print(f"not described: {name}")
     return 0

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from gateway.commands.parser import add_settings
+
 if TYPE_CHECKING:
     from gateway.core.errors import SettingsError
     from gateway.server.state.store import StateStore, StoreStats
@@ -24,12 +26,7 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     forget.add_argument("key", metavar="KEY", help="the name of the API key; - where there are no keys")
     purge = actions.add_parser("purge", help="delete everything of all API keys")
     for action in (stats, show, forget, purge):
-        action.add_argument(
-            "--settings",
-            type=Path,
-            default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-            help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-        )
+        add_settings(action, environ)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ that gives the client's key). An entry of a list or an object with `{each_model}
 `{context_length:d}`; a value of an object that has one is left out where it is not known.
 """
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 _SUFFIX: Final = ".toml"
+_ADDRESS: Final = re.compile(r"\{url\}([\w./-]*)")
 
 
 class ClientFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +53,13 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[ClientFile, ...] = ()
     fields: Mapping[str, str] = {}
     commands: str = ""
+
+    @property
+    def path(self) -> str:
+        """Returns what the client wants behind the gateway's address: the path of its base URL, empty for none."""
+        found = _ADDRESS.search(msgspec.json.encode(self).decode())
+        assert found is not None, f"{self.title} asks the gateway, and names its address"
+        return found[1]
 
 
 def client_names() -> tuple[str, ...]:

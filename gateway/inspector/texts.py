@@ -1,6 +1,6 @@
 """Gives the words of the pages about rules and error codes, which the package holds without the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -34,6 +34,11 @@ def rule_text(rule: str) -> RuleText:
 def error_text(code: str) -> ErrorText:
     """Returns the row of docs/errors.md about a code; an empty one for a code that is the backend's own."""
     return _error_texts().get(code, ErrorText())
+
+
+def error_codes() -> Collection[str]:
+    """Returns the codes of docs/errors.md: those of the gateway."""
+    return _error_texts().keys()
 
 
 @cache

@@ -1,5 +1,7 @@
-"""Takes the pictures of the page that the web site of the documentation shows (build/pictures). People judge them."""
+"""Takes the pictures of the page that the web site of the documentation shows (build/pictures). People judge them. The
+one that the README shows is kept in docs/pictures: `--rewrite-golden` replaces it."""
 
+import shutil
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -18,6 +20,7 @@ from tests.paths import ROOT
 pytestmark = BROWSER
 
 FOLDER: Final = ROOT / "build" / "pictures"
+KEPT: Final = ROOT / "docs" / "pictures" / "inspector-request.png"
 LIGHT: Final = Look(width=1360, height=760)
 DARK: Final = Look(width=1360, height=760, color_scheme="dark")
 # A small one would be an empty page.
@@ -52,7 +55,13 @@ async def busy() -> AsyncIterator[tuple[RunningGateway, dict[str, str]]]:
     ],
 )
 async def test_a_picture(
-    name: str, which: str, view: str, look: Look, busy: tuple[RunningGateway, dict[str, str]], opened: Open
+    name: str,
+    which: str,
+    view: str,
+    look: Look,
+    busy: tuple[RunningGateway, dict[str, str]],
+    opened: Open,
+    request: pytest.FixtureRequest,
 ) -> None:
     gateway, ids = busy
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -64,3 +73,6 @@ async def test_a_picture(
         await page.settled()
         await viewer.page.screenshot(path=FOLDER / f"{name}.png")
     assert (FOLDER / f"{name}.png").stat().st_size > LEAST_BYTES
+    if KEPT.stem == name and request.config.getoption("--rewrite-golden"):
+        KEPT.parent.mkdir(exist_ok=True)
+        shutil.copyfile(FOLDER / f"{name}.png", KEPT)

@@ -22,8 +22,8 @@ BROKEN = """{
   "repiar": "strict",
   "server": {"port": "8000"},
   "backends": {
-    "local": {"adapter": "text", "base_url": "ftp://host", "wire": "olama"},
-    "paid": {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": "PAID_KEY"}
+    "local": {"adapter": "text", "base_url": "ftp://127.0.0.1", "wire": "olama"},
+    "paid": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9", "api_key_env": "PAID_KEY"}
   },
   "models": {
     "m": {"backend": "locl"}
@@ -50,7 +50,7 @@ def broken(tmp_path: Path) -> str:
 def sound(tmp_path: Path, **more: Any) -> str:
     """A file without a fault, and with what `more` says. (Any: JSON.)"""
     path = tmp_path / "settings.json"
-    backend = {"adapter": "openai_chat", "base_url": "http://host"}
+    backend = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9"}
     path.write_text(json.dumps({"backends": {"b": backend}, "models": {"m": {"backend": "b"}}, **more}, indent=1))
     return str(path)
 
@@ -83,7 +83,7 @@ def test_the_report_as_json_has_path_line_and_nearest_key(broken: str, capsys: p
 def test_a_missing_variable_is_a_warning_and_a_set_one_is_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend = {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": "PAID_KEY"}
+    backend = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9", "api_key_env": "PAID_KEY"}
     path = sound(tmp_path, backends={"b": backend})
     monkeypatch.delenv("PAID_KEY", raising=False)
     assert (run("check", path), run("check", path, "--strict")) == (0, 1)
@@ -98,7 +98,7 @@ def test_a_key_that_does_not_fit_its_scheme_is_a_warning(
 ) -> None:
     backend = {
         "adapter": "openai_chat",
-        "base_url": "http://host",
+        "base_url": "http://127.0.0.1:9",
         "api_key_env": "PAID_KEY",
         "api_key_scheme": "Basic",
     }
@@ -113,7 +113,7 @@ def test_a_key_that_does_not_fit_its_scheme_is_a_warning(
 
 
 def secure(**tls: str) -> dict[str, Any]:
-    return {"b": {"adapter": "openai_chat", "base_url": "https://host", "tls": tls}}
+    return {"b": {"adapter": "openai_chat", "base_url": "https://127.0.0.1:9", "tls": tls}}
 
 
 def test_every_wrong_file_of_tls_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_every_wrong_file_of_tls_is_an_error(tmp_path: Path, capsys: pytest.Capt
         assert said.count(f"backends.b.tls.{setting}: {file!r} cannot be read: No such file or directory") == 1
     assert "3 errors" in said
     assert run("check", "--strict", sound(tmp_path, backends=secure(cert_file=certificate, key_file=key))) == 0
-    http = {"b": {"adapter": "openai_chat", "base_url": "http://host", "tls": {"cert_file": certificate}}}
+    http = {"b": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9", "tls": {"cert_file": certificate}}}
     assert run("check", sound(tmp_path, backends=http)) == 1
     assert capsys.readouterr().out.count("backends.b.tls: base_url must begin with https://") == 1
 
@@ -187,7 +187,7 @@ def test_a_limit_is_suspicious_only_where_it_applies(adapter: str, status: int, 
     path = sound(
         tmp_path,
         max_history_messages=40,
-        backends={"b": {"adapter": adapter, "base_url": "http://host"}},
+        backends={"b": {"adapter": adapter, "base_url": "http://127.0.0.1:9"}},
         models={"m": {"backend": "b", "context_length": 32000, "compress": {"enabled": True}}},
     )
     assert run("check", path, "--strict") == status
@@ -197,7 +197,7 @@ def test_a_limit_is_suspicious_only_where_it_applies(adapter: str, status: int, 
 def test_a_key_in_the_place_of_its_variable_is_not_shown(
     key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    backend = {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": key}
+    backend = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9", "api_key_env": key}
     assert run("check", "--strict", sound(tmp_path, backends={"b": backend})) == 1
     shown = capsys.readouterr().out
     assert "backends.b.api_key_env" in shown and "CANARY" not in shown
@@ -206,8 +206,14 @@ def test_a_key_in_the_place_of_its_variable_is_not_shown(
 def test_every_fault_of_an_entry_is_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refresh = {"token_url": "issuer/token", "refresh_token_env": "R"}
     backends = {
-        "a": {"adapter": "openai-chat", "base_url": "http://host", "api_key": "x", "path": 5, "refresh": refresh},
-        "b": {"adapter": "gemini", "baseUrl": "http://host", "unheard": 1, "thinking": "hard"},
+        "a": {
+            "adapter": "openai-chat",
+            "base_url": "http://127.0.0.1:9",
+            "api_key": "x",
+            "path": 5,
+            "refresh": refresh,
+        },
+        "b": {"adapter": "gemini", "baseUrl": "http://127.0.0.1:9", "unheard": 1, "thinking": "hard"},
         "c": {
             "adapter": "warp",
             "base_url": "http://h",
@@ -404,3 +410,137 @@ def test_a_key_that_the_start_refuses_is_an_error(tmp_path: Path) -> None:
     assert len(errors) == 1 and "64 hexadecimal digits" in errors[0] and not warnings
     errors, _ = state_key_findings({}, {"DRAGOMAN_STATE_KEY": "short"})
     assert len(errors) == 1 and "32 characters" in errors[0]
+
+
+HERE: Final = "is not set where this command runs"
+PUBLIC: Final[dict[str, Json]] = {"server": {"host": "0.0.0.0"}}
+SEALED: Final[dict[str, Json]] = {"state": {"store": "sqlite:state.db", "encrypt": True}}
+OPERATED: Final[dict[str, Json]] = {"inspector": {"enabled": "on"}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "variable", "words"),
+    [
+        (PUBLIC, "DRAGOMAN_API_KEYS", "serving 0.0.0.0 without client keys would accept every client"),
+        (SEALED, "DRAGOMAN_STATE_KEY", "state.store keeps contents where others may read them"),
+        (OPERATED, "DRAGOMAN_ADMIN_KEY", "inspector.enabled is on, which needs an admin key"),
+    ],
+)
+async def test_what_only_the_environment_has_is_refused_as_by_serve_and_says_whose_it_was(
+    raw: dict[str, Json], variable: str, words: str, tmp_path: Path
+) -> None:
+    text = json.dumps(settings(**raw) if raw is not PUBLIC else {**settings(), "server": {"host": "0.0.0.0"}})
+    (tmp_path / "settings.json").write_text(text)
+    async with python_process(tmp_path, "-m", "gateway", "serve", "--port", "0", environ={}) as process:
+        out, err = await asyncio.wait_for(process.communicate(), 40)
+    assert process.returncode == 2 and words in err.decode(), out
+    raw = json.loads(text)
+    kept = {"STATE_DIRECTORY": str(tmp_path / "state")}
+    (error,) = check("settings.json", text, raw, kept).errors
+    assert words in error.message and f"{variable} {HERE}" in error.message
+    given = check("settings.json", text, raw, {**kept, variable: "a" * 64})
+    assert given.errors == ()
+
+
+def test_a_gateway_that_shall_serve_without_keys_is_checked_as_it_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "lasts"))
+    path = sound(tmp_path, server={"host": "0.0.0.0", "api_keys_env": None})
+    assert run("check", path) == 1
+    said = capsys.readouterr().out
+    # There is no variable that the gateway could have.
+    assert "set DRAGOMAN_API_KEYS or server.api_keys_file" in said and HERE not in said
+    assert run("check", "--insecure-no-key", "--strict", path) == 0
+
+
+def test_a_variable_that_is_not_set_here_may_be_set_for_the_gateway(tmp_path: Path) -> None:
+    raw = json.loads(Path(sound(tmp_path, backends={"b": {**BACKENDS["b"], "api_key_env": "PAID_KEY"}})).read_text())
+    (warning,) = check("settings.json", "", raw, {"STATE_DIRECTORY": str(tmp_path)}).warnings
+    assert warning.message.endswith(f"the environment variable PAID_KEY {HERE}")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "url", "meant"),
+    [
+        ("openai_chat", "http://127.0.0.1:9/v1/chat/completions", "http://127.0.0.1:9/v1"),
+        ("openai_chat", "https://gw.internal/openai/chat/completions/", "https://gw.internal/openai"),
+        ("openai_responses", "http://127.0.0.1:9/v1/responses", "http://127.0.0.1:9/v1"),
+        ("anthropic_messages", "http://127.0.0.1:9/v1/messages", "http://127.0.0.1:9/v1"),
+        ("openai_chat", "http://127.0.0.1:9/v1", None),
+        ("openai_chat", "http://127.0.0.1:9/my-messages", None),
+    ],
+)
+def test_the_path_of_a_request_in_a_base_url_is_a_warning(
+    adapter: str, url: str, meant: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sound(tmp_path, backends={"b": {"adapter": adapter, "base_url": url}})
+    assert run("check", "--strict", path) == (0 if meant is None else 1)
+    said = capsys.readouterr().out
+    assert (
+        meant is None
+        or f"warning: backends.b.base_url: the adapter adds the path of a request: write {meant}\n" in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "place"),
+    [
+        ({"base_url": "https://host/v1"}, "base_url"),
+        ({"base_url": "https://example.com/v1"}, "base_url"),
+        ({"base_url": "https://models.example/v1"}, "base_url"),
+        ({"base_url": "https://RESOURCE.openai.azure.com/openai/v1"}, "base_url"),
+        ({"base_url": "https://your-resource.openai.azure.com/openai/v1"}, "base_url"),
+        ({"base_url": "https://gw.internal/<account>/v1"}, "base_url"),
+        ({"base_url": "https://gw.internal/{account}/v1"}, "base_url"),
+        ({"headers": {"x-project": "YOUR_PROJECT"}}, "headers.x-project"),
+        ({"headers": {"x-project": "${PROJECT}"}}, "headers.x-project"),
+        ({"headers": {"x-project": "project-7", "x-title": "Yours truly"}}, None),
+        ({"base_url": "https://hosted.internal/v1"}, None),
+        ({"base_url": "https://api.x.ai/v1"}, None),
+    ],
+)
+def test_what_stands_for_a_value_of_ones_own_is_a_warning(
+    entry: dict[str, Json], place: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sound(tmp_path, backends={"b": {**BACKENDS["b"], "profile": "openai", **entry}})
+    assert run("check", "--strict", path) == (0 if place is None else 1)
+    said = capsys.readouterr().out
+    assert place is None or f"warning: backends.b.{place} looks like a placeholder: put your own value there" in said
+
+
+@pytest.mark.parametrize("value", ["YOUR_API_KEY", "sk-...", "<key>", "changeme", "sk-your-key-here"])
+def test_a_key_that_stands_for_one_is_a_warning_and_is_not_shown(value: str, tmp_path: Path) -> None:
+    raw = json.loads(Path(sound(tmp_path, backends={"b": {**BACKENDS["b"], "api_key_env": "PAID_KEY"}})).read_text())
+    environ = {"PAID_KEY": value, "STATE_DIRECTORY": str(tmp_path)}
+    (warning,) = check("settings.json", "", raw, environ).warnings
+    assert (
+        warning.message == "backends.b.api_key_env: the value of PAID_KEY looks like a placeholder: put your own there"
+    )
+    assert not check("settings.json", "", raw, {**environ, "PAID_KEY": "sk-proj-0123456789abcdef"}).warnings
+
+
+def test_a_place_where_nothing_can_be_written_is_a_warning_or_what_the_start_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "lasts"))
+    (tmp_path / "file").write_text("no folder")
+    below = str(tmp_path / "file" / "deep")
+    refresh = {"token_url": "http://127.0.0.1:9/token", "refresh_token_env": "R", "store": f"{below}/token.json"}
+    monkeypatch.setenv("R", "token-0123456789")
+    path = sound(
+        tmp_path,
+        log={"file": f"{below}/gateway.log"},
+        state={"store": f"sqlite:{below}/state.db"},
+        backends={"b": {**BACKENDS["b"], "refresh": refresh}},
+    )
+    run("check", path)
+    said = capsys.readouterr().out
+    for place in ("log.file", "state.store", "backends.b.refresh.store"):
+        assert f"{place}: {below}" in said and "is no folder" in said, (place, said)
+    recorded = sound(tmp_path, inspector={"record": below}, log={"file": None})
+    assert run("check", recorded) == 1
+    assert (
+        f"error: inspector.record: {below} cannot be made: {tmp_path / 'file'} is no folder" in capsys.readouterr().out
+    )
+    assert not (tmp_path / "lasts").exists()

@@ -9,7 +9,9 @@ import pytest
 
 from gateway.cli import main
 from gateway.connect.client import client_names
+from gateway.server.process.noted_address import note_address, noted_address
 from gateway.testing.gateway import gateway_command
+from tests.commands.test_init import OLLAMA, server
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,92 @@ def test_without_settings_a_running_gateway_is_asked(
     said = capsys.readouterr()
     assert status == 0, said.err
     assert f'base_url = "{base_url}/v1"' in said.out and 'model = "demo-agent"' in said.out
+
+
+async def beside(folder: Path, command: str, state: Path, connect: list[str]) -> tuple[int, str]:
+    """The exit status of `connect` while a gateway runs on a port that no settings name, and its address."""
+    async with gateway_command(folder, None, command, "--port", "0", STATE_DIRECTORY=str(state)) as gateway:
+        await gateway.wait_ready()
+        return await asyncio.to_thread(run, *connect), gateway.base_url
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder for this test alone, and a port of the settings where nothing listens."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("STATE_DIRECTORY", str(folder))
+    monkeypatch.setenv("DRAGOMAN_PORT", "1")
+    return folder
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_gateway_that_runs_is_asked_for_its_port(
+    known: bool, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not known:
+        Path("settings.json").unlink()
+    (tmp_path / "empty").mkdir()
+    status, base_url = asyncio.run(beside(tmp_path / "empty", "demo", state, ["codex"]))
+    said = capsys.readouterr()
+    model = "m" if known else "demo-agent"
+    assert status == 0 and f'base_url = "{base_url}/v1"' in said.out and f'model = "{model}"' in said.out
+    assert said.err == (
+        f"dragoman: nothing answers at http://127.0.0.1:1; a gateway listens on {base_url}, which is used\n"
+    )
+    # It has ended: its note leads nowhere, and is not believed.
+    assert run("codex", "--model", "m") == 0
+    said = capsys.readouterr()
+    assert 'base_url = "http://127.0.0.1:1/v1"' in said.out
+    assert said.err.startswith("dragoman: nothing answers at http://127.0.0.1:1: start a gateway there (")
+    assert said.err.count("\n") == 1
+
+
+def test_another_server_at_the_address_is_named(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server(OLLAMA) as url:
+        monkeypatch.setenv("DRAGOMAN_PORT", url.rpartition(":")[2])
+        assert run("codex") == 0
+        assert f"dragoman: what answers is Ollama, and no gateway, at {url}: start" in capsys.readouterr().err
+        # The note may lead to another server, too.
+        state.mkdir()
+        note_address(state, url)
+        monkeypatch.setenv("DRAGOMAN_PORT", "1")
+        assert run("codex") == 0
+        said = capsys.readouterr()
+        assert "nothing answers at http://127.0.0.1:1: start" in said.err and url not in said.out + said.err
+
+
+def test_an_address_that_a_person_gives_is_used_and_asked(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["codex", "--url", "http://127.0.0.1:9"]
+    (tmp_path / "empty").mkdir()
+    status, base_url = asyncio.run(beside(tmp_path / "empty", "demo", state, arguments))
+    said = capsys.readouterr()
+    assert status == 0 and 'base_url = "http://127.0.0.1:9/v1"' in said.out and base_url not in said.out
+    assert "nothing answers at http://127.0.0.1:9: start" in said.err
+
+
+def test_a_settings_file_that_is_named_and_missing_is_an_error(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("codex", "--settings", "none.json") == 2
+    assert "none.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gw", "http://user@host", "http://127.0.0.1:8000/\x1b[2J", "ftp://host", "x" * 999]
+)
+def test_a_note_that_is_none_is_not_believed(text: str, tmp_path: Path) -> None:
+    assert noted_address(tmp_path / "none") is None
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (folder / "address").write_text(text)
+    assert noted_address(folder) is None
+    (folder / "address").write_bytes(b"http://127.0.0.1:8000/\xff\n")
+    assert noted_address(folder) is None
+    note_address(folder, "http://127.0.0.1:8011")
+    assert noted_address(folder) == "http://127.0.0.1:8011" and [*folder.iterdir()] == [folder / "address"]
+    note_address(tmp_path / "none", "http://127.0.0.1:8011")
 
 
 def test_without_settings_a_model_and_an_address_do(

@@ -78,7 +78,10 @@ def test_without_a_server_nothing_is_written(
 def test_a_file_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
     Path("settings.json").write_text("mine")
     assert run("--backend", "openai", "--yes") == 2
-    assert "exists, and is not overwritten" in capsys.readouterr().err
+    assert "exists, and is not overwritten: give another file, such as --out mine.json\n" in capsys.readouterr().err
+    Path("mine.json").write_text("mine, too")
+    assert run("--backend", "openai", "--yes") == 2
+    assert "such as --out mine2.json\n" in capsys.readouterr().err
     assert run("--backend", "openai", "--yes", "--out", "other.json") == 0
     assert Path("settings.json").read_text() == "mine"
     assert "dragoman serve --settings other.json" in capsys.readouterr().out

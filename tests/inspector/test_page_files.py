@@ -68,10 +68,11 @@ def test_the_page_has_no_script_and_no_style_of_its_own() -> None:
 
 
 def test_nothing_is_asked_of_another_host() -> None:
-    for path in [PAGE / "index.html", PAGE / "page.css", *MODULES]:
+    styles = [PAGE / "page.css", PAGE / "start.css"]
+    for path in [PAGE / "index.html", *styles, *MODULES]:
         text = path.read_text(encoding="utf-8")
         assert re.search(r"""["'(](?:https?:)?//\w""", text) is None, path.name
-    assert "url(" not in (PAGE / "page.css").read_text(encoding="utf-8")
+    assert not any("url(" in path.read_text(encoding="utf-8") for path in styles)
 
 
 def test_the_list_and_the_style_sheet_agree_on_the_height_of_a_row() -> None:

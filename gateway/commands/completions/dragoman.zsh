@@ -110,9 +110,11 @@ _shtab_dragoman_config_defaults_added=0
 
 _shtab_dragoman_config_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  "--insecure-no-key[check for a start with this option]"
   "--json[print the report as JSON]"
   "--strict[exit with status 1 for a warning, too]"
-  ":the settings file (DRAGOMAN_SETTINGS\; default settings.json):_files"
+  ":the same as --settings FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -145,7 +147,7 @@ _shtab_dragoman_connect_options=(
   "--write[write the client\'s files\; a copy of each is kept]"
   "--undo[restore the files as they were before the last --write, or take out what it added]"
   "--model[the model to begin with (default the first of the settings)]:model:"
-  "--url[the address of the gateway (default that of the settings)]:url:"
+  "--url[the address of the gateway (default where one answers\: that of the settings, or of the last start)]:url:"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   ":the client\; without one, all are listed:"
 )
@@ -195,7 +197,7 @@ _shtab_dragoman_explain_options=(
   "--since[the request before it\: say what a provider\'s prompt cache loses, and by whom]:FILE:_files"
   "--model[the model, instead of the model in the request]:model:"
   "--profile[the provider profile, instead of that of the model]:profile:"
-  "--settings[the settings file (default settings.json, if it exists)]:settings:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   "--dialect[the dialect of the request, if its shape does not tell]:dialect:"
   "--json[print the whole explanation as JSON]"
   ":a request or an array of messages\; - for stdin:_files"
@@ -209,7 +211,7 @@ _shtab_dragoman_init_options=(
   "--backend[the kind of server or provider, such as ollama or openai]:KIND:"
   "--url[the address of the server, instead of the known ports of this machine]:url:"
   "--yes[write the file without a question]"
-  "--out[the file to write\; never overwritten]:FILE:_files"
+  {-o,--out}"[the file to write\; never overwritten]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -217,7 +219,7 @@ _shtab_dragoman_init_defaults_added=0
 
 _shtab_dragoman_inspect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--settings[the settings file, for what is not built in]:settings:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   "--port[the port to serve on (default any free one)]:port:"
   ":a recording:_files"
 )
@@ -269,13 +271,13 @@ _shtab_dragoman_map_learn_options=(
   "--carrier[how HTTP holds the messages (default the one that the bodies fit)]:carrier:"
   "--hold-back[only replay the last N exchanges, unseen (default 0)]:N:"
   "--diff[print what the exchanges change about this entry]:ENTRY:_files"
-  {-o,--output}"[the file for the entry (default it is printed)]:FILE:_files"
+  {-o,--out,--output}"[the file for the entry (default it is printed)]:FILE:_files"
   "--probe[ask this gRPC server, after a question that names the cost]:URL:"
   "--model[the model of a probe, by the service\'s name]:model:"
   "--api-key-env[the variable with the key that a probe sends]:NAME:"
   "--yes[send a probe without a question]"
   "--save[the folder for the exchanges of a probe]:FOLDER:_files"
-  "--settings[the settings file, for what is not built in]:settings:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   "(*)::a recording, a folder with the files of an exchange, or a folder of such folders:_files"
 )
 
@@ -298,8 +300,8 @@ _shtab_dragoman_map_try_defaults_added=0
 _shtab_dragoman_minimise_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--until[rule\:CODE, code\:CODE, status\:N, same, or command\:COMMAND]:TEST:"
-  "--out[the file to write (default FILE with .min)]:FILE:_files"
-  "--settings[the settings file, for what is not built in]:settings:_files"
+  {-o,--out}"[the file to write (default FILE with .min)]:FILE:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   ":a recording:_files"
 )
 
@@ -333,7 +335,7 @@ _shtab_dragoman_record_options=(
   "--filter[the requests that fit, like \'status\:5xx model\:gpt-\*\']:TERMS:"
   "--session[the requests of this session, all its agents]:ID:"
   "--follow[every request from now on, until Ctrl-C]"
-  "--out[the file to write\; never overwritten]:FILE:_files"
+  {-o,--out}"[the file to write\; never overwritten]:FILE:_files"
   "--redact[how far texts are replaced]:redact:(shape full none)"
   "*--keep[a text that stays (repeatable)]:TEXT:"
   "--format[what to write]:format:(recording golden har curl python pytest)"
@@ -345,7 +347,7 @@ _shtab_dragoman_record_defaults_added=0
 
 _shtab_dragoman_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--settings[the settings file, for what is not built in]:settings:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   "--session[only the requests of this session]:ID:"
   "--serve[serve the recorded responses on a loopback port]"
   "--as[the side that is served]:side:(backend openai)"
@@ -378,7 +380,7 @@ _shtab_dragoman_schema_diff_defaults_added=0
 
 _shtab_dragoman_schema_fetch_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[the file for the descriptor set]:output:_files"
+  {-o,--out,--output}"[the file for the descriptor set]:FILE:_files"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   ":the http\:\/\/ or https\:\/\/ URL of the server, or a backend\'s name:"
 )

@@ -25,6 +25,7 @@ from gateway.commands.learn.probe import probe, save_exchanges
 from gateway.commands.learn.replay import Replay, replay
 from gateway.commands.learn.report import changes_text, doubts_text, entry_text, replays_text
 from gateway.commands.mapping import load
+from gateway.commands.parser import settings_if_any
 from gateway.commands.schema import check_scheme, named_files
 from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
@@ -32,7 +33,7 @@ from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.registry import load_adapter
 from gateway.server.upstream.schema_cache import write_cache
-from gateway.settings import BackendSettings, load_settings, nearest
+from gateway.settings import BackendSettings, nearest
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.presets import preset_defaults
 
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         return _probe(options)
     if not options.recorded:
         raise InvalidRequest("there is nothing to learn from: name recorded exchanges, or a server with --probe")
-    settings = None if options.settings is None else load_settings(options.settings)
+    settings = settings_if_any(options.settings)
     files = read_exchanges(options.recorded, settings)
     source, before = _source(options)
     source, exchanges, doubts = located(source, files)
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     learned = learn(source, exchanges[: len(exchanges) - options.hold_back], NOWHERE, doubts)
     if before is not None:
         return _diff(before, learned, exchanges)
-    return report(learned, exchanges, options.hold_back, options.output)
+    return report(learned, exchanges, options.hold_back, options.out)
 
 
 def _probe(options: argparse.Namespace) -> int:
@@ -91,14 +92,14 @@ def _probe(options: argparse.Namespace) -> int:
         return 1
     if options.save is not None:
         save_exchanges(options.save, options.model, probed.exchanges)
-    cache = Path("learned.pb") if options.output is None else options.output.with_suffix(".pb")
+    cache = Path("learned.pb") if options.out is None else options.out.with_suffix(".pb")
     write_cache(cache, probed.descriptors)
     named: Json = {"reflection": True, "cache": str(cache)}
     guess = probed.guess
     proposal = propose_rules(probed.descriptors, guess.method, GRPC, probed.exchanges, guess.template)
     entry: dict[str, Json] = {"adapter": _PROTO, "base_url": options.probe, "schema": named, **proposal.entry}
     learned = Learned(entry, (*guess.doubts, *proposal.doubts))
-    return report(learned, probed.exchanges, 0, options.output)
+    return report(learned, probed.exchanges, 0, options.out)
 
 
 def _source(options: argparse.Namespace) -> tuple[Source, "Before | None"]:

@@ -13,6 +13,7 @@ from typing import Final
 
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.dialect import KeyPlace, RequestHead
+from gateway.server.access.request_checks import is_loopback
 from gateway.settings import ServerSettings, Settings
 
 # The name of every client while no keys are configured.
@@ -102,6 +103,18 @@ def check_names(settings: Settings, keys: ApiKeys) -> None:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             advice = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise SettingsError(f"keys.{name}: there is no client key with this name{advice}")
+
+
+def check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> None:
+    """Raises SettingsError when clients outside this machine could reach the gateway without a key; `insecure`: the
+    operator wants that."""
+    if keys or insecure or is_loopback(server.host):
+        return
+    variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
+    raise SettingsError(
+        f"serving {server.host} without client keys would accept every client: set {variable} or "
+        "server.api_keys_file, or pass --insecure-no-key"
+    )
 
 
 def _split(listed: str) -> Iterator[str]:

@@ -27,6 +27,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.routes import add_inspect_routes
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
+from gateway.server.api.start_page import StartPageRoute
 from gateway.server.api.state_explanation import remembered
 from gateway.server.state.answer_store import with_stored
 from gateway.server.state.state_folder import StateKeys
@@ -134,6 +135,8 @@ def create_app(settings: Settings, state_keys: StateKeys | None = None) -> Gatew
         return Response(docs_page(app.openapi()), media_type="text/html", headers=PAGE_HEADERS)
 
     add_inspect_routes(app, gateway_state)
+    # Before the dialects, one of which answers a probe at the same path.
+    app.router.routes.append(StartPageRoute(gateway_state))
     add_dialect_routes(app, gateway_state)
     describe_routes(app, gateway_state.dialects)
     app.add_exception_handler(HTTPException, _http_error)

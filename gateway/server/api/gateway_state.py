@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.conversation import Conversation
-from gateway.core.errors import ServerShutdown, SettingsError
+from gateway.core.errors import ServerShutdown
 from gateway.core.secrets import without_secrets
+from gateway.inspector.texts import error_codes
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
-from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
+from gateway.server.access.api_keys import ApiKeys, check_exposure, check_names, load_keys
 from gateway.server.access.request_checks import HostFilter, is_loopback
 from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.cache_doctor import CacheDoctor
@@ -36,7 +37,7 @@ from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import Observers, RequestContext, RequestObserver
-from gateway.server.telemetry.request_metrics import RequestMetrics
+from gateway.server.telemetry.request_metrics import RequestMetrics, declare_errors
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.backends import Backends
@@ -48,7 +49,7 @@ from gateway.server.upstream.model_list import ModelLists
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.token_counter import TokenCounter
 from gateway.server.upstream.transport import Transport
-from gateway.settings import Price, ServerSettings, Settings
+from gateway.settings import Price, Settings
 from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
@@ -195,7 +196,7 @@ class GatewayState:
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when clients outside this machine could reach the gateway without a key."""
         self._exposed = insecure
-        _check_exposure(self.settings.server, self.keys, insecure)
+        check_exposure(self.settings.server, self.keys, insecure)
 
     async def change(self, settings: Settings) -> tuple[str, ...]:
         """Applies other settings from the next request on; running requests finish with the old ones. Returns the names
@@ -203,7 +204,7 @@ class GatewayState:
         before = self.settings
         settings, kept = keep_restart_only(before, settings)
         keys = self._keys(settings)
-        _check_exposure(settings.server, keys, self._exposed)
+        check_exposure(settings.server, keys, self._exposed)
         changed = {name: entry for name, entry in settings.backends.items() if entry != before.backends.get(name)}
         await update_caches(changed)
         # In a thread: a changed entry may need a compiler of protobuf schemas.
@@ -229,6 +230,7 @@ class GatewayState:
         self.settings = settings
         self.stores.change(settings)
         self.backends = backends
+        declare_errors(self.metrics, error_codes(), settings.backends)
         self.keys = keys
         self.hosts = HostFilter(server.allowed_hosts if is_loopback(server.host) else None)
         self.admission.change(server.max_requests, settings.keys)
@@ -338,16 +340,6 @@ class GatewayState:
     def stop(self) -> None:
         """Ends all running requests now; every client gets an error."""
         self.scheduler.interrupt_all(shutdown)
-
-
-def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> None:
-    if keys or insecure or is_loopback(server.host):
-        return
-    variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
-    raise SettingsError(
-        f"serving {server.host} without client keys would accept every client: set {variable} or "
-        "server.api_keys_file, or pass --insecure-no-key"
-    )
 
 
 def _check_media(settings: Settings, backends: Backends) -> None:

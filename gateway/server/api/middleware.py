@@ -15,6 +15,7 @@ from gateway.server.access.request_checks import OPEN_PATHS, check_single, check
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
+from gateway.server.api.start_page import is_start_page
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
 from gateway.server.log.logger import LOGGER
@@ -28,7 +29,7 @@ LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "mo
 
 class GatewayMiddleware:
     """Wraps the application, and serves the hot routes of every dialect itself. Every route but the health routes needs
-    a key, whether the path exists or not."""
+    a key, whether the path exists or not; the start page checks it itself."""
 
     def __init__(self, app: ASGIApp, gateway_state: GatewayState) -> None:
         self._app = app
@@ -111,6 +112,8 @@ class GatewayMiddleware:
             self._state.check_inspector(context.path, context.headers)
         elif served.kind is None and self._state.access.guards(context.path):
             self._state.access.check_key(context.headers)
+        elif served.kind != "generate" and is_start_page(context.method, context.path, context.headers):
+            pass  # its route checks the key, to refuse with a page
         elif context.path not in OPEN_PATHS:
             # What the inspector sends again has no key, but a name, which no client can put here.
             context.key = scope["state"].get("client") or self._state.keys.check(head, key_places)

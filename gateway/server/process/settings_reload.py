@@ -17,7 +17,7 @@ class Reloader:
     """Checks the file twice a second, and at once on request. A changed file is read when two checks in a row found it
     the same.
 
-    `logs`: the result is logged, which one process does for all that read the same file."""
+    `logs`: the result is logged and counted, which one process does for all that read the same file."""
 
     def __init__(
         self, gateway_state: GatewayState, source: SettingsSource, look_s: float = LOOK_S, logs: bool = True
@@ -57,14 +57,14 @@ class Reloader:
             # In a thread: the settings may name files that a compiler has to read.
             kept = await gateway_state.change(await asyncio.to_thread(self._source.load))
         except SettingsError as error:
-            gateway_state.metrics.config_reload_failures.inc()
             if self._logs:
+                gateway_state.metrics.config_reload_failures.inc()
                 mistake = with_place(self._source.path, error.message)
                 LOGGER.error("settings not reloaded, the old ones stay in use: %s", mistake)
             return
-        gateway_state.metrics.config_reloads.inc()
         if not self._logs:
             return
+        gateway_state.metrics.config_reloads.inc()
         found = [*changed(before, gateway_state.settings)]
         if others := gateway_state.keys.changes_from(keys):
             found.append(f"client keys ({others})")

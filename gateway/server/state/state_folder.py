@@ -62,14 +62,7 @@ class StateFolder:
 
     def fault(self) -> str:
         """Returns why no key can be kept in the folder; empty: there is one, or one can be made. Makes nothing."""
-        place = self.path
-        if os.path.exists(place / KEY):
-            return ""
-        while not os.path.exists(place):
-            place = place.parent
-        if not place.is_dir():
-            return f"{place} is no folder"
-        return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
+        return "" if os.path.exists(self.path / KEY) else folder_fault(self.path)
 
     def key(self) -> tuple[str, bool]:
         """Returns the key, and whether it was made now. Of several processes that make one, the first one wins. Raises
@@ -207,6 +200,24 @@ class StateFolder:
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
         elif files and user != owner.st_uid:
             raise PermissionError(errno.EACCES, f"the files belong to user {owner.st_uid}, who alone may write them")
+
+
+def folder_fault(folder: Path) -> str:
+    """Returns why nothing can be made in a folder, or the folder itself where it is not there; empty: it can be. Makes
+    nothing."""
+    place = folder.absolute()
+    while not os.path.exists(place):
+        place = place.parent
+    if not place.is_dir():
+        return f"{place} is no folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
+
+
+def file_fault(file: Path) -> str:
+    """Returns why a file can neither be written nor made; empty: it can. Makes nothing."""
+    if not os.path.exists(file):
+        return folder_fault(file.parent)
+    return "" if os.path.isfile(file) and os.access(file, os.W_OK) else f"{file} cannot be written"
 
 
 def keys_of(state: StateSettings, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -64,7 +64,15 @@ class _Number(Metric[*Labels]):
         super().__init__(name, help, *labels)
         # A metric without labels has one series, and is exported as 0 before anything has happened.
         self._series: dict[tuple[object, ...], float] = {} if labels else {(): 0}
+        self._declared = 0
         self._function: Callable[[], float] | None = None
+
+    def declare(self, *labels: *Labels) -> None:
+        """Exports a series as 0 before anything has happened: a rate or an increase of Prometheus sees no step from a
+        series that is not there. What is declared does not count for the bound of the others."""
+        if labels not in self._series:
+            self._series[labels] = 0
+            self._declared += 1
 
     def inc(self, *labels: *Labels, by: float = 1) -> None:
         """Increases the value of a series."""
@@ -86,7 +94,7 @@ class _Number(Metric[*Labels]):
             yield Sample(self.name, tuple(map(str, labels)), value)
 
     def _add(self, labels: tuple[object, ...], value: float) -> None:
-        if len(self._series) >= MOST_SERIES:
+        if len(self._series) - self._declared >= MOST_SERIES:
             labels = (OTHER,) * len(labels)
         self._series[labels] = self._series.get(labels, 0) + value
 

@@ -1,9 +1,12 @@
 """Counts and measures requests."""
 
+from collections.abc import Collection, Iterable
+from itertools import islice, product
 from typing import Final
 
 from msgspec import UNSET
 
+from gateway.core.backend_status import KNOWN_CODES
 from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated, GatewayError
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
@@ -20,6 +23,31 @@ from gateway.server.telemetry.request_context import (
 # The rules of notices that are also counted by backend.
 UNKNOWN: Final = frozenset({"UNKNOWN_EVENT", "UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH", "PART_UNKNOWN", "SCHEMA_OUTDATED"})
 LATE: Final = frozenset({"LATE_EVENT", "LATE_CONTENT", "LATE_FAULT", "TAIL_BROKEN"})
+
+
+# A backend fails while the gateway connects to it, before its first event, or within the answer.
+_BACKEND_PHASES: Final = ("connect", "head", "stream")
+_OF_BACKENDS: Final = "upstream_"
+# So many backends have their counters at 0; one of the rest has them from its first failure on.
+_MOST_BACKENDS: Final = 50
+
+
+def declare_errors(metrics: Metrics, codes: Collection[str], backends: Iterable[str]) -> None:
+    """Exports the counters of errors at 0: each code of the gateway in the phase in which it occurs, and for each
+    backend those of backends."""
+    own = [code for code in codes if not code.startswith(_OF_BACKENDS)]
+    of_backends = [
+        *product(filter(lambda code: code.startswith(_OF_BACKENDS), codes), _BACKEND_PHASES),
+        # What a backend says itself, it says instead of an answer.
+        *((code, "head") for code in sorted(KNOWN_CODES)),
+    ]
+    for code, phase in (*((code, "request") for code in own), *of_backends):
+        metrics.errors.declare(code, phase)
+    for backend in islice(backends, _MOST_BACKENDS):
+        metrics.truncated_streams.declare(backend)
+        metrics.ttfb_timeouts.declare(backend)
+        for code, phase in of_backends:
+            metrics.upstream_errors.declare(backend, code, phase)
 
 
 class RequestMetrics(RequestObserver):

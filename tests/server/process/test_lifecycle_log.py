@@ -45,10 +45,10 @@ async def test_a_start_a_reload_and_a_stop_are_one_line_each(tmp_path: Path, wor
         await ready(gateway, workers)
         keys.write_text("alice:a\nbob:b\n")
         gateway.process.send_signal(signal.SIGHUP)
-        await metrics_become(gateway, {"gateway_config_reloads_total": int(workers)})
+        await metrics_become(gateway, {"gateway_config_reloads_total": 1})
         (tmp_path / "settings.json").write_text("{")
         gateway.process.send_signal(signal.SIGHUP)
-        await metrics_become(gateway, {"gateway_config_reload_failures_total": int(workers)})
+        await metrics_become(gateway, {"gateway_config_reload_failures_total": 1})
         gateway.process.send_signal(signal.SIGTERM)
         status, errors = await gateway.ended()
     assert status == 0
