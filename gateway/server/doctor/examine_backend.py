@@ -88,4 +88,5 @@ def _has_own_profile(settings: Settings, backend: Backend, name: str) -> bool:
 
 def _features(probes: Sequence[Probe], findings: Sequence[Checked], *verdicts: str) -> tuple[str, ...]:
     named = {probe.id: probe.feature for probe in probes if probe.feature}
-    return tuple(named[one.id] for one in findings if one.id in named and one.finding.verdict in verdicts)
+    decided = (one for one in findings if not one.finding.undecided)
+    return tuple(named[one.id] for one in decided if one.id in named and one.finding.verdict in verdicts)
