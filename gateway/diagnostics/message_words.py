@@ -15,8 +15,8 @@ _CONTENT: Final = ("content", "parts", "output", "arguments", "input", "summary"
 # Ids of a call and of the call that a result answers.
 _IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id")
 _RESULT_IDS: Final = ("tool_call_id", "call_id")
-_CALLS: Final = ("tool_use", "function_call", "custom_tool_call", "functionCall")
-_RESULTS: Final = ("tool_result", "functionResponse")
+_CALLS: Final = ("tool_use", "function_call", "custom_tool_call")
+_RESULTS: Final = ("tool_result",)
 # What has no words of its own, by what its type or its field begins with.
 _MEDIA: Final[Mapping[str, str]] = {
     "image": "picture",
@@ -102,10 +102,10 @@ def _part(part: Json, ids: _Renamed) -> str:
         return f"calls {_call(part, ids)}"
     if kind in _RESULTS:
         return f"result ({ids.shown(part.get('tool_use_id'))}): {' '.join(_content(part.get('content'), ids))}"
-    for name in ("functionCall", "functionResponse"):
-        if isinstance(inner := part.get(name), dict):
-            word = "calls" if name == "functionCall" else "result of"
-            return f"{word} {_call(inner, ids)}"
+    # A part may hold the call or the result in a field of its own.
+    for name, inner in part.items():
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+            return f"{'result of' if name.endswith('Response') else 'calls'} {_call(inner, ids)}"
     named = next((word for name, word in _MEDIA.items() if name == kind or name in part), None)
     return named or str(kind or f"a part with {', '.join(part) or 'nothing'}")
 

@@ -29,8 +29,8 @@ NAMED: Final = request(
 _NOT_NAMED: Final = {"request_rules": {"choices": ["auto", "none", "required"]}}
 # The notices of ids that the gateway mends.
 _MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_ADDED"})
-# The code where a prompt asked for a call, and the model made none.
-_UNOBEYED: Final = "upstream_invalid_answer"
+# The codes where a call was asked for, and the model made none that can be read.
+_UNOBEYED: Final = ("upstream_invalid_answer", "upstream_invalid_tool_call")
 # Some clients and databases take no longer ones.
 LONGEST_ID: Final = 64
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -138,7 +138,7 @@ async def _not_to_force(backend: ProbedBackend) -> Finding | None:
 
 
 def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
-    if answer.refusal is not None or (answer.error is not None and answer.error.code == _UNOBEYED):
+    if answer.refusal is not None or (answer.error is not None and answer.error.code in _UNOBEYED):
         return todo(f"tool_choice {choice} is refused", "do not rely on it", answer.words)
     if answer.error is None and [call.name for call in answer.calls][:1] != [name]:
         return todo(f"tool_choice {choice} is ignored", undeclared(backend, "tool_choice"))
