@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from gateway.diagnostics.doctor.finding import Finding
+from gateway.core.errors import BackendTimeout
+from gateway.diagnostics.doctor.accepting import failure
+from gateway.diagnostics.doctor.examination import PROBES
+from gateway.diagnostics.doctor.finding import Checked, Finding
+from gateway.diagnostics.doctor.question import Answer
+from gateway.server.doctor.examine_backend import _features
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, faulty_backend
 from tests.server.doctor.examined import examined, findings
 
@@ -90,13 +95,10 @@ async def test_a_backend_that_gives_several_choices_is_asked_for_two(indent: int
 
 
 def silent_about_tools(forced: str) -> Script:
-    """A backend that calls a tool only where that is forced: `call`, `prose`; or does not answer a question with tools:
-    `silence`."""
+    """A backend that calls a tool only where that is forced (`call`), or never (`prose`)."""
 
     async def script(connection: Connection) -> None:
-        asked = json.loads(connection.body)
-        if forced == "silence" and asked.get("tools"):
-            return
+        asked = json.loads(connection.body or b"{}")
         choice_of = asked.get("tool_choice", "auto")
         if forced == "call" and choice_of not in ("auto", "none"):
             name = choice_of["function"]["name"] if isinstance(choice_of, dict) else "get_weather"
@@ -132,13 +134,9 @@ async def test_forcing_is_tried_although_the_model_calls_no_tool_by_itself(
     assert can <= set(section.can) and cannot <= set(section.cannot) and not can & set(section.cannot)
 
 
-async def test_a_question_that_is_not_answered_in_time_says_nothing_of_what_the_model_can() -> None:
-    entry: dict[str, Any] = {"timeouts": {"first_byte": 0.2}}
-    async with faulty_backend(silent_about_tools("silence")) as backend:
-        section = (await examined("chat", backend.base_url, only=("D22", "D23"), entry=entry)).section
-    found = findings(section)
-    for check in ("D231", "D238", "D239"):
-        assert (found[check].verdict, found[check].undecided) == ("todo", True), found[check]
-        assert "no answer in time" in found[check].detail and "timeouts.first_byte" in found[check].advice
-    assert not {"tools", "forced choice", "named choice"} & {*section.can, *section.cannot}
-    assert found["D232"].verdict == "skipped" and not section.suggestions
+def test_a_question_that_is_not_answered_in_time_says_nothing_of_what_the_model_can() -> None:
+    finding = failure(Answer(error=BackendTimeout("The backend did not finish in time (timeouts.total).")))
+    assert finding is not None and (finding.verdict, finding.undecided) == ("todo", True)
+    assert "no answer in time" in finding.detail and "timeouts.first_byte" in finding.advice
+    probe = next(one for one in PROBES if one.id == "D231")
+    assert _features([probe], [Checked("D231", "call", finding)], "todo") == ()
