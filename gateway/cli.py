@@ -86,8 +86,10 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         )
     _explain_parser(commands, environ)
     lint = commands.add_parser("lint", help="check requests against the rules of the message protocol")
-    lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request per line; - for stdin")
-    lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
+    lint.add_argument(
+        "files", nargs="+", metavar="FILE", help="JSON, .jsonl with one request per line, or a recording; - for stdin"
+    )
+    lint.add_argument("--profile", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
     init.add_arguments(commands.add_parser("init", help=init.HELP))
@@ -119,7 +121,10 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 def _explain_parser(commands: "argparse._SubParsersAction[CommandParser]", environ: Mapping[str, str]) -> None:
     explain = commands.add_parser("explain", help="show the backend request for a client request, and every change")
-    explain.add_argument("file", metavar="FILE", help="a request or an array of messages; - for stdin")
+    explain.add_argument("file", metavar="FILE", help="a request, an array of messages, or a recording; - for stdin")
+    explain.add_argument(
+        "--id", metavar="ID", help="the request of a recording (default the last that failed, else the last)"
+    )
     explain.add_argument(
         "--since", metavar="FILE", help="the request before it: say what a provider's prompt cache loses, and by whom"
     )
@@ -234,30 +239,47 @@ def _explain(options: argparse.Namespace) -> int:
 
     import msgspec
 
+    from gateway.core.errors import InvalidRequest
+    from gateway.diagnostics.explain_recorded import (
+        chosen_request,
+        explain_recorded,
+        recorded_document,
+        recorded_outcome,
+    )
     from gateway.diagnostics.explain_request import explain_document
     from gateway.diagnostics.explain_since import SavedRequest, explain_since
-    from gateway.diagnostics.explain_text import explain_text
+    from gateway.diagnostics.explain_text import explain_text, visible
     from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.dialects.document import read_saved
-    from gateway.registry import load_adapters
+    from gateway.recording.recording import Interaction, is_recording, read_recording
+    from gateway.registry import load_adapters, load_dialect
     from gateway.settings import Settings
 
     settings = settings_if_any(options.settings) or Settings()
     given = {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
 
-    def saved(file: str) -> SavedRequest:
-        data = _read(file)
-        dialect = saved_dialect(data, options.dialect)
-        document = read_saved(data, dialect.paths.param("messages"))
+    def saved(data: bytes, request_id: str | None = None) -> tuple[SavedRequest, Interaction | None]:
+        if is_recording(data):
+            recorded = chosen_request(read_recording(data), request_id)
+            document, dialect = recorded_document(recorded), load_dialect(recorded.request.dialect)
+        else:
+            recorded, dialect = None, saved_dialect(data, options.dialect)
+            document = read_saved(data, dialect.paths.param("messages"))
         document.fields.update(given)
-        return SavedRequest(document, dialect)
+        return SavedRequest(document, dialect), recorded
 
-    request, adapters = saved(options.file), load_adapters(settings)
+    data, adapters = _read(options.file), load_adapters(settings)
+    request, recorded = saved(data, options.id)
+    if recorded is None and options.id is not None:
+        raise InvalidRequest(f"{options.file} is no recording, and has no request {options.id!r}.")
     dialect = request.dialect
     messages = request.document.fields.get(dialect.paths.param("messages"))
-    explanation = explain_document(request.document, settings, adapters, dialect)
+    if recorded is not None and not given:
+        explanation = explain_recorded(recorded, settings)
+    else:
+        explanation = explain_document(request.document, settings, adapters, dialect)
     if options.since is not None and explanation.error is None:
-        cache = explain_since(request, saved(options.since), settings, adapters)
+        cache = explain_since(request, saved(_read(options.since))[0], settings, adapters)
         explanation = msgspec.structs.replace(explanation, cache=cache)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(explanation), indent=2).decode())
@@ -265,6 +287,8 @@ def _explain(options: argparse.Namespace) -> int:
         listed = messages if isinstance(messages, list) else []
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         width = shutil.get_terminal_size().columns
+        if recorded is not None:
+            print(visible(recorded_outcome(recorded, read_recording(data))))
         print(explain_text(explanation, listed, paths=dialect.paths, width=width, colour=colour), end="")
     return 1 if explanation.error else 0
 
@@ -277,7 +301,8 @@ def _lint(options: argparse.Namespace) -> int:
     from gateway.registry import load_dialect
     from gateway.settings import override_policy
 
-    profile = override_policy(Policy(), {"profile": options.profile}, PROFILES).profile
+    given = options.profile
+    profile = None if given is None else override_policy(Policy(), {"profile": given}, PROFILES).profile
     if options.dialect is not None:
         load_dialect(options.dialect)  # an unknown name is one error, not one for each file
     findings: list[Finding] = []

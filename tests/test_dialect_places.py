@@ -31,7 +31,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_responses": FOREIGN,
     # The state in an event that a client of the same API gets as it is has a label, too.
     # Only clients of this API return thinking, of which Anthropic demands a signature.
-    "anthropic_messages": (*FOREIGN, "gateway/response/provider_state.py", "gateway/diagnostics/lint.py"),
+    "anthropic_messages": (*FOREIGN, "gateway/response/provider_state.py", "gateway/capabilities/refused_history.py"),
     "ollama": ("adapters/text/backend/presets.py",),
     "openai_chat": (
         "adapters/proto/backend/openai_json.py",

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.commands.parser import DEFAULT_SETTINGS, add_out
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from gateway.discovery.identify import Server
     from gateway.discovery.new_settings import NewBackend
     from gateway.providers.provider import ServerKind
+    from gateway.settings import Settings
 
+# For the calls of one model: it may have to be loaded first.
+CALLS_S: Final = 120
 HELP: Final = "find model servers on this machine, and write the first settings file"
 
 
@@ -41,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.yes and not _agreed(options.out, len(backends)):
         return 1
     out: Path = options.out
-    return _write(out, new_settings(backends, _port(backends)))
+    return _write(out, _with_text_wires(new_settings(backends, _port(backends)), backends))
 
 
 def _free_name(taken: Path) -> Path:
@@ -148,6 +151,43 @@ def _agreed(out: Path, count: int) -> bool:
     if not sys.stdin.isatty():
         raise SettingsError("init asks before it writes a file: give --yes where nobody can answer")
     return is_agreed(f"Write {out} with {counted(count, 'backend')}?", default=True)
+
+
+def _with_text_wires(text: str, backends: "Sequence[NewBackend]") -> str:
+    """Returns the text of the file, with a backend of the text wire for each local server whose model makes more calls
+    over that."""
+    from gateway.settings import read_settings
+    from gateway.settings.decode import decode_settings
+    from gateway.settings.edit import with_keys
+
+    settings = read_settings(decode_settings(text))
+    for name in [name for name in settings.backends if any(one.models and one.name == name for one in backends)]:
+        text = with_keys(text, asyncio.run(_text_wire(settings, name)))
+    return text
+
+
+async def _text_wire(settings: "Settings", name: str) -> "dict[tuple[str, ...], Any]":
+    """Returns the keys to set for a backend, and prints what was found."""
+    from gateway.server.doctor.text_wire import text_entry, wire_suggestions
+    from gateway.server.upstream.backends import Backend
+    from gateway.server.upstream.fd_limits import last_for_clients
+    from gateway.server.upstream.transport import Transport
+
+    if await text_entry(settings.backends[name]) is None:
+        return {}
+    backend = Backend(name, settings.backends[name], 2**20)
+    print(f"{name}: asks the first model for tool calls, for at most {CALLS_S} s", flush=True)
+    async with Transport(2**22, last_for_clients()) as transport:
+        try:
+            async with asyncio.timeout(CALLS_S):
+                compared = await wire_suggestions(settings, backend, transport)
+        except TimeoutError:
+            print(f"{name}: it is not known whether the model calls tools: no answer within {CALLS_S} s")
+            return {}
+    if compared is None:
+        return {}
+    print(f"{name}: {compared.checked.finding.detail}")
+    return {one.path: one.value for one in compared.suggestions}
 
 
 def _port(backends: "Sequence[NewBackend]") -> int:

@@ -53,7 +53,7 @@ def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
         return f"one argument too many: {words[0]!r}"
-    similar = difflib.get_close_matches(option, options, n=1, cutoff=0.5)
+    similar = difflib.get_close_matches(option, options, n=1, cutoff=0.6)
     return f"there is no option {option}{f'; did you mean {similar[0]}?' if similar else ''}"
 
 

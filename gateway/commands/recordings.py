@@ -132,8 +132,14 @@ def minimise(options: argparse.Namespace) -> int:
     out = options.out or options.file.with_name(f"{options.file.name.removesuffix(_SUFFIX)}.min{_SUFFIX}")
     size = save_recording(out, found.recording)
     (one,) = found.recording.interactions()
-    before = sum(len(each.body or b"") for each in recording.interactions())
-    print(f"{before} -> {len(one.body or b'')} bytes, {counted(found.tries, 'try')}. Wrote {sized(size)} in {out}.")
+    interactions = recording.interactions()
+    before = len(interactions[found.taken - 1].body or b"")
+    which = "" if len(interactions) == 1 else f"Request {one.request.id}, {found.taken} of {len(interactions)}. "
+    shrunk = f"{before} -> {len(one.body or b'')} bytes, {counted(found.tries, 'try')}"
+    print(f"{which}{shrunk}. Wrote {sized(size)} in {out}.")
+    if found.answered:
+        print("  the failure is what was recorded, and comes to any request: to find what the backend refuses, let a")
+        print("  command ask it, with --until 'command:...'")
     if not found.minimal:
         print(f"  stopped after {search.MOST_TRIES} tries: a smaller one may exist")
     return 0

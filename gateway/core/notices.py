@@ -198,6 +198,7 @@ if TYPE_CHECKING:
         "SYSTEM_FOLDED",
         "SYSTEM_MARK_ESCAPED",
         "TAIL_BROKEN",
+        "TEXT_BLANK",
         "TEXT_CALL_BROKEN",
         "TEXT_CALL_CUT",
         "TEXT_CALL_MENDED",

@@ -39,6 +39,8 @@ RuleCode: TypeAlias = Literal[
     "FIRST_TURN_ROLE",
     "FOREIGN_FORM",
     "THINKING_UNSIGNED",
+    "TEXT_BLANK",
+    "CALL_ID_SHAPE",
 ]
 
 
@@ -177,6 +179,16 @@ RULES: Final[Mapping[str, Rule]] = {
     "THINKING_UNSIGNED": Rule(
         "is thinking without a signature, which Anthropic refuses.",
         "Leave the block out when the conversation goes on at another provider than the one that wrote it.",
+        repair="seen",
+    ),
+    "TEXT_BLANK": Rule(
+        "is text with nothing but blanks, which the provider refuses.",
+        "Leave the block out, and a message that has no other one.",
+        repair="seen",
+    ),
+    "CALL_ID_SHAPE": Rule(
+        "is an id that the provider refuses.",
+        "Rename the call and its {result} alike: Anthropic takes letters, digits, _ and -.",
         repair="seen",
     ),
 }

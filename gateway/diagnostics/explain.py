@@ -6,6 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.adapter import Adapter, SchemaAdapter, SentText
+from gateway.capabilities.refused_history import refused_history
 from gateway.capabilities.request_fields import unsent_fields
 from gateway.core.conversation import Conversation, Json, JsonObject, Turn
 from gateway.core.errors import GatewayError
@@ -31,7 +32,6 @@ from gateway.history.groups import groups
 from gateway.history.pinned import pinned_turns
 from gateway.history.prepare import Prepared, Substitution, prepare
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
-from gateway.history.validate import validate
 from gateway.registry import load_dialect
 
 # Messages, and the index of each in the request.
@@ -55,7 +55,7 @@ def explain(
     explanation = Explanation(
         model=conversation.model,
         backend=backend,
-        violations=validate(conversation, policy.profile),
+        violations=refused_history(conversation, policy.profile, None if adapter is None else adapter.capabilities),
         stored=_shown([turn for turn in conversation.turns if turn.index is not None and turn.index < 0], dialect)[0],
         classification=_classified(conversation),
         directives=tuple(

@@ -1,13 +1,16 @@
 """Formats an explanation for a terminal: faults, before and after side by side, changes, and what is sent."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.diagnostics.explanation import Encoded, Explanation, SchemaFacts
+from gateway.diagnostics.message_words import message_words
 from gateway.diagnostics.summary_state import summary_state_text
 from gateway.history.pinned import PinReason
 
@@ -18,6 +21,8 @@ BOLD: Final = "\x1b[1m"
 PLAIN: Final = "\x1b[0m"
 
 _LONGEST_VALUE: Final = 60
+# Of a changed message; the notice below says what was changed in a longer one.
+_MOST_LINES: Final = 8
 
 # One line for each of these notices would fill the page for a long history.
 _QUIET: Final = frozenset({"seen", "ignored"})
@@ -55,7 +60,7 @@ def _sent(explanation: Explanation, colour: bool) -> Iterator[str]:
     flat = len(explanation.wire) == 1 and explanation.wire[0].get("content") == explanation.text
     messages = (msgspec.json.encode(message).decode() for message in explanation.wire)
     lines = explanation.text.split("\n") if flat else list(messages)
-    yield from (f"  {_visible(line)}" for line in lines)
+    yield from (f"  {visible(line)}" for line in lines)
     if explanation.encoded is not None and explanation.encoded.schema is not None:
         yield from ("", *fields_text(explanation.encoded, explanation.encoded.schema, colour))
 
@@ -66,20 +71,20 @@ def fields_text(encoded: Encoded, schema: SchemaFacts, colour: bool) -> Iterator
     width = max((len(one.field) for one in encoded.fields), default=0)
     places = max((len(one.place) for one in encoded.fields), default=0)
     for one in encoded.fields:
-        value = _cut(_visible(msgspec.json.encode(one.value).decode()), _LONGEST_VALUE)
+        value = _cut(visible(msgspec.json.encode(one.value).decode()), _LONGEST_VALUE)
         yield f"  {one.field:<{width}} <- {one.place:<{places}} {value}"
     yield from (f"  {name}: the request has no place for it" for name in encoded.unsent)
 
 
 def _refused(message: str, colour: bool) -> Iterator[str]:
-    yield from ("", _paint("refused, nothing would be sent", RED, colour), f"  {_visible(message)}")
+    yield from ("", _paint("refused, nothing would be sent", RED, colour), f"  {visible(message)}")
 
 
 def _violations(explanation: Explanation, colour: bool) -> Iterator[str]:
     count = len(explanation.violations)
     yield f"{count or 'no'} violation{'' if count == 1 else 's'}"
     for found in explanation.violations:
-        yield f"  {found.param} {_paint(found.rule, RED, colour)}: {_visible(found.detail)}"
+        yield f"  {found.param} {_paint(found.rule, RED, colour)}: {visible(found.detail)}"
         yield f"    {found.advice}"
 
 
@@ -90,7 +95,7 @@ def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Itera
         yield _paint("changes", BOLD, colour)
     for notice in changes:
         place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
-        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
+        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {visible(notice.detail)}"
 
 
 def _directives(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
@@ -99,7 +104,7 @@ def _directives(explanation: Explanation, paths: FieldPaths, colour: bool) -> It
         yield from ("", _paint("directives", BOLD, colour))
     for one in explanation.directives:
         place = paths.turn.format(turn=one.index)
-        yield f"  {place} {_visible(one.directive)}: {'in force' if one.in_force else 'not in force'}"
+        yield f"  {place} {visible(one.directive)}: {'in force' if one.in_force else 'not in force'}"
 
 
 _REASONS: Final[Mapping[PinReason, str]] = {
@@ -126,8 +131,18 @@ def _sides(explanation: Explanation, messages: Sequence[Json], width: int, colou
     yield ""
     yield _paint(f"{'before':<{column}} | after", BOLD, colour)
     for left, right, same in _rows(explanation, messages):
-        line = f"{_cut(left, column):<{column}} | {_cut(right, column)}"
-        yield line if same else _paint(line, GREEN if right else RED, colour)
+        for before, after in _beside(left, right, column, whole=not same and bool(left and right)):
+            line = f"{before:<{column}} | {after}"
+            yield line if same else _paint(line, GREEN if right else RED, colour)
+
+
+def _beside(left: str, right: str, column: int, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Yields the lines of a row: one, with its ends cut off, or as many as show what was changed."""
+    if not whole:
+        yield _cut(left, column), _cut(right, column)
+        return
+    sides = ([_cut(line, column) for line in textwrap.wrap(side, column)] for side in (left, right))
+    yield from islice(zip_longest(*sides, fillvalue=""), _MOST_LINES)
 
 
 def _rows(explanation: Explanation, messages: Sequence[Json]) -> Iterator[tuple[str, str, bool]]:
@@ -144,7 +159,7 @@ def _rows(explanation: Explanation, messages: Sequence[Json]) -> Iterator[tuple[
         yield from _left_out(messages, range(passed, place), kept)
         passed = max(passed, place)
         same = messages[place] == message
-        yield f"[{place}] {_summary(messages[place])}", f"[{place}] {_summary(message)}", same
+        yield f"[{place}] {_summary(messages[place])}", f"[{place}] {_summary(message, messages[place])}", same
     yield from _left_out(messages, range(passed, len(messages)), kept)
 
 
@@ -154,31 +169,11 @@ def _left_out(messages: Sequence[Json], places: range, kept: set[int | None]) ->
             yield f"[{place}] {_summary(messages[place])}", "", False
 
 
-# Where a message of any dialect has its content, and the id of the call that it makes or answers.
-_CONTENT: Final = ("content", "parts", "output", "arguments", "input", "summary")
-_CALL_IDS: Final = ("tool_call_id", "call_id")
+def _summary(message: "Json | JsonObject", before: Json = None) -> str:
+    return visible(message_words(message, before))
 
 
-def _summary(message: object) -> str:
-    if not isinstance(message, dict):
-        return str(message)
-    calls = message.get("tool_calls")
-    called = f" calls {', '.join(_call_name(call) for call in calls)}" if isinstance(calls, list) and calls else ""
-    call_id = next((message[field] for field in _CALL_IDS if field in message), None)
-    answers = "" if call_id is None else f" ({call_id})"
-    content = next((message[field] for field in _CONTENT if message.get(field) is not None), None)
-    text = (
-        content if isinstance(content, str) else "" if content is None else f"{len(str(content))} characters of parts"
-    )
-    return _visible(f"{message.get('role') or message.get('type')}{answers}:{called} {text}")
-
-
-def _call_name(call: object) -> str:
-    function = call.get("function") if isinstance(call, dict) else None
-    return str(function.get("name")) if isinstance(function, dict) else "?"
-
-
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Returns one line without terminal control characters."""
     return "".join(char if char.isprintable() else " " for char in text)
 

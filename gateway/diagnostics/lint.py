@@ -7,22 +7,27 @@ from typing import Final
 
 import msgspec
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, Capabilities
+from gateway.capabilities.refused_history import refused_history
 from gateway.capabilities.request_fields import refused_fields
 from gateway.core.conversation import Conversation, Json, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.rules import violation
+from gateway.diagnostics.explain_recorded import recorded_document
 from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialect import Dialect, RequestHead
-from gateway.dialects.document import read_saved
-from gateway.history.validate import unsigned_thinking, validate
+from gateway.dialects.document import Document, read_saved
 from gateway.providers.profile import NEUTRAL, Profile
 from gateway.providers.request_rules import RequestRules
-from gateway.registry import DEFAULT_DIALECT, load_adapter
+from gateway.recording.lines import RequestLine
+from gateway.recording.recording import Interaction, Recording, is_recording, read_recording
+from gateway.recording.route import adapter_of, policy_of, request_head
+from gateway.registry import ADAPTERS, DEFAULT_DIALECT, load_adapter, load_dialect
 from gateway.settings import BackendSettings
 
+_NO_HEAD: Final = RequestHead("")
 _MAX_EVENT: Final = 1 << 20
 _RENAMED: Final = "REQUEST_FIELD_RENAMED"
 _ADVICE: Final = {
@@ -33,7 +38,6 @@ _ADVICE: Final = {
 }
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_MESSAGES: Final = "anthropic_messages"
 
 
 def refused_field_violations(conversation: Conversation, profile: Profile) -> list[Violation]:
@@ -94,43 +98,77 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{file}: {self.violation.param or 'messages'}"
 
 
-def lint(file: str, data: bytes, profile: Profile = NEUTRAL, dialect: str | None = None) -> list[Finding]:
-    """Returns every broken rule of a file: one request, an array of messages, or one of them a line (`.jsonl`).
+def lint(file: str, data: bytes, profile: Profile | None = None, dialect: str | None = None) -> list[Finding]:
+    """Returns every broken rule of a file: one request, an array of messages, one of them a line (`.jsonl`), or a
+    recording.
 
-    `profile` adds the rules of its provider; `dialect` is the name of that of the requests, None: each is recognised by
-    its shape. Raises InvalidRequest for a file that is neither, or whose dialect must be named.
+    `profile` adds the rules of its provider, None: those that a recorded request was sent by; `dialect` is the name of
+    that of the requests, None: each is recognised by its shape. Raises InvalidRequest for a file that is none of these,
+    whose dialect must be named, or that lacks the body of a request.
     """
+    if is_recording(data):
+        return _of_recording(file, read_recording(data), profile)
     if not file.endswith(".jsonl"):
-        return _findings(file, data, None, dialect, profile)
+        return _findings(file, data, None, dialect, profile or NEUTRAL)
     lines = enumerate(data.split(b"\n"), 1)
     return [
-        finding for number, line in lines if line.strip() for finding in _findings(file, line, number, dialect, profile)
+        finding
+        for number, line in lines
+        if line.strip()
+        for finding in _findings(file, line, number, dialect, profile or NEUTRAL)
     ]
+
+
+def _of_recording(file: str, recording: Recording, profile: Profile | None) -> list[Finding]:
+    # The header is the first line.
+    numbers = {line.x: number for number, line in enumerate(recording.lines, 2) if isinstance(line, RequestLine)}
+    found: list[Finding] = []
+    for interaction in recording.interactions():
+        number = numbers[interaction.x]
+        try:
+            found += [Finding(file, one, number) for one in _of_recorded(interaction, profile)]
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{file}:{number}: {error.message}", param=error.param) from error
+    return found
+
+
+def _of_recorded(interaction: Interaction, profile: Profile | None) -> Sequence[Violation]:
+    route = interaction.route
+    document = recorded_document(interaction)
+    dialect = load_dialect(interaction.request.dialect)
+    adapter = adapter_of(route) if profile is None and route is not None and route.adapter in ADAPTERS else None
+    if profile is None:
+        profile = NEUTRAL if route is None else policy_of(route).profile
+    capabilities = None if adapter is None else adapter.capabilities
+    return _violations(document, dialect, profile, request_head(interaction), capabilities)
 
 
 def _findings(file: str, data: bytes, line: int | None, dialect: str | None, profile: Profile) -> list[Finding]:
     try:
-        return [Finding(file, found, line) for found in _violations(data, saved_dialect(data, dialect), profile)]
+        known = saved_dialect(data, dialect)
+        document = read_saved(data, known.paths.param("messages"))
+        return [Finding(file, found, line) for found in _violations(document, known, profile)]
     except InvalidRequest as error:
         place = file if line is None else f"{file}:{line}"
         raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
 
 
-def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Violation]:
+def _violations(
+    document: Document,
+    dialect: Dialect,
+    profile: Profile,
+    head: RequestHead = _NO_HEAD,
+    capabilities: Capabilities | None = None,
+) -> Sequence[Violation]:
     history = dialect.paths.param("messages")
-    document = read_saved(data, history)
     required = {
         name: value for name, value in dialect.example("any").items() if name not in (history, *document.fields)
     }
     document.fields.update(required)
     if document.fields.get(history) == []:
         return [violation("MESSAGES_EMPTY", -1, param=history, paths=dialect.paths)]
-    conversation = dialect.decode(document, RequestHead("")).conversation
-    found = validate(conversation, profile)
-    # Anthropic's rule for thinking holds where the profile of another provider does not say otherwise.
-    if conversation.dialect == _MESSAGES and (profile.messages is None or profile.messages.thinking != "any"):
-        found = tuple(sorted((*found, *unsigned_thinking(conversation)), key=lambda one: one.index))
-    return [*found, *refused_field_violations(conversation, profile)]
+    conversation = dialect.decode(document, head).conversation
+    return [*refused_history(conversation, profile, capabilities), *refused_field_violations(conversation, profile)]
 
 
 def as_text(findings: Sequence[Finding]) -> str:

@@ -11,7 +11,6 @@ from typing import Final
 
 from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation, index_of, item_of
 from gateway.core.field_paths import FieldPaths
-from gateway.core.provider_state import is_unsigned
 from gateway.core.rules import RuleCode, violation
 from gateway.history.first_turn import wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_paired, pair
@@ -37,17 +36,6 @@ def validate(conversation: Conversation, profile: Profile = NEUTRAL) -> tuple[Vi
     shown += pairing_faults(turns, paths, profile)
     found = [one for one in shown if (one.rule, one.index) not in reported]
     return tuple(sorted((*faults, *found), key=lambda one: one.index))
-
-
-def unsigned_thinking(conversation: Conversation) -> Iterator[Violation]:
-    """Yields a violation for each block of thinking without a signature that a client of the Messages API returns."""
-    paths = conversation.paths
-    for turn in conversation.turns:
-        content = None if turn.source is None else turn.source.value.get("content")
-        for item, block in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(block, dict) and is_unsigned(block) and turn.index is not None:
-                place = paths.part.format(turn=turn.index, item=item)
-                yield violation("THINKING_UNSIGNED", turn.index, param=place, paths=paths)
 
 
 def first_turn_fault(turns: Sequence[Turn], profile: Profile, paths: FieldPaths) -> Violation | None:

@@ -57,8 +57,10 @@ _CLAUDE: Final = (
     MessagesModel(r"(.*\.)?claude-(instant|[123]|(opus|sonnet)-4).*", thinking="signed"),
 )
 # "Invalid `signature` in `thinking` block", "text content blocks must be non-empty", "Tool names must be unique",
+# "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
 # "temperature: range: 0..1".
 MESSAGES_PROFILE: Final = Profile(
+    call_id=Alphabet(characters="a-zA-Z0-9_-"),
     tool_rules=ToolRules(root="object", names="unique", most_strict=20),
     choice_fields="drop",
     messages=MessagesRules(thinking="bound", blank_text="drop", most_temperature=1, models=_CLAUDE),

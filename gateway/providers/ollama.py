@@ -45,7 +45,9 @@ _CHAT: Final = Profile(
 OLLAMA: Final = Provider(
     "ollama",
     {"ollama": _OWN, "ollama-compat": _CHAT},
-    server=ServerKind("ollama", "Ollama", 11434, "/api/version", {"version": str}, profile="ollama-compat"),
+    server=ServerKind(
+        "ollama", "Ollama", 11434, "/api/version", {"version": str}, profile="ollama-compat", text_wire="ollama_chat"
+    ),
     refusals={
         refusals.TOOLS_REFUSED: r"does not support tools",
         refusals.CALL_ARGS_TYPE: (

@@ -10,6 +10,8 @@ KOBOLDCPP: Final = Provider(
 )
 TGI: Final = Provider(
     "tgi",
-    server=ServerKind("tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}),
+    server=ServerKind(
+        "tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}, text_wire="tgi"
+    ),
 )
 JAN: Final = Provider("jan", server=ServerKind("jan", "Jan", 1337, MODELS_PATH, {"data": list}, owner="jan"))

@@ -23,7 +23,8 @@ class ServerKind(msgspec.Struct, frozen=True):
     type. `owner` is what its list of models names as `owned_by`, where that tells it from others with the same signs;
     `header` a response header and how its value begins. `locked` tells it where it answers nothing without a key: the
     header, and the members, of a refusal. `port` is the one that it takes by itself. `counter` is the name by which the
-    adapter `openai_chat` knows its counter of tokens.
+    adapter `openai_chat` knows its counter of tokens, and `text_wire` that by which the adapter `text` knows its
+    wire of one text, where that can be held to a schema.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ServerKind(msgspec.Struct, frozen=True):
     locked: LockedReply | None = None
     profile: str | None = None
     counter: str | None = None
+    text_wire: str | None = None
 
 
 class HostedKind(msgspec.Struct, frozen=True):

@@ -48,7 +48,17 @@ _VLLM: Final = RequestRules(
 VLLM: Final = Provider(
     "vllm",
     {"vllm": msgspec.structs.replace(_TEMPLATED, reasoning_field="reasoning", request_rules=_VLLM)},
-    server=ServerKind("vllm", "vLLM", 8000, "/version", {"version": str}, owner="vllm", profile="vllm", counter="vllm"),
+    server=ServerKind(
+        "vllm",
+        "vLLM",
+        8000,
+        "/version",
+        {"version": str},
+        owner="vllm",
+        profile="vllm",
+        counter="vllm",
+        text_wire="vllm",
+    ),
     refusals={
         refusals.ROLE_ORDER: (
             r"roles must alternate|System message must be at the beginning|Cannot set .?add_generation_prompt"
@@ -91,6 +101,7 @@ LLAMA_CPP: Final = Provider(
         locked=LockedReply({"error": dict}, ("server", "llama.cpp")),
         profile="llama-cpp",
         counter="llama_cpp",
+        text_wire="llama_cpp",
     ),
 )
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.dialects.document import read_document
 from gateway.history.groups import groups
 from gateway.recording.ddmin import ddmin
@@ -32,6 +32,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 # Each try runs the request once; behind so many the smallest so far is the answer.
 MOST_TRIES: Final = 20_000
+_NUMBER: Final = re.compile(r"\d+")
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
 _EVENTS: Final = re.compile(rb"(?s).*?\n\n|.+")
@@ -39,18 +40,22 @@ _ROWS: Final = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class Minimised(msgspec.Struct, frozen=True):
-    """A smaller recording, and how many runs it took. `minimal` is false where these were too few."""
+    """A smaller recording, and how many runs it took. `minimal` is false where these were too few. `taken` is the
+    number of the request in the recording, from 1. `answered`: the failure was recorded, as the backend's answer for
+    instance, and comes to any request."""
 
     recording: Recording
     tries: int
     minimal: bool
+    taken: int
+    answered: bool
 
 
 def shows(until: str, run: OfflineRun) -> Shows:
     """Returns the test that a smaller recording must pass: `rule:CODE`, `code:CODE`, `status:N`, or `same` as this run
-    of the whole one (rules, actions, status and code). Whatever the test, the smaller one comes to the same status and
-    code and breaks no further rule: a search that is free to leave out anything otherwise ends at another fault. Raises
-    InvalidRequest for any other text."""
+    of the whole one (rules, actions, status and code). Whatever the test, the smaller one ends with the same failure,
+    at the same place and in the same words but for their numbers, and breaks no further rule: a search that is free to
+    leave out anything otherwise ends at another fault. Raises InvalidRequest for any other text."""
     name, _, value = until.partition(":")
     tests: dict[str, Shows] = {
         "rule": lambda one: value in _rules(one),
@@ -65,7 +70,16 @@ def shows(until: str, run: OfflineRun) -> Shows:
 
 
 def _shows_nothing_else(one: OfflineRun, run: OfflineRun) -> bool:
-    return (one.status, one.code) == (run.status, run.code) and _rules(one) <= _rules(run)
+    return _failure(one) == _failure(run) and _rules(one) <= _rules(run)
+
+
+def _failure(run: OfflineRun) -> tuple[object, ...]:
+    """Returns the outcome of a run with the place and the first sentence of its failure, without their numbers: that of
+    a message is another one where messages before it are left out, and the next sentence may count other faults."""
+    if run.error is None:
+        return run.status, run.code
+    param, sentence = run.error.param or "", run.error.message.partition(". ")[0]
+    return run.status, run.code, _NUMBER.sub("#", param), _NUMBER.sub("#", sentence)
 
 
 def _rules(run: OfflineRun) -> set[str]:
@@ -84,15 +98,24 @@ def minimise(
     """Returns a smallest recording that shows the same; a `judge` decides in place of the test `until`, which then only
     names it. Raises InvalidRequest where the whole one does not show it."""
     # One request is enough: another one cannot change what it comes to.
-    interaction = next((one for one in recording.interactions() if _shows_it(one, until, settings, judge)), None)
+    numbered = enumerate(recording.interactions(), 1)
+    taken, interaction = next((pair for pair in numbered if _shows_it(pair[1], until, settings, judge)), (0, None))
     if interaction is None:
         what = "can be run" if until == "same" else f"shows {until}"
         raise InvalidRequest(f"No request of the recording {what}.")
-    search = _Search(_test(until, run_offline(interaction, settings), judge), settings)
+    whole = run_offline(interaction, settings)
+    search = _Search(_test(until, whole, judge), settings)
     smallest = search.smallest(interaction)
     header = msgspec.structs.replace(recording.header, note=f"minimised until {until}")
     made = remade(smallest, run_offline(smallest, settings)).numbered(1)
-    return Minimised(Recording(header).with_interactions([made]), search.tries, search.tries < MOST_TRIES)
+    smaller, minimal = Recording(header).with_interactions([made]), search.tries < MOST_TRIES
+    return Minimised(smaller, search.tries, minimal, taken, judge is None and _is_recorded(until, whole))
+
+
+def _is_recorded(until: str, run: OfflineRun) -> bool:
+    """Returns whether a test is about a failure that no run makes: it was recorded, in whatever request it stands."""
+    recorded = run.external or isinstance(run.error, BackendError)
+    return recorded and not until.startswith("rule:")
 
 
 def _shows_it(interaction: Interaction, until: str, settings: Settings | None, judge: Judge | None) -> bool:

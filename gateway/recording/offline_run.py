@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
+from gateway.capabilities.refused_history import refused_history
 from gateway.core.backend_status import redact_error
 from gateway.core.conversation import NO_REQUEST, Conversation, Violation
 from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords
@@ -21,7 +22,6 @@ from gateway.core.policy import Policy
 from gateway.dialect import AnswerHead, AnswerTimes, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
-from gateway.history.validate import validate
 from gateway.recording.lines import AnswerLine, BytesLine, CloseLine, Failure, HeadLine, RecordingError
 from gateway.recording.offline_answer import NO_READ, OfflineAnswer
 from gateway.recording.recording import Interaction
@@ -144,7 +144,8 @@ class _Run:
         conversation = request.conversation
         route = self._interaction.route
         self._conversation = conversation
-        self._violations = tuple(validate(conversation, policy.profile))
+        declared = None if adapter is None else adapter.capabilities
+        self._violations = refused_history(conversation, policy.profile, declared)
         if route is None or adapter is None or (self._is_gone and self._interaction.sent is None):
             raise self._external()
         if not request.generates:

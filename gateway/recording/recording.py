@@ -1,7 +1,7 @@
 """Reads and writes recordings, and gathers the lines of each recorded request."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,10 @@ from gateway.recording.lines import (
 
 # What went over the two wires after the request, in the order in which it happened.
 Step: TypeAlias = HeadLine | BytesLine | GapLine | CloseLine
+
+
+# As `write_recording` writes the first line.
+_BEGINNING: Final = b'{"kind":"recording"'
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -204,6 +208,11 @@ def read_recording(data: bytes) -> Recording:
         else:
             lines.append(line)
     return Recording(_header(header), tuple(lines))
+
+
+def is_recording(data: bytes) -> bool:
+    """Returns whether a file begins as a recording does; it may still be none that can be read."""
+    return data.startswith(_BEGINNING)
 
 
 def _whole_lines(data: bytes) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ Top level: the policy keys (defaults for every model), then `server`, `limits`, 
 `responses`, `keeper`, `vision`, `keys`, `profiles`, `backends`, `models`.
 """
 
-from gateway.settings.check import nearest
+from gateway.settings.check import nearest, similar
 from gateway.settings.decode import with_place
 from gateway.settings.environment import override_record, override_server, secret
 from gateway.settings.model_entry import LIMITS
@@ -64,5 +64,6 @@ __all__ = [
     "parse_settings",
     "read_settings",
     "secret",
+    "similar",
     "with_place",
 ]

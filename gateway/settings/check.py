@@ -16,6 +16,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 # This number of names stays readable in one line.
 MOST_LISTED: Final = 40
+# Of two names, as difflib counts it: half of their letters are also those of names that have nothing in common.
+_NEAR: Final = 0.6
+_LONGEST: Final = 200
 # The names that every shell and every system can set.
 VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ADDRESS: Final = r"^https?://[^/]"
@@ -148,8 +151,8 @@ def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> Se
     """Returns the error about a name that does not exist, at a place or of its key, with the nearest one that does."""
     names = list(known)
     error = fault(place, f"{reason}{nearest(name, names)}")
-    similar = _similar(name, names)
-    error.correction = Correction(name, similar[0]) if similar else None
+    near = similar(name, names)
+    error.correction = None if near is None else Correction(name, near)
     return error
 
 
@@ -194,13 +197,15 @@ def path_of(where: str, name: str) -> str:
 def nearest(key: str, known: Iterable[str]) -> str:
     """Returns the end of a sentence about an unknown name: the most similar known one, or all of them."""
     names = list(known)
-    if similar := _similar(key, names):
-        return f"; did you mean {similar[0]!r}?"
+    if (near := similar(key, names)) is not None:
+        return f"; did you mean {near!r}?"
     return f"; there are {_listed(names)}" if names else ""
 
 
-def _similar(key: str, known: Iterable[str]) -> list[str]:
-    return difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+def similar(key: str, known: Iterable[str]) -> str | None:
+    """Returns the known name that is near to this one, as a slip of the hand is; None where none is."""
+    found = difflib.get_close_matches(key[:_LONGEST], list(known), n=1, cutoff=_NEAR)
+    return found[0] if found else None
 
 
 def _listed(names: Sequence[str]) -> str:

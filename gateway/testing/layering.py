@@ -100,8 +100,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.capabilities",
         _ours(
-            f"{_VALUES} core.call_arguments core.data_url core.json_schema core.tokens adapter history"
-            " tool_calls framing"
+            f"{_VALUES} core.call_arguments core.data_url core.json_schema core.rules core.tokens adapter"
+            " history tool_calls framing"
         ),
     ),
     ImportRule("gateway.framing", _ours("core.errors")),
@@ -133,7 +133,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.diagnostics",
         _ours(
-            "core adapter capabilities dialect dialects.document exchange history memory providers registry settings"
+            "core adapter capabilities dialect dialects.document exchange history memory providers recording registry"
+            " settings"
         ),
     ),
     ImportRule(
@@ -146,7 +147,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule(
         "gateway.recording",
-        _ours("core adapter dialect dialects.document exchange history registry settings"),
+        _ours("core adapter capabilities dialect dialects.document exchange history registry settings"),
     ),
     ImportRule(
         "gateway.recording.playback",

@@ -15,6 +15,8 @@ from gateway.cli import main
 from gateway.discovery.identify import identify_ports
 from gateway.settings import load_settings
 from tests.discovery.canned_server import canned_server, models, reply
+from tests.server.backend import faulty_backend
+from tests.server.doctor.test_text_wire import llama
 
 OLLAMA: Final = {"/api/version": reply({"version": "0.12.3"}), "/v1/models": models("llama3.2")}
 PAGE: Final = {"/": reply("a page")}
@@ -160,3 +162,32 @@ def test_what_does_not_tell_its_kind_needs_one(capsys: pytest.CaptureFixture[str
         assert run("--url", url, "--yes") == 2
         assert "say with --backend what it is" in capsys.readouterr().err
         assert run("--url", url, "--backend", "llama-cpp", "--yes") == 0
+
+
+def test_a_model_that_makes_more_calls_over_the_text_wire_gets_it(capsys: pytest.CaptureFixture[str]) -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    serving = faulty_backend(llama(chat_calls=False, text_calls=True))
+    try:
+        backend = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(10)
+        assert run("--url", backend.base_url, "--yes") == 0
+    finally:
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+    assert "llama-cpp: 0 of 3 calls over chat completions, 3 over the text wire" in capsys.readouterr().out
+    settings = load_settings(Path("settings.json"))
+    assert settings.models["inner"].backend == "llama-cpp-text"
+    assert {name: entry.adapter for name, entry in settings.backends.items()} == {
+        "llama-cpp": "openai_chat",
+        "llama-cpp-text": "text",
+    }
+
+
+def test_a_server_that_wants_a_key_is_not_asked_for_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = reply({"error": {}}, 401, server="llama.cpp")
+    with server({"/props": refused, "/v1/models": refused}) as url:
+        assert run("--url", url, "--backend", "llama-cpp", "--yes") in (0, 1)
+    assert "tool calls" not in capsys.readouterr().out and "text" not in load_settings(Path("settings.json")).backends

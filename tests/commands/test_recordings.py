@@ -347,6 +347,23 @@ def test_a_smaller_recording_is_written_beside_the_large_one(
     assert "No request of the recording shows" in capsys.readouterr().err
 
 
+def test_the_request_that_was_taken_is_named_and_a_recorded_failure_is_said_to_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    (plain,), (limited,) = (
+        golden_recordings()[names().index(f"openai_chat_{name}")].interactions()
+        for name in ("plain_answer", "rate_limited")
+    )
+    save_recording(path, Recording().with_interactions([plain.numbered(1), limited.numbered(2)]))
+    assert run("minimise", str(path), "--until", "status:429") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Request req_golden, 2 of 2. ") and "--until 'command:...'" in said
+    assert run("minimise", str(path), "--until", "status:200", "--out", str(tmp_path / "other")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Request req_golden, 1 of 2. ") and "command:" not in said
+
+
 def test_a_command_decides_what_a_smaller_recording_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, small = tmp_path / "a.dragoman.jsonl", tmp_path / "a.min.dragoman.jsonl"
     save_recording(path, golden_recordings()[names().index("openai_chat_broken_history")])

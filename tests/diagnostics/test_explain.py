@@ -11,6 +11,7 @@ from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.explain_request import explain_request, plan
 from gateway.diagnostics.explain_text import explain_text
 from gateway.diagnostics.explanation import Explanation
+from gateway.registry import load_adapters, load_dialect
 from gateway.settings import read_settings
 from gateway.testing.gateway import running_gateway
 from tests.server.summaries.scripted import agent_history
@@ -258,3 +259,23 @@ def test_a_system_message_that_is_sent_as_text_of_the_user_shows_the_role_it_had
     ]
     assert "developer: Be quick." in explain_text(told, messages)
     assert "SYSTEM_AS_USER" not in rules(plan(messages, settings, model="new"))
+
+
+def test_what_only_the_backends_provider_refuses_is_named() -> None:
+    """The adapter leaves it out; a client that asks the provider without the gateway gets a 400."""
+    thought: Json = {"type": "thinking", "thinking": "Hm"}
+    blank: Json = {"type": "text", "text": ""}
+    said: Json = [thought, blank, {"type": "text", "text": "Yes."}]
+    messages: list[Json] = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": said}]
+    body: Json = {"model": "m", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "Well?"}]}
+    found: dict[str, list[str]] = {}
+    for adapter in ("anthropic_messages", "openai_chat"):
+        backends: Json = {"b": {"adapter": adapter, "base_url": "http://x", "profile": "none"}}
+        settings = read_settings({"backends": backends, "models": {"m": {"backend": "b"}}})
+        data = msgspec.json.encode(body)
+        told = explain_request(data, settings, load_adapters(settings), load_dialect("anthropic_messages"))
+        found[adapter] = [one.rule for one in told.violations]
+    assert found == {
+        "anthropic_messages": ["THINKING_UNSIGNED", "TEXT_BLANK"],
+        "openai_chat": ["THINKING_UNSIGNED"],
+    }

@@ -14,6 +14,7 @@ from gateway.core.errors import Unsupported
 from gateway.diagnostics.explain_request import plan
 from gateway.diagnostics.explain_text import explain_text
 from gateway.diagnostics.explanation import Classified, Explanation
+from gateway.diagnostics.message_words import message_words
 
 CALLING: dict[str, Json] = {
     "role": "assistant",
@@ -57,9 +58,9 @@ def test_before_and_after_stand_side_by_side() -> None:
         (
             "anthropic_messages",
             {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]},
-            "[0] user: 32 characters of parts",
+            "[0] user: hi ",
         ),
-        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, "[0] user: 16 characters of parts"),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, "[0] user: hi "),
         ("ollama", {"messages": [{"role": "user", "content": "hi"}]}, "[0] user: hi"),
     ],
 )
@@ -76,6 +77,82 @@ def test_the_messages_of_every_dialect_are_shown(
     with pytest.raises(SystemExit):
         main(["explain", str(saved), "--settings", str(tmp_path / "settings.json"), "--dialect", dialect])
     assert line in capsys.readouterr().out
+
+
+CALL: Json = {"type": "tool_use", "id": "a:1", "name": "read", "input": {"path": "x"}}
+FUNCTION: Json = {"name": "f", "args": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm"}, CALL]},
+            'assistant: thinking \'Hm\' without a signature calls read (a:1) {"path":"x"}',
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm", "signature": "S"}]},
+            "assistant: thinking 'Hm'",
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "redacted_thinking", "data": ""}, {"type": "text", "text": ""}]},
+            "assistant: redacted thinking without its data blank text",
+        ),
+        (
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "7"}]},
+            "user: result (a): 7",
+        ),
+        (
+            {"role": "user", "content": [{"type": "image", "source": {}}, {"type": "input_audio"}, {"type": "novel"}]},
+            "user: picture audio novel",
+        ),
+        (
+            {
+                "role": "model",
+                "parts": [{"text": "Hm", "thought": True}, {"functionCall": FUNCTION}],
+            },
+            "model: thinking 'Hm' calls f {\"a\":1}",
+        ),
+        (
+            {
+                "role": "user",
+                "parts": [{"functionResponse": FUNCTION}, {"inlineData": {}}, {}, 7],
+            },
+            'user: result of f {"a":1} file a part with nothing 7',
+        ),
+        ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, "function_call f (c) '{}'"),
+        ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}]}, "reasoning: Hm"),
+        (
+            {"role": "assistant", "reasoning_content": "Hm", "content": "Yes", "tool_calls": [7]},
+            "assistant: thinking 'Hm' calls 7 Yes",
+        ),
+        ({"role": "user", "content": {"a": 1}}, 'user: {"a":1}'),
+        (7, "7"),
+    ],
+)
+def test_blocks_of_every_dialect_are_words(message: Json, said: str) -> None:
+    assert message_words(message) == said
+
+
+def test_an_object_and_a_text_of_the_same_arguments_are_told_apart() -> None:
+    def said(arguments: Json) -> str:
+        function: Json = {"name": "read", "arguments": arguments}
+        return message_words({"role": "assistant", "tool_calls": [{"id": "c", "function": function}]})
+
+    assert said({"a": 1}) == 'assistant: calls read (c) {"a":1}'
+    assert said('{"a":1}') == "assistant: calls read (c) '{\"a\":1}'"
+
+
+def test_a_renamed_id_is_shown_with_the_one_that_it_was() -> None:
+    def result(call_id: str) -> dict[str, Json]:
+        return {"role": "tool", "tool_call_id": call_id, "content": "7"}
+
+    assert message_words(result("c_2"), result("c")) == "tool (c -> c_2): 7"
+    assert message_words(result("c"), result("c")) == "tool (c): 7"
+    lines = page([CALLING, result("c1"), CALLING, result("c1"), {"role": "user", "content": "Well?"}], width=80)
+    assert any(line.endswith("| [2] assistant: calls read (c1 -> c1_2)") for line in lines)
+    assert any(line.endswith("| '{}'") for line in lines), "a changed row is shown whole"
+    assert any(line.endswith("| [3] tool (c1 -> c1_2): 7") for line in lines)
 
 
 def test_what_was_left_out_stands_alone() -> None:

@@ -10,8 +10,12 @@ import pytest
 
 from gateway.cli import main
 from gateway.core.errors import InvalidRequest
+from gateway.core.policy import Policy
 from gateway.diagnostics.lint import FORMATS, lint
 from gateway.providers.registry import PROFILES
+from gateway.recording.lines import RequestLine, RouteLine, data_of
+from gateway.recording.recording import Recording, write_recording
+from gateway.recording.route import policy_fields
 
 GOOD = b'[{"role": "user", "content": "hi"}]'
 ORPHAN = b'{"model": "m", "messages": [{"role": "tool", "tool_call_id": "x", "content": "lost"}]}'
@@ -164,3 +168,83 @@ def test_thinking_without_a_signature_is_found_unless_the_provider_keeps_it() ->
     assert lint("request.json", data, PROFILES["deepseek"], "anthropic_messages") == []
     thought["signature"] = "S"
     assert len(lint("request.json", json.dumps(body).encode(), dialect="anthropic_messages")) == 1
+
+
+def test_what_anthropic_refuses_is_found_under_its_profile() -> None:
+    said = [{"type": "text", "text": " "}, {"type": "tool_use", "id": "a:1", "name": "a", "input": {}}]
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a:1", "content": "7"}]}
+    messages = [{"role": "user", "content": ""}, {"role": "assistant", "content": said}, result]
+    data = json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
+    found = lint("request.json", data, PROFILES["anthropic"], "anthropic_messages")
+    assert [(one.violation.rule, one.violation.param) for one in found] == [
+        ("TEXT_BLANK", "messages[0].content"),
+        ("TEXT_BLANK", "messages[1].content[0]"),
+        ("CALL_ID_SHAPE", "messages[1].content[1].id"),
+    ]
+    assert "'a:1'" in found[2].violation.detail and found[2].violation.tool_call_id == "a:1"
+    assert lint("request.json", data, dialect="anthropic_messages") == []
+
+
+def test_an_id_that_a_provider_refuses_is_found_in_any_dialect_under_its_profile() -> None:
+    call = {"id": "functions.read:0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "functions.read:0", "content": "7"}
+    said = {"role": "assistant", "content": "", "tool_calls": [call]}
+    data = json.dumps([{"role": "user", "content": "hi"}, said, result]).encode()
+    for profile in ("anthropic", "mistral", "anthropic-compat"):
+        found = lint("request.json", data, PROFILES[profile])
+        assert [(one.violation.rule, one.violation.param) for one in found] == [
+            ("CALL_ID_SHAPE", "messages[1].tool_calls[0].id")
+        ]
+    assert lint("request.json", data, PROFILES["openai"]) == []
+
+
+def recorded(*bodies: dict[str, Any], adapter: str = "openai_chat") -> bytes:
+    """A recording of these requests, without their answers."""
+    lines: list[RequestLine | RouteLine] = []
+    for x, body in enumerate(bodies, 1):
+        sent = data_of(json.dumps(body).encode())
+        lines.append(RequestLine(x, f"req_{x}", "openai_chat", "POST", "/v1/chat/completions", body=sent))
+        lines.append(RouteLine(x, "m", "b", adapter, policy=policy_fields(Policy(profile=PROFILES["mistral"]))))
+    return write_recording(Recording(lines=tuple(lines)))
+
+
+def test_a_recording_is_checked_request_by_request_under_the_profile_that_it_was_sent_by() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
+    loop = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}, result],
+    }
+    data = recorded({"model": "m", **CHAT}, json.loads(ORPHAN), loop)
+    found = lint("bug.dragoman.jsonl", data)
+    assert [(one.line, one.violation.rule) for one in found] == [
+        (4, "FIRST_TURN_ROLE"),
+        (4, "TOOL_ORPHAN"),
+        (6, "CALL_ID_SHAPE"),
+    ]
+    assert FORMATS["text"](found[1:]).startswith("bug.dragoman.jsonl:4: messages[0].role: TOOL_ORPHAN: ")
+    assert [one.violation.rule for one in lint("bug.dragoman.jsonl", data, PROFILES["openai"])] == ["TOOL_ORPHAN"]
+    messages = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": ""}]}
+    lines = data_lines(recorded(messages, adapter="anthropic_messages"))
+    lines[0]["dialect"], lines[1]["policy"] = "anthropic_messages", {}
+    assert [one.violation.rule for one in lint("-", as_lines(lines))] == ["TEXT_BLANK"], "the rules of its wire"
+
+
+def data_lines(data: bytes) -> list[Any]:
+    return [json.loads(line) for line in data.splitlines()[1:]]
+
+
+def as_lines(lines: list[Any]) -> bytes:
+    header = write_recording(Recording())
+    return header + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_a_recording_that_cannot_be_checked_says_which_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = data_lines(recorded({"model": "m", **CHAT}, json.loads(ORPHAN)))
+    del lines[0]["body"]
+    lines[0]["absent"] = "evicted"
+    file = tmp_path / "bug.dragoman.jsonl"
+    file.write_bytes(as_lines(lines))
+    assert run("lint", str(file)) == 2
+    told = capsys.readouterr()
+    assert "bug.dragoman.jsonl:2: The body of the request req_1 is not in the recording: evicted." in told.err

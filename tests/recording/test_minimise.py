@@ -5,11 +5,13 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
+from gateway.core.policy import Policy
 from gateway.recording.minimise import Minimised, minimise, shows, with_body, with_bytes, with_reads
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded
 from gateway.recording.recording import Recording, read_recording, write_recording
 from gateway.recording.remake import remade
+from gateway.recording.route import policy_fields
 from tests.recording.samples import goldens, interaction_of, names
 
 
@@ -144,9 +146,47 @@ def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.tries == 20 and not found.minimal
 
 
-def test_a_body_that_is_nested_too_deep_becomes_smaller_by_bytes() -> None:
+def test_a_body_that_is_nested_too_deep_becomes_smaller_and_stays_it() -> None:
     (interaction,) = named("openai_chat_plain_answer").interactions()
     deep = with_bytes(interaction, b'{"model": ' + b"[" * 600 + b"]" * 600 + b"}")
     recording = Recording().with_interactions([remade(deep, run_offline(deep))])
     (one,) = minimise(recording, "code:invalid_json").recording.interactions()
-    assert len(one.body or b"") <= 1
+    before, after = run_offline(deep).error, run_offline(one).error
+    assert before is not None and after is not None and after.message == before.message, "no other fault of JSON"
+    assert len(one.body or b"") < len(deep.body or b"")
+
+
+def strict(document: Json) -> Recording:
+    """A request that the gateway refuses for its history."""
+    (interaction,) = named("openai_chat_plain_answer").interactions()
+    assert interaction.route is not None
+    route = msgspec.structs.replace(interaction.route, policy=policy_fields(Policy(repair="strict")))
+    changed = with_body(msgspec.structs.replace(interaction, route=route), document)
+    return Recording().with_interactions([remade(changed, run_offline(changed))])
+
+
+@pytest.mark.parametrize("until", ["code:invalid_value", "status:400", "same"])
+def test_the_failure_keeps_its_words_and_its_place(until: str) -> None:
+    """Many refusals share a code: a search that keeps only that ends at another one."""
+    messages: list[Json] = [{"role": "user", "content": f"question {at}"} for at in range(4)]
+    messages.append({"role": "tool", "tool_call_id": "lost", "content": "x"})
+    recording = strict({"model": "auto", "temperature": 0, "messages": messages})
+    (whole,) = recording.interactions()
+    (small,) = minimise(recording, until).recording.interactions()
+    before, after = run_offline(whole).error, run_offline(small).error
+    assert before is not None and after is not None
+    assert (before.param, after.param) == ("messages[4].role", "messages[0].role")
+    assert after.message == before.message.replace("messages[4]", "messages[0]")
+    assert "lost" in after.message
+
+
+def test_it_says_which_request_it_took_and_whether_the_failure_is_the_backends_answer() -> None:
+    (plain,), (limited,) = (named(f"openai_chat_{name}").interactions() for name in ("plain_answer", "rate_limited"))
+    recording = Recording().with_interactions([plain.numbered(1), limited.numbered(2)])
+    found = minimise(recording, "status:429")
+    assert (found.taken, found.answered) == (2, True), "no part of the request matters to what was recorded"
+    orphan: Json = {"role": "tool", "tool_call_id": "a", "content": "x"}
+    found = minimise(strict({"model": "auto", "messages": [orphan]}), "same")
+    assert (found.taken, found.answered) == (1, False)
+    found = minimise(recording, "command:x", judge=lambda one: b"429" in write_recording(one))
+    assert (found.taken, found.answered) == (2, False), "the command may ask the backend"

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.settings import Settings, parse_settings, read_settings
+from gateway.settings import Settings, parse_settings, read_settings, similar
 from gateway.settings.faults import MOST, settings_faults
 from tests.paths import ROOT
 from tests.settings.test_mistakes import STRUCTS, WORDS, settings_with
@@ -117,3 +117,11 @@ def test_the_number_of_faults_is_bounded() -> None:
 
 def test_a_file_that_is_no_object_has_one_fault() -> None:
     assert messages([1]) == ["settings must be an object"]
+
+
+@pytest.mark.parametrize(
+    ("written", "near"),
+    [("gemni", "gemini"), ("qwen", "qwen3"), ("port", None), ("gpt-4o", None), ("qwen2.5-coder", None)],
+)
+def test_only_a_name_that_is_near_is_suggested(written: str, near: str | None) -> None:
+    assert similar(written, ["gemini", "qwen3", "host", "demo-chat", "deepseek-coder"]) == near

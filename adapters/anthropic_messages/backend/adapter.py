@@ -21,13 +21,10 @@ from gateway.framing.json_text import decode_json
 from gateway.providers.anthropic import MESSAGES_PROFILE
 from gateway.providers.cache_rules import MESSAGES_CACHE
 from gateway.providers.messages_rules import NO_DEMANDS
-from gateway.providers.profile import Alphabet
 from gateway.providers.tool_rules import NO_RULES
 from gateway.wires.listed_models import FactPlaces, models_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
-# "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".
-_CALL_ID: Final = Alphabet(characters="a-zA-Z0-9_-")
 # Source: the package anthropic, `types/model_info.py`, `model_capabilities.py`, `effort_capability.py`.
 _PLACES: Final = FactPlaces(
     display_name=("display_name",),
@@ -68,7 +65,7 @@ class AnthropicMessagesAdapter:
             native=True,
             passes_tools=True,
             tool_rules=MESSAGES_PROFILE.tool_rules or NO_RULES,
-            call_id=_CALL_ID,
+            call_id=MESSAGES_PROFILE.call_id,
             messages=MESSAGES_PROFILE.messages,
             cache=MESSAGES_CACHE,
             state=MESSAGES_PROFILE.state,

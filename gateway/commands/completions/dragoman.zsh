@@ -194,13 +194,14 @@ _shtab_dragoman_doctor_defaults_added=0
 
 _shtab_dragoman_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--id[the request of a recording (default the last that failed, else the last)]:ID:"
   "--since[the request before it\: say what a provider\'s prompt cache loses, and by whom]:FILE:_files"
   "--model[the model, instead of the model in the request]:model:"
   "--profile[the provider profile, instead of that of the model]:profile:"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
   "--dialect[the dialect of the request, if its shape does not tell]:dialect:"
   "--json[print the whole explanation as JSON]"
-  ":a request or an array of messages\; - for stdin:_files"
+  ":a request, an array of messages, or a recording\; - for stdin:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -232,7 +233,7 @@ _shtab_dragoman_lint_options=(
   "--profile[the provider profile whose rules are checked as well]:profile:"
   "--format[the output format]:format:(text json sarif)"
   "--dialect[the dialect of the request, if its shape does not tell]:dialect:"
-  "(*):JSON, or .jsonl with one request per line\; - for stdin:_files"
+  "(*):JSON, .jsonl with one request per line, or a recording\; - for stdin:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

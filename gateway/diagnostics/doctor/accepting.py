@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.core.errors import InvalidRequest
-from gateway.diagnostics.doctor.finding import Changes, Finding, broken, ok, remark, skipped, todo
+from gateway.core.errors import BackendTimeout, InvalidRequest
+from gateway.diagnostics.doctor.finding import Changes, Finding, broken, ok, remark, skipped, todo, untold
 from gateway.diagnostics.doctor.probe import ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
 from gateway.diagnostics.doctor.requests import CHAT
@@ -35,6 +35,8 @@ def failure(answer: Answer) -> Finding | None:
     error = answer.error
     if error is None:
         return None
+    if isinstance(error, BackendTimeout):
+        return untold(error.message)
     if isinstance(error, InvalidRequest):
         return skipped(f"the adapter does not offer it: {error.message.rstrip('.')}")
     return broken(f"the request fails: {error.message}", f"see docs/errors.md for the code {error.code}", answer.words)

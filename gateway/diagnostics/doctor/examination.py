@@ -71,7 +71,7 @@ def _lacks(need: Checked | None) -> bool:
     if need is None:
         return False
     found = need.finding
-    return found.verdict not in _ENOUGH or (found.verdict == "todo" and bool(found.rule))
+    return found.verdict not in _ENOUGH or found.undecided or (found.verdict == "todo" and bool(found.rule))
 
 
 async def _contained(probe: Probe, backend: ProbedBackend) -> Finding:

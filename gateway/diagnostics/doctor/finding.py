@@ -17,6 +17,12 @@ Verdict: TypeAlias = Literal["ok", "todo", "broken", "skipped", "crashed"]
 Changes: TypeAlias = Mapping[str, Any]
 
 
+_SLOW: Final = (
+    "it is not known whether it works: a model that is loaded first or computes slowly needs more time; ask again, or "
+    "raise timeouts.first_byte of the backend"
+)
+
+
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The finding of one probe.
 
@@ -24,7 +30,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     but the backend does something unusual, which the gateway mends. `changes` are the fields of a profile that mend a
     `todo`; they were tried. `rule` is the rule of the history by which the backend refused, where its words are known,
     or `tools`: it refuses those. `facts` are what was found of the model, by the paths of keys in its entry of
-    settings.json, such as `facts.images`.
+    settings.json, such as `facts.images`. `undecided`: no answer came in time, which says nothing of what can be done.
     """
 
     verdict: Verdict
@@ -35,6 +41,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     changes: Changes = EMPTY
     rule: str = ""
     facts: Changes = EMPTY
+    undecided: bool = False
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -103,6 +110,11 @@ def todo(
 def broken(detail: str, advice: str = "", evidence: str = "") -> Finding:
     """Returns the finding of something that does not work."""
     return Finding("broken", detail, advice, evidence)
+
+
+def untold(error: str) -> Finding:
+    """Returns the finding of a question that was not answered in time."""
+    return Finding("todo", f"no answer in time: {error}", _SLOW, undecided=True)
 
 
 def skipped(reason: str, facts: Changes = EMPTY) -> Finding:

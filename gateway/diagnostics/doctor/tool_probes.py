@@ -29,8 +29,8 @@ NAMED: Final = request(
 _NOT_NAMED: Final = {"request_rules": {"choices": ["auto", "none", "required"]}}
 # The notices of ids that the gateway mends.
 _MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_ADDED"})
-# The code where a prompt asked for a call, and the model made none.
-_UNOBEYED: Final = "upstream_invalid_answer"
+# The codes where a call was asked for, and the model made none that can be read.
+_UNOBEYED: Final = ("upstream_invalid_answer", "upstream_invalid_tool_call")
 # Some clients and databases take no longer ones.
 LONGEST_ID: Final = 64
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -110,23 +110,35 @@ async def _none(backend: ProbedBackend) -> Finding:
 
 
 async def _required(backend: ProbedBackend) -> Finding:
-    return await _forced(backend, await backend.ask(REQUIRED), "get_weather", "required")
+    if (unasked := await _not_to_force(backend)) is not None:
+        return unasked
+    return _forced(backend, await backend.ask(REQUIRED), "get_weather", "required")
 
 
 async def _named(backend: ProbedBackend) -> Finding:
+    if (unasked := await _not_to_force(backend)) is not None:
+        return unasked
     answer = await backend.ask(NAMED)
     if answer.refusal is not None and backend.capabilities.request_rules:
         tried = await backend.ask(msgspec.structs.replace(NAMED, changes=_NOT_NAMED))
         if [call.name for call in tried.calls] == ["get_time"]:
             detail = "tool_choice of a tool's name is refused, and required accepted"
             return todo(detail, "see the suggestion", answer.words, _NOT_NAMED)
-    return await _forced(backend, answer, "get_time", "of a tool's name")
+    return _forced(backend, answer, "get_time", "of a tool's name")
 
 
-async def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
-    if (callless := await _callless(backend, answer)) is not None:
-        return callless
-    if answer.refusal is not None or (answer.error is not None and answer.error.code == _UNOBEYED):
+async def _not_to_force(backend: ProbedBackend) -> Finding | None:
+    """Returns the finding of a backend that refuses tools or changes their names; a model that makes no call by itself
+    may still make a forced one."""
+    answer = await backend.ask(ONE)
+    if answer.refusal is not None:
+        return skipped("tools are refused (D231)")
+    wrong = _wrong_call(answer.calls, "get_weather") if answer.calls else None
+    return None if wrong is None else skipped(f"{wrong.detail} (D231)")
+
+
+def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
+    if answer.refusal is not None or (answer.error is not None and answer.error.code in _UNOBEYED):
         return todo(f"tool_choice {choice} is refused", "do not rely on it", answer.words)
     if answer.error is None and [call.name for call in answer.calls][:1] != [name]:
         return todo(f"tool_choice {choice} is ignored", undeclared(backend, "tool_choice"))
@@ -148,6 +160,6 @@ PROBES: Final = (
     Probe("D265", "ids", "Has each call an id of its own, of at most 64 characters?", _ids, 0, ("D231", "D232")),
     Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _CALLS),
     Probe("D237", "choice none", "Does tool_choice none forbid a call?", _none, 1, _CALLS),
-    Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _CALLS, "forced choice"),
-    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 2, _CALLS, "named choice"),
+    Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _NEEDS, "forced choice"),
+    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 2, _NEEDS, "named choice"),
 )

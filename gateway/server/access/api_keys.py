@@ -3,7 +3,6 @@
 A key never leaves this module, and the module keeps only its digest.
 """
 
-import difflib
 import hashlib
 import hmac
 import re
@@ -14,7 +13,7 @@ from typing import Final
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.dialect import KeyPlace, RequestHead
 from gateway.server.access.request_checks import is_loopback
-from gateway.settings import ServerSettings, Settings
+from gateway.settings import ServerSettings, Settings, similar
 
 # The name of every client while no keys are configured.
 ANONYMOUS: Final = "-"
@@ -100,8 +99,8 @@ def check_names(settings: Settings, keys: ApiKeys) -> None:
         known |= {INSPECTOR}
     for name in settings.keys:
         if name != DEFAULT_CLIENT and name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            advice = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            near = similar(name, known)
+            advice = "" if near is None else f"; did you mean {near!r}?"
             raise SettingsError(f"keys.{name}: there is no client key with this name{advice}")
 
 

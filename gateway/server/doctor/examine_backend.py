@@ -11,6 +11,7 @@ from gateway.diagnostics.doctor.probe import Probe
 from gateway.diagnostics.doctor.suggestion import suggested, told_facts
 from gateway.recording.recording import Interaction
 from gateway.server.doctor.live_backend import LiveBackend
+from gateway.server.doctor.text_wire import compare_text_wire
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.transport import Transport
 from gateway.settings import BackendSettings, ModelSettings, Settings
@@ -42,6 +43,8 @@ async def examine_backend(
     if not live.model:
         live.model = next(iter((await live.list_models()).names), "")
     findings = await examine(live, probes, begin)
+    compared = await compare_text_wire(live, backend.name, name, route, transport, findings)
+    findings, wire = (findings, ()) if compared is None else ((*findings, compared.checked), compared.suggestions)
     own = settings.models.get(name)
     facts = () if own is None or own.backend != backend.name else told_facts(name, own, findings)
     place = ("models", name) if _has_own_profile(settings, backend, name) else ("backends", backend.name)
@@ -51,7 +54,7 @@ async def examine_backend(
         findings,
         _features(probes, findings, "ok"),
         _features(probes, findings, "todo", "broken"),
-        (*suggested(place, route.policy.profile, live.remedies, settings.profiles), *facts),
+        (*suggested(place, route.policy.profile, live.remedies, settings.profiles), *facts, *wire),
     )
     return Examined(section, tuple(live.interactions), backend.secrets)
 
@@ -88,4 +91,5 @@ def _has_own_profile(settings: Settings, backend: Backend, name: str) -> bool:
 
 def _features(probes: Sequence[Probe], findings: Sequence[Checked], *verdicts: str) -> tuple[str, ...]:
     named = {probe.id: probe.feature for probe in probes if probe.feature}
-    return tuple(named[one.id] for one in findings if one.id in named and one.finding.verdict in verdicts)
+    decided = (one for one in findings if not one.finding.undecided)
+    return tuple(named[one.id] for one in decided if one.id in named and one.finding.verdict in verdicts)

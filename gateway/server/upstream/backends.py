@@ -1,6 +1,5 @@
 """Builds backends from settings: adapter, address, credential; demo backends start in this process."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ from gateway.server.upstream.http.tls import BACKEND_CONTEXTS, file_faults
 from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.http2.request_head import RequestFields
 from gateway.server.upstream.transport import encode_head, encode_http2_head
-from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts
+from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts, similar
 from gateway.settings.model_names import ANY, ModelNames, exact_names
 
 DEMO = "demo:"
@@ -180,8 +179,8 @@ class Backends:
         """Returns the entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
         found = self.find(model)
         if found is None:
-            nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
-            advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
+            near = similar(model, self.models)
+            advice = f" Did you mean {near!r}?" if near is not None else f" Known models: {_list(self.models)}."
             raise InvalidRequest(
                 f"Unknown model {model[:200]!r}.{advice}",
                 status=404,

@@ -46,7 +46,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "ignores_choice_required": {"D238": "todo"},
     "ignores_choice_named": {"D239": "todo"},
     "ignores_results": {"D234": "todo"},
-    "calls_as_text": {"D231": "todo"},
+    "calls_as_text": {"D231": "todo", "D238": "todo", "D239": "todo"},
     "thoughts_as_text": {"D228": "todo"},
     "empty_answer": {"D221": "broken"},
     "context_cut": {"D284": "todo"},
@@ -56,7 +56,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "ignores_response_format": {"D271": "todo"},
     "ignores_n": {"D277": "remark"},
     "ignores_logprobs": {"D275": "todo"},
-    "ignores_tools": {"D231": "todo"},
+    "ignores_tools": {"D231": "todo", "D238": "todo", "D239": "todo"},
     "ignores_stream": {"D229": "todo"},
     "results_in_order": {"D235": "todo"},
     "refuses_parts": {"D236": "todo"},
@@ -105,7 +105,7 @@ OTHERWISE: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     ("ignores_stream", "text"): {"D221": "broken"},
     ("content_filter", "responses"): {"D231": "todo", "D274": "todo"},
     # A name that no tool has stays in the text.
-    ("name_changed", "text"): {"D231": "todo"},
+    ("name_changed", "text"): {"D231": "todo", "D238": "todo", "D239": "todo"},
     # The gateway ends the answer itself.
     ("ignores_stop", "text"): {"D272": "remark"},
 }

@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from gateway.diagnostics.doctor.finding import Finding
+from gateway.core.errors import BackendTimeout
+from gateway.diagnostics.doctor.accepting import failure
+from gateway.diagnostics.doctor.examination import PROBES
+from gateway.diagnostics.doctor.finding import Checked, Finding
+from gateway.diagnostics.doctor.question import Answer
+from gateway.server.doctor.examine_backend import _features
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, faulty_backend
 from tests.server.doctor.examined import examined, findings
 
@@ -87,3 +92,51 @@ async def test_a_backend_that_gives_several_choices_is_asked_for_two(indent: int
     finding = (await found(several_choices, "D277"))["D277"]
     assert (finding.verdict, finding.remark) == ("ok", False)
     assert finding.detail == "two choices; clients get one, since the gateway never sends n"
+
+
+def silent_about_tools(forced: str) -> Script:
+    """A backend that calls a tool only where that is forced (`call`), or never (`prose`)."""
+
+    async def script(connection: Connection) -> None:
+        asked = json.loads(connection.body or b"{}")
+        choice_of = asked.get("tool_choice", "auto")
+        if forced == "call" and choice_of not in ("auto", "none"):
+            name = choice_of["function"]["name"] if isinstance(choice_of, dict) else "get_weather"
+            await connection.send(calls(name))
+        else:
+            await connection.send(stream() if asked.get("stream") else completion())
+
+    return script
+
+
+def calls(name: str) -> bytes:
+    function = {"name": name, "arguments": '{"city": "Paris"}'}
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+    made = {"index": 0, "delta": delta, "finish_reason": "tool_calls"}
+    event = {"id": "a", "object": "chat.completion.chunk", "choices": [made]}
+    return HEAD + chunk(b"data: " + json.dumps(event).encode() + b"\n\ndata: [DONE]\n\n") + END
+
+
+@pytest.mark.parametrize(
+    ("forced", "verdict", "can", "cannot"),
+    [
+        ("call", "ok", {"forced choice", "named choice"}, {"tools"}),
+        ("prose", "todo", set(), {"tools", "forced choice", "named choice"}),
+    ],
+)
+async def test_forcing_is_tried_although_the_model_calls_no_tool_by_itself(
+    forced: str, verdict: str, can: set[str], cannot: set[str]
+) -> None:
+    async with faulty_backend(silent_about_tools(forced)) as backend:
+        section = (await examined("chat", backend.base_url, only=("D22", "D23"))).section
+    found = findings(section)
+    assert (found["D231"].verdict, found["D238"].verdict, found["D239"].verdict) == ("todo", verdict, verdict)
+    assert can <= set(section.can) and cannot <= set(section.cannot) and not can & set(section.cannot)
+
+
+def test_a_question_that_is_not_answered_in_time_says_nothing_of_what_the_model_can() -> None:
+    finding = failure(Answer(error=BackendTimeout("The backend did not finish in time (timeouts.total).")))
+    assert finding is not None and (finding.verdict, finding.undecided) == ("todo", True)
+    assert "no answer in time" in finding.detail and "timeouts.first_byte" in finding.advice
+    probe = next(one for one in PROBES if one.id == "D231")
+    assert _features([probe], [Checked("D231", "call", finding)], "todo") == ()
