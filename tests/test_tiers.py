@@ -71,7 +71,7 @@ def test_each_test_is_in_a_tier_and_only_a_law_in_both(suite: pytest.Pytester) -
 def test_ci_runs_both_tiers() -> None:
     steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    recipes = dict(re.findall(r"^(test|test-full):.*\n\t.+ -m pytest(.*)", makefile, re.MULTILINE))
+    recipes = dict(re.findall(r"^(test|test-full):.*\n(?:\t.*\n)*?\t.+ -m pytest(.*)", makefile, re.MULTILINE))
     assert {*recipes} <= {step.removeprefix("make ") for step in steps}
     assert "--tier" not in recipes["test"] and "--tier full" in recipes["test-full"]
 

@@ -90,6 +90,7 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
     **dict.fromkeys(("metadata", "client_metadata", "prompt"), st.dictionaries(TEXTS, WILD, max_size=2)),
     "context_management": st.lists(WILD, max_size=2),
     "moderation": WILD,
+    "prompt_cache_options": objects(mode=TEXTS | WILD, ttl=TEXTS | WILD) | WILD,
     "include": st.lists(TEXTS, max_size=3),
     "text": objects(format=objects(type=st.sampled_from(["text", "json_schema"]), schema=WILD), verbosity=TEXTS),
     "reasoning": objects(effort=TEXTS, summary=TEXTS, mode=WILD),

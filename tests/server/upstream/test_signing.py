@@ -367,7 +367,7 @@ async def test_reflection_never_sends_the_key_of_a_signature() -> None:
 def test_the_check_of_the_settings_knows_such_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "settings.json"
     for more, status in (({}, 0), ({"api_key_env": "TEST_NO_KEY"}, 1)):
-        entry = {**ENTRY, "base_url": "http://host", **more}
+        entry = {**ENTRY, "base_url": "http://127.0.0.1:9", **more}
         path.write_bytes(msgspec.json.encode({"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}))
         with pytest.raises(SystemExit) as left:
             main(["config", "check", "--strict", str(path)])

@@ -179,6 +179,7 @@ return {ARGV[1], 'ok'}
 )
 
 # KEYS: epoch, index, sizes, then the names of the entries. ARGV: token, epoch, base, time to live in milliseconds.
+# An entry that the index has lost in the millisecond of its expiry may still be there; it would count nowhere.
 EXTEND: Final = script(
     "allow-oom",
     EPOCH,
@@ -187,8 +188,10 @@ EXTEND: Final = script(
     """
 for i = 4, #KEYS do
   local member = string.sub(KEYS[i], #ARGV[3] + 1) .. ':' .. size(KEYS[i])
-  redis.call('PEXPIRE', KEYS[i], ARGV[4])
-  redis.call('ZADD', KEYS[2], 'XX', integer(millis + ARGV[4]), member)
+  if redis.call('ZSCORE', KEYS[2], member) then
+    redis.call('PEXPIRE', KEYS[i], ARGV[4])
+    redis.call('ZADD', KEYS[2], 'XX', integer(millis + ARGV[4]), member)
+  end
 end
 for i = 2, 3 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[i], integer(ARGV[4] + 60000)) end

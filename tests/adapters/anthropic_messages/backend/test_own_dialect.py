@@ -116,12 +116,12 @@ def test_the_placeholder_of_deferred_tools_reaches_its_own_api() -> None:
     ids=lambda adapter: type(adapter).__name__,
 )
 def test_the_placeholder_of_deferred_tools_reaches_no_other_api(adapter: Adapter) -> None:
-    deferred: Json = {"name": "real_one", "input_schema": {"type": "object"}, "defer_loading": True}
+    real: Json = {"name": "real_one", "input_schema": {"type": "object"}}
     body: dict[str, Json] = {
         "model": "m",
         "max_tokens": 50,
         "messages": [{"role": "user", "content": "Hello"}],
-        "tools": [PLACEHOLDER, deferred],
+        "tools": [PLACEHOLDER, real],
     }
     asked = Exchange(adapter, conversation(body), Policy())
     assert b"DeferredToolPlaceholder" not in asked.request.body and b"real_one" in asked.request.body
