@@ -60,7 +60,7 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
   const setTop = (top) => setView((old) => (old.top === top ? old : { ...old, top }));
   useSize(box, (size) => setView((old) => ({ ...old, ...size })));
   const anchor = useAnchor(box, rows, follow, tall, setTop);
-  useShown(box, rows, current, moves, tall);
+  useShown(box, rows, current, moves, tall, view.height);
   const scroll = () => {
     const top = box.current.scrollTop;
     anchor.current = anchorAt(rows, top, tall);
@@ -161,16 +161,20 @@ function anchorAt(rows, top, tall) {
   return row === undefined ? null : { id: row.id, offset: top % tall };
 }
 
-// The row that the keys moved to is scrolled into the view, and gets the focus.
-function useShown(box, rows, current, moves, tall) {
+// The row that the keys moved to is scrolled into the view, and gets the focus. It stays in the view when the list gets
+// lower, as where the line below it needs two lines, until somebody scrolls.
+function useShown(box, rows, current, moves, tall, height) {
+  const placed = useRef({ moves: 0, top: 0 });
   useLayoutEffect(() => {
     const at = rows.findIndex((row) => row.id === current);
     if (at < 0 || moves === 0) return;
-    box.current.querySelector("[tabindex='0']").focus({ preventScroll: true });
+    if (placed.current.moves !== moves) box.current.querySelector("[tabindex='0']").focus({ preventScroll: true });
+    else if (placed.current.top !== box.current.scrollTop) return;
     const { scrollTop, clientHeight } = box.current;
     if (at * tall < scrollTop) box.current.scrollTop = at * tall;
     else if ((at + 1) * tall > scrollTop + clientHeight) box.current.scrollTop = (at + 1) * tall - clientHeight;
-  }, [moves]);
+    placed.current = { moves, top: box.current.scrollTop };
+  }, [moves, height]);
 }
 
 /**
