@@ -14,7 +14,7 @@ import pytest
 from gateway.demo.serve import serve_demo
 from gateway.testing.gateway import gateway_command
 from tests.server.process.test_answers_of_workers import settings
-from tests.server.process.test_workers import children, crowd_before, until
+from tests.server.process.test_workers import children, crowd_before, metrics_become, until
 
 INPUT: Final = [{"type": "message", "role": "user", "content": "Find out why the service fails at its start."}]
 TWO: Final = ("serve", "--port", "0", "--workers", "2")
@@ -34,6 +34,7 @@ async def test_workers_and_their_successors_have_one_key(tmp_path: Path, folder:
         gateway_command(tmp_path, settings(demo.base_url), *TWO, STATE_DIRECTORY=place) as gateway,
     ):
         await gateway.wait_ready()
+        await metrics_become(gateway, {"gateway_workers": 2})
         async with crowd_before(gateway) as client:
             made = await client.post("/v1/responses/compact", json={"model": "m", "input": INPUT})
             assert made.status_code == 200, made.text
