@@ -183,7 +183,7 @@ def build_steps() -> Iterator[str]:
         if instruction == "RUN":
             yield rest.replace("\\\n", " ")
             continue
-        *sources, target = rest.split()
+        *sources, target = rest.replace("\\\n", " ").split()
         # Of a folder, its content is copied.
         copied = [f"{ROOT / source}{'/.' if (ROOT / source).is_dir() else ''}" for source in sources]
         yield f"mkdir -p {target} && cp -r {' '.join(copied)} {target}"
