@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pytest
 
 LONGEST: Final = 180
 SECRET: Final = "swordfish"
@@ -103,6 +105,29 @@ class Scratch:
                 process.wait()
             printed.seek(0)
             return Outcome(status, printed.read().decode(errors="replace"))
+
+
+def printed_by(program: Path | str, scratch: Scratch, commands: str, environ: Mapping[str, str]) -> str:
+    """What commands print that find an installed program, and those of this project, on their path. The test is skipped
+    where the program is not there, and fails where the commands do."""
+    if not Path(program).exists():
+        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
+    folders = (str(Path(program).parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    outcome = scratch.run(commands, {"PATH": os.pathsep.join(folders), **environ})
+    assert outcome.status == 0, outcome.printed
+    return outcome.printed
+
+
+def claude_environ(url: str, model: str) -> dict[str, str]:
+    """What Claude Code needs to ask a gateway for one model alone, and nothing else of anybody."""
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "unused",
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL": model,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "IS_SANDBOX": "1",
+    }
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 and the SDKs read sizes and capabilities."""
 
 import json
-import os
-import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest_asyncio
 
 from gateway.testing.gateway import gateway_command
 from tests.clients.installed import CLIENTS, PROGRAMS, SDKS, LoggedGateway
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, printed_by
 from tests.paths import ROOT
 
 WINDOW: Final = 40_000
@@ -52,14 +50,7 @@ async def catalogue(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[L
 
 
 def run(program: Path | str, gateway: LoggedGateway, scratch: Scratch, commands: str, **environ: str) -> str:
-    if not Path(program).exists():
-        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
-    folders = (str(Path(program).parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    outcome = scratch.run(
-        commands, {"PATH": os.pathsep.join(folders), "GATEWAY": f"http://{gateway.address}", **environ}
-    )
-    assert outcome.status == 0, outcome.printed
-    return outcome.printed
+    return printed_by(program, scratch, commands, {"GATEWAY": f"http://{gateway.address}", **environ})
 
 
 def codex(gateway: LoggedGateway, scratch: Scratch, command: str, model: str = "ours") -> str:

@@ -3,7 +3,6 @@ window asks for, because each answer says how much its prompt had, and it goes o
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from gateway.core.tokens import estimate_text
 from gateway.testing.faulty import Connection, answer, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.clients.installed import CLIENTS, PROGRAMS
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, claude_environ, printed_by
 
 CLAUDE: Final = PROGRAMS / "bin" / "claude"
 WINDOW: Final = 60_000
@@ -32,14 +31,9 @@ QUESTION: Final = "Remember the word swordfish. Run the commands."
 ASKED: Final = "create a detailed summary of the conversation"
 SUMMARY: Final = "<summary>The word is swordfish. Commands are being run.</summary>"
 ENVIRON: Final = {
-    "ANTHROPIC_API_KEY": "unused",
     "ANTHROPIC_MODEL": "m",
-    "ANTHROPIC_DEFAULT_HAIKU_MODEL": "m",
     "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(WINDOW),
     "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(LONGEST),
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_AUTOUPDATER": "1",
-    "IS_SANDBOX": "1",
 }
 pytestmark = [
     pytest.mark.clients,
@@ -104,11 +98,10 @@ async def serving(counts: bool) -> AsyncIterator[tuple[RunningGateway, TextModel
 @pytest.mark.parametrize("counts", [True, False], ids=["the backend counts", "the gateway estimates"])
 async def test_it_compacts_when_its_window_is_full_and_goes_on(counts: bool, tmp_path: Path) -> None:
     async with serving(counts) as (gateway, model):
-        environ = {**ENVIRON, "ANTHROPIC_BASE_URL": gateway.base_url, "PATH": f"{CLAUDE.parent}:{os.environ['PATH']}"}
+        environ = {**claude_environ(gateway.base_url, "m"), **ENVIRON}
         command = f"claude -p '{QUESTION}' --dangerously-skip-permissions"
-        outcome = await asyncio.to_thread(Scratch(tmp_path).run, command, environ)
-        assert outcome.status == 0, outcome.printed
-        assert "All commands were run." in outcome.printed and model.rounds == ROUNDS
+        printed = await asyncio.to_thread(printed_by, CLAUDE, Scratch(tmp_path), command, environ)
+        assert "All commands were run." in printed and model.rounds == ROUNDS
         at = next(n for n, asked in enumerate(model.asked) if asked.summary)
         sizes = [asked.tokens if counts else estimate_text(asked.prompt) for asked in model.asked]
         before = sizes[:at]

@@ -2,8 +2,6 @@
 model describes the picture, and the text of the PDF is read."""
 
 import json
-import os
-import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest_asyncio
 
 from gateway.testing.gateway import gateway_command
 from tests.clients.installed import CLIENTS, PROGRAMS, LoggedGateway
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, claude_environ, printed_by
 from tests.paths import ROOT
 from tests.server.media.pdfs import pdf, shows
 from tests.server.media.scene import png
@@ -45,22 +43,8 @@ async def text_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 def asked(gateway: LoggedGateway, scratch: Scratch, question: str) -> str:
     """Returns what Claude Code prints for a question."""
-    if not CLAUDE.exists():
-        pytest.skip(f"NOT RUN: {CLAUDE}, because its package could not be installed here")
-    folders = (str(CLAUDE.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    environ = {
-        "PATH": os.pathsep.join(folders),
-        "ANTHROPIC_BASE_URL": f"http://{gateway.address}",
-        "ANTHROPIC_API_KEY": "unused",
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL": "ours",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "IS_SANDBOX": "1",
-    }
     command = f"claude -p {question!r} --model ours --dangerously-skip-permissions --allowedTools Read"
-    outcome = scratch.run(command, environ)
-    assert outcome.status == 0, outcome.printed
-    return outcome.printed
+    return printed_by(CLAUDE, scratch, command, claude_environ(f"http://{gateway.address}", "ours"))
 
 
 def test_claude_code_reads_a_picture(text_gateway: LoggedGateway, tmp_path: Path) -> None:

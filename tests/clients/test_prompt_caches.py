@@ -1,8 +1,6 @@
 """Over 50 turns of the real Claude Code, what a backend can read from its cache never shrinks."""
 
 import json
-import os
-import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest_asyncio
 
 from gateway.testing.gateway import gateway_command
 from tests.clients.installed import CLIENTS, PROGRAMS
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, claude_environ, printed_by
 from tests.prompt_caches.provider_caches import Cache, blocks, tokens
 from tests.prompt_caches.scripted_backend import ScriptedBackend, scripted_backend
 from tests.prompt_caches.test_cached_part import CHAT, DEEPSEEK, GEMINI, MESSAGES, OPENROUTER, TURNS, Backend, named
@@ -50,23 +48,12 @@ async def played(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 def test_the_cached_part_of_a_claude_code_session_never_shrinks(played: Played, tmp_path: Path) -> None:
-    program = PROGRAMS / "bin" / "claude"
-    if not program.exists():
-        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
-    folders = (str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    outcome = Scratch(tmp_path).run(
+    printed_by(
+        PROGRAMS / "bin" / "claude",
+        Scratch(tmp_path),
         "claude -p 'Run the rounds' --model cached --dangerously-skip-permissions",
-        {
-            "PATH": os.pathsep.join(folders),
-            "ANTHROPIC_BASE_URL": played.url,
-            "ANTHROPIC_API_KEY": "unused",
-            "ANTHROPIC_DEFAULT_HAIKU_MODEL": "cached",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "IS_SANDBOX": "1",
-        },
+        claude_environ(played.url, "cached"),
     )
-    assert outcome.status == 0, outcome.printed
     bodies = played.received.received
     assert len(bodies) == TURNS
     read = [played.cache.ask(body) for body in bodies]

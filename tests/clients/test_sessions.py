@@ -4,8 +4,6 @@ Which headers and fields these are is decided by the installed programs alone.
 """
 
 import json
-import os
-import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest_asyncio
 
 from gateway.testing.gateway import gateway_command
 from tests.clients.installed import CLIENTS, PROGRAMS, LoggedGateway
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, claude_environ, printed_by
 from tests.paths import ROOT
 
 _BIN: Final = PROGRAMS / "node_modules" / ".bin"
@@ -39,14 +37,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[LoggedGateway]:
 
 
 def run(program: Path, gateway: LoggedGateway, scratch: Scratch, commands: str, **environ: str) -> str:
-    if not program.exists():
-        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
-    folders = (str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    outcome = scratch.run(
-        commands, {"PATH": os.pathsep.join(folders), "GATEWAY": f"http://{gateway.address}", **environ}
-    )
-    assert outcome.status == 0, outcome.printed
-    return outcome.printed
+    return printed_by(program, scratch, commands, {"GATEWAY": f"http://{gateway.address}", **environ})
 
 
 def looked_at(gateway: LoggedGateway, path: str, **query: str) -> Any:  # Any: JSON
@@ -80,12 +71,7 @@ async def test_claude_code_and_its_sub_agent(watched: LoggedGateway, tmp_path: P
         scratch,
         "claude -p --dangerously-skip-permissions --model demo-messages "
         "'Use the Agent tool with the prompt \"Say hello.\"'",
-        ANTHROPIC_BASE_URL=f"http://{watched.address}",
-        ANTHROPIC_API_KEY="unused",
-        ANTHROPIC_DEFAULT_HAIKU_MODEL="demo-messages",
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-        DISABLE_AUTOUPDATER="1",
-        IS_SANDBOX="1",
+        **claude_environ(f"http://{watched.address}", "demo-messages"),
     )
     session = only_session(watched)
     assert session["source"] == "claude_code"

@@ -2,7 +2,6 @@
 needs runs on the client, and the client never sees the search."""
 
 import json
-import os
 import re
 import sys
 from asyncio.subprocess import DEVNULL
@@ -15,7 +14,7 @@ import pytest_asyncio
 
 from gateway.testing.gateway import gateway_command
 from tests.clients.installed import CLIENTS, PROGRAMS, LoggedGateway
-from tests.clients.scratch import Scratch
+from tests.clients.scratch import Scratch, claude_environ, printed_by
 from tests.clients.tool_server import ANSWER, NAME
 from tests.paths import ROOT
 
@@ -59,14 +58,7 @@ async def folder(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fold
 
 
 def run(program: Path, folder: Folder, scratch: Scratch, commands: str, **environ: str) -> str:
-    if not program.exists():
-        pytest.skip(f"NOT RUN: {program}, because its package could not be installed here")
-    folders = (str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    outcome = scratch.run(
-        commands, {"PATH": os.pathsep.join(folders), "GATEWAY": f"http://{folder.gateway.address}", **environ}
-    )
-    assert outcome.status == 0, outcome.printed
-    return outcome.printed
+    return printed_by(program, scratch, commands, {"GATEWAY": f"http://{folder.gateway.address}", **environ})
 
 
 def check(folder: Folder, printed: str) -> None:
@@ -91,12 +83,8 @@ def claude(folder: Folder, tmp_path: Path, model: str, tool_search: str) -> str:
         Scratch(tmp_path),
         f"claude -p '{QUESTION}' --model {model} --mcp-config {config} --strict-mcp-config "
         f"--allowedTools mcp__{NAME}__{TOOL} </dev/null",
-        ANTHROPIC_BASE_URL=f"http://{folder.gateway.address}",
-        ANTHROPIC_API_KEY="unused",
-        ANTHROPIC_DEFAULT_HAIKU_MODEL=model,
-        DISABLE_AUTOUPDATER="1",
         ENABLE_TOOL_SEARCH=tool_search,
-        IS_SANDBOX="1",
+        **claude_environ(f"http://{folder.gateway.address}", model),
     )
 
 
