@@ -52,13 +52,7 @@ def with_tools(conversation: Conversation, tools: tuple[ToolSpec, ...], added: T
         entries = fields.get(_LISTS[0])
         return {**fields, _LISTS[0]: _listed(entries, tools, added)} if isinstance(entries, list) else fields
 
-    source = conversation.source
-    return msgspec.structs.replace(
-        conversation,
-        tools=tools,
-        params=listed(conversation.params),
-        source=None if source is None else Source(source.dialect, listed(source.value), source.listed, source.unread),
-    )
+    return _with_fields(conversation, tools, listed)
 
 
 def _listed(entries: Sequence[Json], tools: Sequence[ToolSpec], added: ToolSpec | None) -> list[Json]:
@@ -144,12 +138,19 @@ def _with(
             return fields
         return {**fields, **{name: [*_entries(lists[name], rules, loose, set())] for name in lists}}
 
+    return _with_fields(conversation, tools, fitted)
+
+
+def _with_fields(
+    conversation: Conversation, tools: tuple[ToolSpec, ...], change: Callable[[JsonObject], JsonObject]
+) -> Conversation:
+    """Returns the conversation with these functions, and the client's fields after a change."""
     source = conversation.source
     return msgspec.structs.replace(
         conversation,
         tools=tools,
-        params=fitted(conversation.params),
-        source=None if source is None else Source(source.dialect, fitted(source.value), source.listed, source.unread),
+        params=change(conversation.params),
+        source=None if source is None else Source(source.dialect, change(source.value), source.listed, source.unread),
     )
 
 

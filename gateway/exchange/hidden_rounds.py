@@ -11,7 +11,7 @@ ends with them, and the model can search again.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -40,6 +40,7 @@ from gateway.core.tokens import estimate_text, prompt_tokens
 from gateway.exchange.hidden_turns import answer_turns
 from gateway.response.provider_state import STATE_BEHIND_SEARCH
 from gateway.response.removed_tools import removed_notice, removed_words
+from gateway.response.usage_estimate import estimate_usage
 
 # So many rounds of a request may end with calls that the gateway answers.
 MOST_HIDDEN: Final = 3
@@ -269,14 +270,18 @@ def _added_fields(earlier: JsonObject, later: JsonObject) -> JsonObject:
         was, now = earlier[name], later[name]
         if isinstance(was, dict) and isinstance(now, dict):
             added[name] = dict(_added_fields(was, now))
-        elif type(was) in (int, float) and type(now) in (int, float):
-            added[name] = was + now  # type: ignore[operator]  # both are numbers
+        elif _is_number(was) and _is_number(now):
+            added[name] = was + now
     return added
+
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return type(value) is int or type(value) is float
 
 
 def _estimated(sent: Conversation, answer: Answer) -> UsageReport:
     """Returns the tokens of a round that the backend did not count."""
     said = [part.text for part in answer.parts if isinstance(part, AnswerText | AnswerReasoning)]
     said += [f"{call.start.name}{call.arguments}" for call in answer.calls]
-    prompt, completion = prompt_tokens(sent), estimate_text("".join(said))
-    return UsageReport(prompt, completion, prompt + completion, estimated=True)
+    _, usage = estimate_usage(prompt_tokens(sent), estimate_text("".join(said)))
+    return usage

@@ -6,7 +6,7 @@ import math
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -45,6 +45,9 @@ from gateway.server.upstream.deadlines import (
 )
 from gateway.server.upstream.fd_limits import check_lack
 from gateway.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from gateway.server.media.media import Media
 
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
 # takes up to twelve microseconds.
@@ -146,8 +149,8 @@ class GenerateEndpoint:
         conversation = backend.with_request_id(conversation)
         done = [*told]
         waited: StreamResponder | WholeResponder | None = None
-        if self._state.media is not None:
-            conversation, waited = await self._with_texts(served, conversation, begun, done)
+        if (media := self._state.media) is not None:
+            conversation, waited = await self._with_texts(media, served, conversation, begun, done)
         features = self._state.features
         size = len(served.body)
         # A request that refers to stored answers says more than its body.
@@ -166,10 +169,9 @@ class GenerateEndpoint:
             exchange.notices[:0] = state.notices
         exchange.notices[:0] = done
         keeps = None if waited is not None else self._kept(served, exchange.notices)
-        made = [*exchange.notices]
+        made = exchange.notices
         # What an observer has noticed of the request as it came; an answer that has begun has told it.
-        exchange.notices[:0] = context.notices
-        context.notices = exchange.notices
+        context.notices = exchange.notices = [*context.notices, *made]
         if begun is None:
             context.note(exchange.notices)
         if self._state.settings.log.bodies:
@@ -203,14 +205,12 @@ class GenerateEndpoint:
         return None if store is None or stateful is None else StoredAnswer(stateful, store)
 
     async def _with_texts(
-        self, served: ServedRequest, conversation: Conversation, begun: Begun | None, done: list[Notice]
+        self, media: "Media", served: ServedRequest, conversation: Conversation, begun: Begun | None, done: list[Notice]
     ) -> tuple[Conversation, StreamResponder | WholeResponder | None]:
         """Returns the conversation with texts in the place of the pictures and PDFs that its model does not read, and
         what kept the client waiting meanwhile and sends the answer; None: nothing was read, or the answer has `begun`.
         `done` gets the notices. The time of the request begins here."""
-        context, deadlines, backend, media = served.context, served.deadlines, served.backend, self._state.media
-        if media is None:
-            return conversation, None
+        context, deadlines, backend = served.context, served.deadlines, served.backend
         read = await media.begin(context, served.route, backend, conversation, large=served.large)
         if read is None:
             return conversation, None

@@ -318,7 +318,10 @@ class StateKeys:
         reason = error.strerror or str(error)
         if self._named:
             raise SettingsError(f"state.folder: {self.folder.path} cannot be used: {reason}") from error
-        if not self._keys:
+        if self._keys:
+            told = "nothing can be kept in %s (%s): of what is forgotten, only what the store tells counts here"
+            LOGGER.info(told, self.folder.path, reason)
+        else:
             told = "no key can be kept in %s (%s): compactions will not be opened after a restart, unless %s is set"
             LOGGER.info(told, self.folder.path, reason, self._variable)
             self._passing = True

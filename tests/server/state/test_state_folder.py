@@ -172,6 +172,13 @@ def test_a_start_with_the_operators_key_begins_the_folder_and_makes_no_key(tmp_p
     assert folder.is_dir() and not list(folder.iterdir())
 
 
+def test_a_folder_that_cannot_tell_what_is_forgotten_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "gateway")
+    StateKeys(StateSettings(), {**environ(Path("/proc/nowhere")), "DRAGOMAN_STATE_KEY": KEY}).open()
+    (line,) = caplog.messages
+    assert "/proc/nowhere" in line and "only what the store tells" in line
+
+
 def test_epochs_are_begun_only_in_a_folder_of_a_gateway(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         StateFolder(environ(tmp_path / "state")).forget("alice")
