@@ -35,7 +35,7 @@ from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_sample
 from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
-from gateway.memory.summaries.history_digest import history_digests
+from gateway.memory.history_digest import history_digests
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER

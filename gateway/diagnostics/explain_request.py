@@ -69,7 +69,7 @@ def compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution
     # Loaded where compression is on.
     from gateway.capabilities.held_tools import with_offered
     from gateway.diagnostics.explain_summary import compress_limits, explain_summary
-    from gateway.memory.summaries.history_digest import history_digests
+    from gateway.memory.history_digest import history_digests
 
     writer = entry if entry.compress.model is None else settings.route(entry.compress.model)
     try:

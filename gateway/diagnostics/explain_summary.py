@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import Conversation
 from gateway.core.tokens import Calibration, estimate_turn
 from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCover
-from gateway.memory.summaries.history_digest import Boundary
+from gateway.memory.history_digest import Boundary
 from gateway.memory.summaries.plan import CompressLimits, NoSummary, plan_range
 from gateway.memory.summaries.substitution import AppliedSummary, FittedHistory, fit
 from gateway.memory.summaries.summary import SummaryRecord

@@ -12,7 +12,7 @@ from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.dialects.usage import usage_part
-from gateway.memory.summaries.history_digest import history_digests
+from gateway.memory.history_digest import history_digests
 from gateway.settings import Price
 
 # Whether the bytes of a request can be had, and why not: they were never kept, or gave way to those of later requests.
@@ -144,7 +144,7 @@ def conversation_name(first: Turn | None) -> str:
 
 def conversation_session(turns: Sequence[Turn]) -> Session | None:
     """Returns the session of a client that names none, by the first link of the chain of digests
-    (`gateway.memory.summaries.history_digest`): what stands before the model's first turn, which every continuation has
+    (`gateway.memory.history_digest`): what stands before the model's first turn, which every continuation has
     before it. Of one key, conversations that begin alike are one session. None where the user says nothing."""
     answered = next((at for at, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
     digests = history_digests(turns[:answered], b"", "")

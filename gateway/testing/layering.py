@@ -141,8 +141,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.inspector",
         _ours(
             "core adapter diagnostics.prompt_cache dialects.document dialects.usage exchange history"
-            " memory.summaries.history_digest recording registry"
-            " settings"
+            " memory.history_digest recording registry settings"
         ),
     ),
     ImportRule(

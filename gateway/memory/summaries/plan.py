@@ -13,7 +13,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Turn, is_system
 from gateway.core.tokens import UNCALIBRATED, Calibration, estimate_text, estimate_tools
 from gateway.history.classify import system_prefix
-from gateway.memory.summaries.history_digest import Boundary
+from gateway.memory.history_digest import Boundary
 from gateway.memory.summaries.known_facts import CALLS_OF_AN_ERROR
 from gateway.memory.summaries.substitution import FULL_SHARE, shortenable
 from gateway.memory.summaries.summary import SummaryRecord

@@ -3,7 +3,7 @@ cache could not serve.
 
 Of a request its digests are kept (`gateway.diagnostics.prompt_cache`), and no words: of each conversation those of its
 last branches, and of the newest conversations, within a bound. A conversation is known by its client and its first
-message (`gateway.memory.summaries.history_digest`), and each worker knows the requests that it served.
+message (`gateway.memory.history_digest`), and each worker knows the requests that it served.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from gateway.diagnostics.prompt_cache.prompt import Prompt, prompt_of, tokens_of
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule
 from gateway.exchange import Exchange
 from gateway.inspector.summary import TokenCounts, first_user_turn, token_counts
-from gateway.memory.summaries.history_digest import history_digests
+from gateway.memory.history_digest import history_digests
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext, RequestObserver
 from gateway.server.upstream.backends import Backend

@@ -15,8 +15,8 @@ from gateway.core.tokens import estimate_text, estimate_turn
 from gateway.history.classify import system_prefix
 from gateway.history.own_state import with_own_state
 from gateway.history.prepare import repaired
+from gateway.memory.history_digest import Boundary, history_digests
 from gateway.memory.summaries import sealed_summary
-from gateway.memory.summaries.history_digest import Boundary, history_digests
 from gateway.memory.summaries.job_request import PROMPT_VERSION
 from gateway.memory.summaries.known_facts import joined, known_of, unsaid, with_fewer_words
 from gateway.memory.summaries.plan import (

@@ -1,6 +1,6 @@
 """Holds what all workers know of one conversation's summaries: the boundaries that were seen, and what became of each.
 
-The index stands under the root of a conversation (`gateway.memory.summaries.history_digest.root`). Forks share a root,
+The index stands under the root of a conversation (`gateway.memory.history_digest.root`). Forks share a root,
 and other conversations may begin alike: so an entry counts only for a request that has its digest. An index is a
 value; it is changed by compare-and-set, and a lost one costs another sighting.
 """

@@ -9,7 +9,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.history.prepare import repaired
-from gateway.memory.summaries.history_digest import Boundary, history_digests, root
+from gateway.memory.history_digest import Boundary, history_digests, root
 from gateway.memory.summaries.substitution import AppliedSummary, applied_to
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries.index import SummaryIndex, newest

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 
 from gateway.core.conversation import Conversation, Turn
 from gateway.history.classify import system_prefix
-from gateway.memory.summaries.history_digest import Boundary, history_digests
+from gateway.memory.history_digest import Boundary, history_digests
 from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.substitution import AppliedSummary, applied_to
 from gateway.memory.summaries.summary import Cost, Item, Known, Producer, SummaryContent, SummaryRecord, summary_text

@@ -13,7 +13,7 @@ from gateway.core.policy import Policy
 from gateway.history.classify import system_prefix
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from gateway.memory.summaries.history_digest import history_digests
+from gateway.memory.history_digest import history_digests
 from gateway.memory.summaries.known_facts import known_of
 from gateway.memory.summaries.substitution import applied_to
 from gateway.memory.summaries.summary import SummaryContent, SummaryRecord

@@ -79,11 +79,12 @@ for name in ("gateway", "adapters"):
             except ImportError as error:
                 print(module.name)
 """
-# Those of several workers, and one that needs an optional package.
+# Those of several workers, one that needs an optional package, and the program that reads a PDF, refused on Windows.
 NOT_IMPORTED: Final = {
     "gateway.server.process.runtime_directory",
     "gateway.server.process.workers",
     "gateway.local.llama_server",
+    "gateway.server.media.pdf_text",
 }
 
 

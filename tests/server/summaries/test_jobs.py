@@ -15,7 +15,7 @@ from gateway.core.policy import Policy
 from gateway.core.tokens import estimate_turn
 from gateway.dialect import RequestHead
 from gateway.dialects.document import Document
-from gateway.memory.summaries.history_digest import history_digests, root
+from gateway.memory.history_digest import history_digests, root
 from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_range
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable

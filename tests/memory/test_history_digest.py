@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.history.classify import system_prefix
 from gateway.history.groups import groups
-from gateway.memory.summaries.history_digest import Boundary, history_digests, root
+from gateway.memory.history_digest import Boundary, history_digests, root
 from tests.history.strategies import assistant, calling, numbered, result, system, user, valid_turns
 
 SECRET = b"secret of the state"
