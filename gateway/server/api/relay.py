@@ -49,7 +49,8 @@ async def relay(
         data = await (answer.read(most) if until is None else _read_rest(answer, until))
         context.waited += monotonic() - read_at
         try:
-            gathered += len(data)
+            size = len(data)
+            gathered += size
             large = gathered >= LARGE
             if not data:
                 events, ended = [], True
@@ -70,8 +71,10 @@ async def relay(
             if over:
                 events = exchange.end(events)
         except BackendError as error:
+            context.error_body = data
             await writer.rescue(error.take_events(), opens=error.opens)
             raise
+        context.received += size
         if over:
             await (writer.send(events) if exchange.continues else writer.finish(events))
             return
