@@ -61,10 +61,9 @@ def sent_view(remade: Remade) -> BodyView:
 def _views(body: bytes) -> dict[str, str]:
     """Returns a body as JSON, or as hex where it is none."""
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {"json": _readable(msgspec.json.decode(body))}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {"hex": hex_lines(body[: MOST_SHOWN // 8])} if body else {}
-    return {"json": _readable(document)}
 
 
 def _body_view(method: str, path: str, body: bytes, views: Mapping[str, str]) -> BodyView:
