@@ -83,7 +83,7 @@ def _missing(interaction: Interaction) -> str:
     if missing := sum(gap.bytes for gap in interaction.gaps):
         unwatched = any(gap.absent == "never_kept" for gap in interaction.gaps)
         found.append(
-            f"{missing} bytes of the answer, which came before it failed, were not kept: nobody watched."
+            f"{missing} bytes of the answer were not kept: nobody watched."
             if unwatched
             else f"{missing} bytes of the answer are over inspector.request_mb, and were not kept."
         )

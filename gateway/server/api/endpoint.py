@@ -32,7 +32,7 @@ from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
-from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.backend_response import ERROR_BODY_CAP, BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.deadlines import (
@@ -287,12 +287,14 @@ class GenerateEndpoint:
             context.head_at = monotonic()
             context.waited += context.head_at - began
             context.answer = answer
+            context.earlier, context.received = context.earlier + context.received, 0
             for wrap in context.observers.answer:
                 answer = wrap(context, answer)
             try:
                 if answer.status != 200:
-                    context.error_body = await answer.read_error()
-                    exchange.on_response_head(answer.status, answer.headers, context.error_body)
+                    error_body = context.error_body = await answer.read_error()
+                    context.error_ends = answer.ended and len(error_body) < ERROR_BODY_CAP
+                    exchange.on_response_head(answer.status, answer.headers, error_body)
                 exchange.on_response_head(200, answer.headers)
                 if answer.compressed:
                     await writer.send((COMPRESSED,))

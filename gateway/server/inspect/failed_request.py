@@ -54,7 +54,7 @@ def _cut(context: RequestContext, error: GatewayError | None) -> Cut | None:
     """Returns what broke the answer off, where no bytes of it did."""
     if error is None:
         return "client_gone" if context.code == CLIENT_GONE else None
-    if context.answer is None or context.error_body or not isinstance(error, BackendError):
+    if context.answer is None or context.error_body is not None or not isinstance(error, BackendError):
         return None
     if isinstance(error, BackendTimeout):
         return "timeout"
@@ -67,11 +67,11 @@ def _add_answer(captured: CapturedBytes, context: RequestContext, now: float) ->
     if answer is None:
         return
     captured.add(BackendHead(context.head_at, answer.status, dict(answer.headers), answer.compressed))
-    data = context.error_body
-    if context.received:
-        # The bytes before them, which ended anywhere in a word, are gone.
-        data = whole_words(data, from_start=False, to_end=False)
-        captured.skip("backend", context.received + len(context.error_body) - len(data))
+    failed = context.error_body or b""
+    # What stands before them and is gone ended anywhere in a word, and so do they where the rest did not come.
+    data = whole_words(failed, from_start=not context.received, to_end=context.error_ends)
+    if missing := context.earlier + context.received + len(failed) - len(data):
+        captured.skip("backend", missing)
     if data:
         captured.add_piece(Piece("backend", now, data))
 

@@ -173,9 +173,10 @@ class RequestContext:
     counted for it.
 
     What a request consists of is referred to until it has ended, for who keeps one that fails: its `head` (None until
-    its key is accepted), its `body`, its route (`routed`), its `exchange`, the last `answer` of its backend with the
-    bytes of it that were `received` before the ones that failed, which are the `error_body`, and when its body was read
-    (`body_at`) and the head of that answer came (`head_at`).
+    its key is accepted), its `body`, its route (`routed`), its `exchange`, the last `answer` of its backend with how
+    many bytes of it were `received` before the ones that failed, which are the `error_body` (None: no bytes did;
+    `error_ends`: its end is not cut off), how many bytes `earlier` rounds were answered with, and when its body was
+    read (`body_at`) and the head of that answer came (`head_at`).
     """
 
     __slots__ = (
@@ -194,7 +195,9 @@ class RequestContext:
         "completion_tokens",
         "credential",
         "dialect",
+        "earlier",
         "error_body",
+        "error_ends",
         "exchange",
         "explain",
         "head",
@@ -270,8 +273,9 @@ class RequestContext:
         self.exchange: Exchange | None = None
         self.answer: BackendResponse | None = None
         self.head_at = 0.0
-        self.received = 0
-        self.error_body = b""
+        self.earlier = self.received = 0
+        self.error_body: bytes | None = None
+        self.error_ends = False
         self._concluded = False
         self.observers = observers
         self.started = time.monotonic()
@@ -404,8 +408,7 @@ class RequestContext:
         for conclude in self.observers.conclude:
             conclude(self, outcome)
         # Watchers may hold this for longer than the request takes.
-        self.head = self.body = self.routed = self.exchange = self.answer = None
-        self.error_body = b""
+        self.head = self.body = self.routed = self.exchange = self.answer = self.error_body = None
 
 
 @lru_cache

@@ -313,7 +313,7 @@ async def test_a_failed_one_leaves_nothing_behind_what_is_kept() -> None:
         ended = ended_of(gateway)
         await failed(gateway)
         (context,) = ended.contexts
-        assert (context.body, context.exchange, context.answer, context.error_body) == (None, None, None, b"")
+        assert (context.body, context.exchange, context.answer, context.error_body) == (None,) * 4
 
 
 async def test_what_is_kept_stays_within_its_bound() -> None:
