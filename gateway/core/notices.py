@@ -268,6 +268,10 @@ NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 READ_RULES: Final[frozenset[NoticeRule]] = frozenset(
     {"IMAGE_DESCRIBED", "IMAGE_NOT_DESCRIBED", "DOCUMENT_READ", "DOCUMENT_NOT_READ"}
 )
+# Those of an answer that took several requests.
+HIDDEN_ROUNDS: Final[frozenset[tuple[NoticeRule, Action]]] = frozenset(
+    {("TOOLS_LOADED", "added"), ("REMOVED_TOOL_CALLED", "dropped")}
+)
 
 
 class Reported(set[object]):

@@ -68,9 +68,16 @@ class HeaderLine(msgspec.Struct, frozen=True, omit_defaults=True):
     unknown: Fields = EMPTY
 
 
+class Beginning(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The beginning of a body that is not here as a whole, which has so many `bytes`."""
+
+    data: Data
+    bytes: int
+
+
 class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The client's request. `path` has its query, without a key; of the headers only the harmless ones are here.
-    `session` is the one that the client names."""
+    `session` is the one that the client names. `beginning` is that of a body that is `absent`."""
 
     x: int
     id: str
@@ -81,6 +88,7 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
     body: Data | None = None
     absent: Absence | None = None
     session: Session | None = None
+    beginning: Beginning | None = None
     unknown: Fields = EMPTY
 
 

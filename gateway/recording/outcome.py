@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.notices import HIDDEN_ROUNDS
 from gateway.recording.offline_run import OfflineRun
 from gateway.recording.recording import Interaction
 
@@ -89,9 +90,16 @@ def _unlike(check: Check) -> Check:
 
 def _notices(interaction: Interaction, run: OfflineRun) -> Check:
     # Those of the state tell what was kept of earlier requests, and those of an answer need all of its bytes.
-    apart = {"state", *(_OF_ANSWERS if interaction.gaps else ())}
-    recorded = [(one.stage, one.rule, one.index, one.action) for one in interaction.notices if one.stage not in apart]
-    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices if one.stage not in apart]
+    stages = {"state", *(_OF_ANSWERS if interaction.gaps else ())}
+    rounds = HIDDEN_ROUNDS if interaction.gaps else frozenset()
+    recorded, now = (
+        [
+            (one.stage, one.rule, one.index, one.action)
+            for one in notices
+            if one.stage not in stages and (one.rule, one.action) not in rounds
+        ]
+        for notices in (interaction.notices, run.notices)
+    )
     difference = ""
     if recorded != now:
         was, new = next(pair for pair in zip_longest(recorded, now) if pair[0] != pair[1])

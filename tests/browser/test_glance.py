@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.faulty import Connection, answer, faulty_backend
-from gateway.testing.gateway import RunningGateway, running_gateway
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
 from tests.browser.installed import BROWSER
@@ -122,6 +122,49 @@ async def test_a_refusal_is_told_in_the_words_of_the_backend(look: Look, opened:
             assert "\u202e" not in await error.evaluate("one => one.textContent")
             assert await page.count("[data-made]") == 0
             assert await in_first_screen(happened, look) and await in_first_screen(error, look)
+
+
+@pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_a_request_that_failed_while_nobody_watched_says_why(look: Look, opened: Open) -> None:
+    async with faulty_backend(refused) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
+        own: dict[str, Json] = {
+            "backends": {"b": entry},
+            "models": {"m": {"backend": "b"}},
+            "inspector": {"send": True},
+        }
+        async with running_gateway({**settings(), **own}) as gateway:
+            orphan: Json = {"role": "tool", "tool_call_id": "c_9", "content": "lost"}
+            small = await ask(gateway, {"model": "m", "messages": [{"role": "user", "content": "Hallo"}, orphan]})
+            large = await ask(gateway, agent_request("m"))
+            off = await gateway.client.post("/v1/chat/completions", json=hello(), headers={"x-dragoman-state": "off"})
+            async with opened(gateway.base_url, look) as viewer:
+                page = InspectorPage(viewer)
+                send = viewer.page.get_by_role("button", name="Send again")
+                for request_id, views in ((small, 5), (large, 2)):
+                    await page.open(request_id)
+                    request = page.request(request_id)
+                    happened = request.get_by_role("region", name="What happened")
+                    assert "The backend b refused the request with the status 429." in await happened.inner_text()
+                    error = request.get_by_role("group", name="Error")
+                    assert f"The backend says: {WORDS}" in await error.evaluate("one => one.textContent")
+                    assert await in_first_screen(happened, look) and await in_first_screen(error, look)
+                    await request.get_by_role("tab").first.wait_for()
+                    assert await request.get_by_role("tab").count() == views
+                    assert await send.count() == (1 if request_id == small else 0)
+                    if request_id == small:
+                        assert "TOOL_ORPHAN" in await happened.inner_text()
+                await request.get_by_text("not here as a whole, so that it cannot be sent again").wait_for()
+                received = (await page.show("Sent")).get_by_role("region", name="Client's request")
+                await received.get_by_text('"messages"').wait_for()
+                await viewer.page.get_by_text("What was sent to the backend was not kept: it is too large.").wait_for()
+                await (await page.show("Answer")).get_by_text("#0").wait_for()
+                gone = off.headers["x-request-id"]
+                await viewer.page.goto(f"{viewer.address}/inspect#request={gone}")
+                error = page.request(gone).get_by_role("group", name="Error")
+                await error.get_by_text("Means").wait_for()
+                await page.request(gone).get_by_text("are not here, so that it cannot be sent again").wait_for()
+                assert await send.count() == 0 and await page.request(gone).get_by_role("tab").count() == 0
 
 
 async def test_the_answer_stands_above_its_bytes(gateway: RunningGateway, opened: Open) -> None:

@@ -184,3 +184,11 @@ def test_a_quoted_value_ends_at_its_quote() -> None:
         without_secrets(f'password="{value}"')
         == 'password="' + f"[key:value:{len(value)}]".ljust(len(value), "*") + '"'
     )
+
+
+@pytest.mark.parametrize("quote", ['"', "'", '\\"'])
+def test_a_quoted_value_whose_end_is_cut_off_is_redacted_up_to_there(quote: str) -> None:
+    text = f"password = {quote}correct horse battery"
+    redacted = without_secrets(text)
+    assert "horse" not in redacted and len(redacted) == len(text)
+    assert without_secrets(redacted) == redacted

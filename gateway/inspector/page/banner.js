@@ -11,8 +11,20 @@ export function Banner({ detail }) {
   const state = error !== null || summary.code ? "failed" : summary.live ? "live" : "answered";
   return html`<section class="happened ${state}" aria-label="What happened">
     <p><strong>${visible(headline)}</strong></p>
-    ${(absent === null || notices.length > 0) && html`<${Changed} groups=${grouped(notices)} />`}
+    ${
+      absent === null || notices.length > 0
+        ? html`<${Changed} groups=${grouped(notices)} />`
+        : html`<${Noticed} rules=${summary.rules} />`
+    }
   </section>`;
+}
+
+// Of a request whose notices are not here, the codes are.
+function Noticed({ rules }) {
+  if (rules.length === 0) return null;
+  return html`<ul class="rules" aria-label="What the gateway did">
+    ${rules.map((rule) => html`<li class="chip-of"><strong class="rule-name">${visible(rule)}</strong></li>`)}
+  </ul>`;
 }
 
 function Changed({ groups }) {

@@ -8,21 +8,23 @@ import { visible } from "./text.js";
 /**
  * `ms` is how long it has taken, of a live request up to now; `route` is null where none was chosen; `mayReveal`: the
  * gateway shows words; `redacted`: there are none in the recording. `onFilter` gets a filter; `onSend` is null where
- * there is no gateway that could send the request again.
+ * there is no gateway that could send the request again, and `unsendable` says why this one cannot be, or "".
  */
 export function Head(props) {
-  const { id, summary, ms, route, reveal, mayReveal, redacted, onCopy, onSend, onReveal, onClose, onFilter } = props;
+  const { id, summary, ms, route, reveal, mayReveal, redacted, unsendable } = props;
+  const { onCopy, onSend, onReveal, onClose, onFilter } = props;
   return html`<header class="request-head">
     <div class="title">
       <h2 tabindex="-1">${visible(id)}</h2>
       <div class="actions">
         <button onClick=${onCopy}>Copy</button>
-        ${onSend && html`<button onClick=${onSend}>Send again</button>`}
+        ${onSend && !unsendable && html`<button onClick=${onSend}>Send again</button>`}
         ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
         <button onClick=${onClose} aria-label="Close the request">Close</button>
       </div>
     </div>
     ${summary && html`<${Facts} summary=${summary} ms=${ms} route=${route} onFilter=${onFilter} />`}
+    ${onSend && unsendable && html`<p class="replaced">${unsendable}</p>`}
     ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay redacted.</p>`}
     ${mayReveal &&
     !reveal &&

@@ -19,7 +19,7 @@ export function ErrorBanner({ error }) {
     ${
       error.backend_words
         ? html`<p class="text"><span class="dim">The backend says:</span> ${visible(error.backend_words)}</p>`
-        : html`<p class="text">${visible(error.message)}</p>`
+        : error.message && html`<p class="text">${visible(error.message)}</p>`
     }
     <dl>
       ${

@@ -28,6 +28,8 @@ const VIEWS = [
   { name: "diff", title: "Since previous" },
   { name: "what-if", title: "What if" },
 ];
+// What can be shown of a request that is not here as a whole.
+const PARTIAL = VIEWS.filter(({ name }) => ["sent", "answer"].includes(name));
 
 /**
  * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
@@ -50,32 +52,39 @@ export function Request(props) {
   const form = reveal ? "revealed" : "redacted";
   const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp, form);
   const kept = detail.value !== null && (detail.value.absent === null || detail.value.stages.length > 0);
-  const part = (name, to) =>
+  const partial = !kept && detail.value?.bodies.length > 0;
+  const views = partial ? PARTIAL : VIEWS;
+  const shown = views.some(({ name }) => name === view) ? view : views[0].name;
+  const part = (name, to, wanted) =>
     useLoaded(
-      (signal) => (kept ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
+      (signal) => (wanted ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
       id,
-      `${stamp} ${kept}`,
+      `${stamp} ${wanted}`,
       form,
     );
-  const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
+  const parts = {
+    messages: part("messages", FIRST_MESSAGES, kept),
+    answer: part("answer", FIRST_READS, kept || partial),
+  };
   useLayoutEffect(() => {
     if (entered) document.querySelector(".request h2").focus();
   }, [entered]);
   const show = (name) => {
+    if (!views.some((one) => one.name === name)) return announce("That view needs the whole request.");
     // What has the focus may go with the view that is left.
     if (document.activeElement.closest("[role=tabpanel]")) document.getElementById(`tab-${name}`).focus();
     onView(name);
     announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
   };
   const step = (by) => {
-    const { name } = VIEWS[(VIEWS.findIndex((one) => one.name === view) + by + VIEWS.length) % VIEWS.length];
+    const { name } = views[(views.findIndex((one) => one.name === shown) + by + views.length) % views.length];
     show(name);
     return name;
   };
   const toggleReveal = () => {
     if (settings.redacted) return announce("There are no words to reveal: it is redacted.");
     if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
-    if (detail.value !== null && !kept) return announce("The contents are not here.");
+    if (detail.value !== null && !kept && !partial) return announce("The contents are not here.");
     setReveal(!reveal);
     announce(reveal ? "The words are hidden." : "The words are shown. The gateway's log says so.");
   };
@@ -98,10 +107,11 @@ export function Request(props) {
       ms=${ms}
       route=${detail.value?.route}
       reveal=${reveal}
-      mayReveal=${settings.reveal && (kept || detail.value === null)}
+      mayReveal=${settings.reveal && (kept || partial || detail.value === null)}
       redacted=${settings.redacted}
       onCopy=${copy}
       onSend=${send}
+      unsendable=${detail.value !== null && !kept ? unsendable(partial) : ""}
       onReveal=${toggleReveal}
       onClose=${onClose}
       onFilter=${onFilter}
@@ -124,13 +134,16 @@ export function Request(props) {
                 ms=${ms}
               />
               ${
-                kept
-                  ? html`<${Views} view=${view} onView=${show} onStep=${step} />
-                      <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
-                        ${viewOf(view, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
+                !kept &&
+                html`<p class="banner warn absent">${detail.value.absent}</p>
+                  <${NoticeList} notices=${detail.value.notices} />`
+              }
+              ${
+                (kept || partial) &&
+                html`<${Views} views=${views} view=${shown} onView=${show} onStep=${step} />
+                      <div role="tabpanel" id="view" aria-labelledby=${`tab-${shown}`} class="view">
+                        ${viewOf(shown, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
-                  : html`<${NoticeList} notices=${detail.value.notices} />
-                      <p class="empty absent">${detail.value.absent}</p>`
               }`
       }
     </div>
@@ -144,12 +157,19 @@ export function Request(props) {
         id=${id}
         summary=${known}
         allowed=${settings.send}
-        absent=${!kept}
+        absent=${kept ? "" : unsendable(partial)}
         onSent=${(sent) => onOpen(sent, id)}
         onClose=${closeDialog}
       />`
     }
   </section>`;
+}
+
+// Why a request cannot be sent again of which not everything is here.
+function unsendable(partial) {
+  return partial
+    ? "This request is not here as a whole, so that it cannot be sent again."
+    : "The contents of this request are not here, so that it cannot be sent again.";
 }
 
 // A request that goes on is loaded again once a second, and once at its end.
@@ -163,7 +183,7 @@ function viewOf(view, { id, path, query, stamp, against, detail, messages, answe
     case "messages":
       return html`<${Messages} key=${key} loaded=${messages} notices=${detail.notices} path=${path} query=${query} />`;
     case "sent":
-      return html`<${Sent} path=${path} query=${query} stamp=${stamp} />`;
+      return html`<${Sent} ...${{ path, query, stamp }} bodies=${detail.bodies} prepared=${detail.marks.prepared !== null} />`;
     case "answer":
       return html`<${Answer} key=${key} loaded=${answer} live=${detail.summary.live} path=${path} query=${query} />`;
     case "diff":
@@ -173,13 +193,13 @@ function viewOf(view, { id, path, query, stamp, against, detail, messages, answe
   }
 }
 
-function Views({ view, onView, onStep }) {
+function Views({ views, view, onView, onStep }) {
   const onArrow = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by !== undefined) document.getElementById(`tab-${onStep(by)}`).focus();
   };
   return html`<div class="views" role="tablist" aria-label="Views of the request" onKeyDown=${onArrow}>
-    ${VIEWS.map(
+    ${views.map(
       ({ name, title }) =>
         html`<button
           role="tab"

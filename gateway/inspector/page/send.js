@@ -7,7 +7,7 @@ import { html } from "./html.js";
 import { visible } from "./text.js";
 import { useState } from "./vendor/hooks.mjs";
 
-/** `allowed`: the gateway sends at all; `absent`: it has no contents to send. `onSent` gets the id of the new request. */
+/** `allowed`: the gateway sends at all; `absent` says why it has nothing to send, or "". `onSent` gets the id of the new request. */
 export function SendDialog({ id, summary, allowed, absent, onSent, onClose }) {
   const [state, setState] = useState({ sending: false, error: null });
   const send = async () => {
@@ -18,7 +18,7 @@ export function SendDialog({ id, summary, allowed, absent, onSent, onClose }) {
       (error) => setState({ sending: false, error }),
     );
   };
-  const reason = !allowed ? OFF : absent ? GONE : "";
+  const reason = !allowed ? OFF : absent;
   return html`
     <${Dialog} title="Send the request again?" onClose=${onClose}>
       ${
@@ -37,7 +37,6 @@ export function SendDialog({ id, summary, allowed, absent, onSent, onClose }) {
 
 const OFF =
   "This page sends nothing: inspector.send is false. Set it to true in settings.json and start the gateway again.";
-const GONE = "The contents of this request are not here, so that it cannot be sent.";
 
 // What the request has cost, by the settings' price or in tokens.
 function before(summary) {

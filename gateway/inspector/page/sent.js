@@ -9,23 +9,36 @@ import { useState } from "./vendor/hooks.mjs";
 
 const TITLES = { json: "JSON", text: "Text", fields: "Fields", hex: "Hex" };
 
-/** `query` and `stamp` as in request.js: the bodies are loaded when the view is opened, and again when they changed. */
-export function Sent({ path, query, stamp }) {
-  const load = (name) => useLoaded((signal) => askJson(`${path}/${name}`, { query, signal }), path, stamp);
+/**
+ * `query` and `stamp` as in request.js: the bodies are loaded when the view is opened, and again when they changed.
+ * `bodies` names those that are here; `prepared`: there was something to send.
+ */
+export function Sent({ path, query, stamp, bodies, prepared }) {
+  const load = (name) =>
+    useLoaded(
+      (signal) => (bodies.includes(name) ? askJson(`${path}/${name}`, { query, signal }) : null),
+      path,
+      `${stamp} ${bodies.includes(name)}`,
+    );
+  const missing = (name, why) => (bodies.includes(name) ? "" : why);
   const [received, sent] = [load("received"), load("sent")];
   return html`<div class="bodies">
-    <${Body} loaded=${received} title="Client's request" name="Received" />
-    <${Body} loaded=${sent} title="Sent to the backend" name="Sent" />
+    <${Body} loaded=${received} missing=${missing("received", NOT_READ)} title="Client's request" name="Received" />
+    <${Body} loaded=${sent} missing=${missing("sent", prepared ? LARGE : NOT_SENT)} title="Sent to the backend" name="Sent" />
   </div>`;
 }
 
-function Body({ loaded, title, name: side }) {
+const NOT_READ = "The body of the request is not here: it was not read, or is too large.";
+const NOT_SENT = "Nothing was sent to the backend.";
+const LARGE = "What was sent to the backend was not kept: it is too large.";
+
+function Body({ loaded, missing, title, name: side }) {
   const [chosen, setChosen] = useState(null);
   return html`<section class="body-side" aria-label=${title}>
     <h3>${title}</h3>
     ${
       loaded.value === null
-        ? html`<p class="empty">${waiting(loaded)}</p>`
+        ? html`<p class="empty">${missing || waiting(loaded)}</p>`
         : html`<${Forms} ...${loaded.value} side=${side} chosen=${chosen} onChoose=${setChosen} />`
     }
   </section>`;

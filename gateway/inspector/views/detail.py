@@ -14,6 +14,7 @@ from gateway.inspector.views.headline import brief_headline, headline
 from gateway.inspector.views.remade import Remade
 from gateway.inspector.views.value_changes import ValueChange, value_changes
 from gateway.recording.lines import EndLine, Marks
+from gateway.recording.recording import Interaction
 
 
 class RouteView(msgspec.Struct, frozen=True):
@@ -75,7 +76,8 @@ class CheckView(msgspec.Struct, frozen=True):
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
-    why (where there are `stages`, it is a part of the answer). `lost` says how the request does otherwise than it did
+    why (where there are `stages`, it is a part of the answer); `bodies` names what is here of its
+    bytes, as a whole or in part: `received`, `sent`, `answer`. `lost` says how the request does otherwise than it did
     with its words replaced, of which the rest is made. `headline` is one sentence about what happened."""
 
     summary: Summary
@@ -88,12 +90,19 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     checks: Sequence[CheckView] = ()
     previous: str | None = None
     absent: str | None = None
+    bodies: Sequence[str] = ()
     lost: Sequence[str] = ()
 
     @classmethod
     def of(cls, summary: Summary, absent: str) -> "Detail":
         """Returns the detail of a request whose contents are not here."""
-        return cls(summary=summary, headline=brief_headline(summary), marks=marks_of(Marks()), absent=absent)
+        error = None
+        if summary.code and not summary.live:
+            text = error_text(summary.code)
+            cause = text.cause or "The code is the backend's own; its words are not here."
+            error = ErrorView(summary.status, summary.code, "", "", cause, text.remedy)
+        headline = brief_headline(summary)
+        return cls(summary=summary, headline=headline, marks=marks_of(Marks()), error=error, absent=absent)
 
 
 def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
@@ -111,8 +120,18 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
         checks=tuple(_checks(remade)),
         previous=previous,
         absent=remade.absent or None,
+        bodies=tuple(_bodies(interaction)),
         lost=remade.lost,
     )
+
+
+def _bodies(interaction: Interaction) -> Iterator[str]:
+    if interaction.body is not None or interaction.request.beginning is not None:
+        yield "received"
+    if interaction.sent is not None and interaction.sent.body is not None:
+        yield "sent"
+    if interaction.steps:
+        yield "answer"
 
 
 def marks_of(marks: Marks) -> dict[str, float | None]:
@@ -126,7 +145,7 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     failure, answer = end.failure, answer_end(remade)
     text = error_text(end.code)
     advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
-    message = "The client left before its answer was complete." if failure is None else failure.message
+    message = _message(remade, end)
     return ErrorView(
         end.status,
         end.code,
@@ -139,6 +158,16 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
         answer.expected,
         remade.backend_words,
     )
+
+
+def _message(remade: Remade, end: EndLine) -> str:
+    """Returns the words of the error; empty where nobody may see them: what cannot be made again is the backend's."""
+    failure = end.failure
+    if failure is None:
+        return "The client left before its answer was complete." if end.cut == "client_gone" else ""
+    if failure.upstream and remade.run is None and not remade.backend_words:
+        return ""
+    return failure.message
 
 
 def notice_views(remade: Remade, notices: Sequence[Notice]) -> tuple[NoticeView, ...]:

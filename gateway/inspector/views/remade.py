@@ -66,6 +66,13 @@ def remake(
 
 
 def _no_body(interaction: Interaction) -> str:
+    beginning = interaction.request.beginning
+    if beginning is not None:
+        kept = len(beginning.data.content)
+        return (
+            f"Nobody watched this request, which failed: of its {beginning.bytes:,} bytes the first {kept:,} were "
+            "kept, so that its stages cannot be shown. To keep all of a request, watch before it begins."
+        )
     if interaction.request.absent == "over_the_cap":
         return "The body of the request is larger than inspector.request_mb, so that it was not kept."
     return "The body of the request was not read."
@@ -74,7 +81,12 @@ def _no_body(interaction: Interaction) -> str:
 def _missing(interaction: Interaction) -> str:
     found: list[str] = []
     if missing := sum(gap.bytes for gap in interaction.gaps):
-        found.append(f"{missing} bytes of the answer are over inspector.request_mb, and were not kept.")
+        unwatched = any(gap.absent == "never_kept" for gap in interaction.gaps)
+        found.append(
+            f"{missing} bytes of the answer were not kept: nobody watched."
+            if unwatched
+            else f"{missing} bytes of the answer are over inspector.request_mb, and were not kept."
+        )
     if any(notice.rule in READ_RULES for notice in interaction.notices):
         found.append(
             "The stages show placeholders for what was read of pictures and PDFs; the bytes that were sent hold it."

@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.views.remade import Remade
+from gateway.recording.beginning import closed_json
 
 MOST_SHOWN: Final = 2**20
 _LINE: Final = 16
@@ -27,6 +28,10 @@ class BodyView(msgspec.Struct, frozen=True):
 def received_view(remade: Remade) -> BodyView:
     """Returns the client's request as it came. Raises InvalidRequest where it is not here."""
     request, body = remade.interaction.request, remade.interaction.body
+    if body is None and request.beginning is not None:
+        kept = request.beginning.data.content
+        views = _views(closed_json(kept) or kept)
+        return BodyView(request.method, request.path, request.beginning.bytes, views, cut=True)
     if body is None:
         raise InvalidRequest(remade.absent, status=404, code="unknown_request")
     return _body_view(request.method, request.path, body, _views(body))
@@ -36,9 +41,10 @@ def sent_view(remade: Remade) -> BodyView:
     """Returns the request to the backend. Raises InvalidRequest where nothing was."""
     sent = remade.interaction.sent
     if sent is None or sent.body is None:
-        reason = (
-            "its body is larger than inspector.request_mb" if sent is not None else "the request did not come so far"
-        )
+        reason = "the request did not come so far"
+        if sent is not None:
+            unwatched = remade.interaction.request.beginning is not None
+            reason = "nobody watched, and it is large" if unwatched else "its body is larger than inspector.request_mb"
         raise InvalidRequest(f"What was sent to the backend is not here: {reason}.", status=404, code="unknown_request")
     body = sent.body.content
     views = _views(body)
@@ -55,10 +61,9 @@ def sent_view(remade: Remade) -> BodyView:
 def _views(body: bytes) -> dict[str, str]:
     """Returns a body as JSON, or as hex where it is none."""
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {"json": _readable(msgspec.json.decode(body))}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {"hex": hex_lines(body[: MOST_SHOWN // 8])} if body else {}
-    return {"json": _readable(document)}
 
 
 def _body_view(method: str, path: str, body: bytes, views: Mapping[str, str]) -> BodyView:

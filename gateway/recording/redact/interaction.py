@@ -14,7 +14,9 @@ from gateway.core.conversation import JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.session import Session
+from gateway.recording.beginning import closed_json
 from gateway.recording.lines import (
+    Beginning,
     BytesLine,
     CloseLine,
     Data,
@@ -84,6 +86,7 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         headers=_fields(request.headers, redactor),
         body=_body(request.body, redactor),
         session=_session(request.session, redactor),
+        beginning=_beginning(request.beginning, redactor),
     )
     route = interaction.route
     if route is not None:
@@ -127,6 +130,14 @@ def _path(path: str, redactor: Redactor) -> str:
 
 def _body(body: Data | None, redactor: Redactor, media: str = "") -> Data | None:
     return None if body is None else data_of(redactor.data(body.content, media))
+
+
+def _beginning(beginning: Beginning | None, redactor: Redactor) -> Beginning | None:
+    """Redacts the beginning of a body: of JSON as one that is whole, whose names and roles stay."""
+    if beginning is None:
+        return None
+    content = beginning.data.content
+    return Beginning(data_of(redactor.data(closed_json(content) or content)), beginning.bytes)
 
 
 def _media(headers: Mapping[str, str]) -> str:

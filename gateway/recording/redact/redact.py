@@ -14,6 +14,7 @@ from gateway.core.errors import GatewayError
 from gateway.core.secrets import without_secrets
 from gateway.dialects.document import read_document
 from gateway.exchange.hidden_turns import SEARCH_WORDS
+from gateway.recording.beginning import closed_json
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
 from gateway.recording.outcome import Outcome, differences, outcome_of
@@ -145,7 +146,7 @@ def kept_words(interaction: Interaction) -> frozenset[str]:
     """Returns the words that stay: names of fields and of tools, stop sequences, the labels of transcripts."""
     names: set[str] = set()
     with suppress(GatewayError):
-        document = read_document(interaction.body or b"")
+        document = read_document(interaction.body or _beginning(interaction))
         _add_fields(document.fields, names)
         request = load_dialect(interaction.request.dialect).decode(document, request_head(interaction))
         names |= {tool.name for tool in request.conversation.tools} | set(request.conversation.sampling.stop)
@@ -155,6 +156,12 @@ def kept_words(interaction: Interaction) -> frozenset[str]:
         names |= _texts(interaction.route.policy)
         names |= {interaction.route.model, interaction.route.name}
     return frozenset(word for name in names for word in words_of(name))
+
+
+def _beginning(interaction: Interaction) -> bytes:
+    """Returns the beginning of a body that is not here, as JSON that is whole; empty where there is none."""
+    beginning = interaction.request.beginning
+    return b"" if beginning is None else closed_json(beginning.data.content) or b""
 
 
 def _add_fields(value: Json, names: set[str]) -> None:

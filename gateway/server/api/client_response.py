@@ -1,6 +1,7 @@
 """Sends a response to the client, whole or streamed; an error becomes a status or, once the stream has begun, one
 frame."""
 
+from collections.abc import Callable
 from typing import Final
 
 from starlette.types import Message
@@ -50,6 +51,10 @@ class ClientResponse:
         self.status = 0
         self._encoder: StreamEncoder | None = None
         self.ended = False
+
+    def wrap(self, wrap: Callable[[Writer], Writer]) -> None:
+        """Lets another writer write everything from now on: the one that is returned for the present one."""
+        self._writer = wrap(self._writer)
 
     async def whole(self, status: int, body: bytes, headers: Headers = (), media_type: bytes = JSON) -> None:
         """Sends the whole response at once."""

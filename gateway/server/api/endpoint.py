@@ -32,7 +32,7 @@ from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
-from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.backend_response import ERROR_BODY_CAP, BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.deadlines import (
@@ -80,7 +80,8 @@ class GenerateEndpoint:
                 began = monotonic()
                 deadlines.expect(began + BODY_S, body_timeout)
                 body = await read_body(response.request_body, context.headers, self._state.max_body)
-                context.waited = monotonic() - began
+                context.body, context.body_at = body, monotonic()
+                context.waited = context.body_at - began
                 for observe in context.observers.body:
                     observe(context, body)
                 connection.on_lost = disconnect
@@ -118,7 +119,7 @@ class GenerateEndpoint:
         model = self._state.backends.listed_name(conversation.model)
         route, backend = self._state.backends.route(model)
         self._state.admission.check_model(context.key, model)
-        context.backend = backend.name
+        context.backend, context.routed = backend.name, (route, backend)
         for observe in context.observers.route:
             observe(context, route, backend)
         if not request.generates:
@@ -273,6 +274,7 @@ class GenerateEndpoint:
         else:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
+        context.exchange = exchange
         context.connect(backend, exchange)
         while True:
             began, tried = monotonic(), context.attempt
@@ -282,12 +284,17 @@ class GenerateEndpoint:
                     context, backend, request, headers, deadlines, tried
                 ),
             )
-            context.waited += monotonic() - began
+            context.head_at = monotonic()
+            context.waited += context.head_at - began
+            context.answer = answer
+            context.earlier, context.received = context.earlier + context.received, 0
             for wrap in context.observers.answer:
                 answer = wrap(context, answer)
             try:
                 if answer.status != 200:
-                    exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
+                    error_body = context.error_body = await answer.read_error()
+                    context.error_ends = answer.ended and len(error_body) < ERROR_BODY_CAP
+                    exchange.on_response_head(answer.status, answer.headers, error_body)
                 exchange.on_response_head(200, answer.headers)
                 if answer.compressed:
                     await writer.send((COMPRESSED,))

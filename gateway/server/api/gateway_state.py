@@ -162,11 +162,14 @@ class GatewayState:
         )
         wanted = settings.inspector
         watches = wanted.record is not None or wanted.caches == "always"
-        if not watches and not inspector.access.is_open(settings, bool(self._keys(settings))):
+        is_open = inspector.access.is_open(settings, bool(self._keys(settings)))
+        if not watches and not is_open:
             return None
         if wanted.record is not None:
             inspector.save_in(wanted.record)
         inspector.recent.price_of = self._price
+        if is_open:
+            inspector.recent.may_keep = self.stores.remembers
         if wanted.caches != "never":
             most_bytes = int(wanted.keep_mb * 2**20 * _PROMPTS)
             inspector.recent.caches = CacheDoctor(most_bytes, self.metrics, self.stores.remembers)

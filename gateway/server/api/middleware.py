@@ -3,6 +3,7 @@ responses."""
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ from gateway.server.api.start_page import is_start_page
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
 from gateway.server.log.logger import LOGGER
-from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
+from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, CLIENT_GONE, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
@@ -72,7 +73,7 @@ class GatewayMiddleware:
                 context.code = SHUTDOWN
             raise
         except ClientDisconnected:
-            context.code = "client_gone"
+            context.code = CLIENT_GONE
             for disconnect in context.observers.disconnect:
                 disconnect(context)
             status = CLIENT_DISCONNECTED
@@ -80,6 +81,7 @@ class GatewayMiddleware:
             response.connection.cut()
         except GatewayError as error:
             _report(context, error)
+            _show(context, response, error)
             # A backend sends this error only after the client's whole request has been read.
             if error.code == "request_too_large" and not isinstance(error, BackendError):
                 await response.refuse(error)
@@ -88,9 +90,9 @@ class GatewayMiddleware:
         except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a response)
             context.code = "internal_error"
             LOGGER.exception("internal_error in %s %s", context.method, context.path, extra={"request_id": context.id})
-            await response.fail(
-                GatewayError(f"Internal error of the gateway. Its log states the cause under {context.id}.")
-            )
+            failure = GatewayError(f"Internal error of the gateway. Its log states the cause under {context.id}.")
+            _show(context, response, failure)
+            await response.fail(failure)
         finally:
             context.conclude(status or response.status)
 
@@ -118,6 +120,7 @@ class GatewayMiddleware:
             # What the inspector sends again has no key, but a name, which no client can put here.
             context.key = scope["state"].get("client") or self._state.keys.check(head, key_places)
         if served.kind == "generate":
+            context.head = head
             if not self._state.ready:
                 raise shutdown()
             admission = self._state.admission
@@ -136,3 +139,9 @@ def _report(context: RequestContext, error: GatewayError) -> None:
     if context.explain:
         notices = (*context.notices, *error.notices)
         error.extra = {**error.extra, "diagnostics": msgspec.to_builtins(notices)}
+
+
+def _show(context: RequestContext, response: ClientResponse, error: GatewayError) -> None:
+    """Lets observers see what tells the client of an error."""
+    for wrap in context.observers.error_writer:
+        response.wrap(partial(wrap, context, error))

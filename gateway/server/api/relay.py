@@ -36,8 +36,9 @@ async def relay(
     """Reads the backend's answer to its end, and gives its events to the writer as they come; the writer's answer stays
     open while the exchange `continues`. Raises BackendError."""
     arrived = exchange.progress
-    # Bytes that have brought no event yet: most likely the beginning of one large event.
-    gathered = 0
+    # Bytes that have brought no event yet: most likely the beginning of one large event. If they fail, all of a small
+    # one are its error.
+    gathered, unread = 0, b""
     until: float | None = None
     most = FIRST if writer.opening else 0
     while True:
@@ -49,7 +50,8 @@ async def relay(
         data = await (answer.read(most) if until is None else _read_rest(answer, until))
         context.waited += monotonic() - read_at
         try:
-            gathered += len(data)
+            size = len(data)
+            gathered += size
             large = gathered >= LARGE
             if not data:
                 events, ended = [], True
@@ -70,13 +72,17 @@ async def relay(
             if over:
                 events = exchange.end(events)
         except BackendError as error:
+            context.received -= len(unread)
+            context.error_body, context.error_ends = unread + data, answer.ended
             await writer.rescue(error.take_events(), opens=error.opens)
             raise
+        context.received += size
         if over:
             await (writer.send(events) if exchange.continues else writer.finish(events))
             return
         if exchange.finished and until is None:
             until = monotonic() + REST_S
+        unread = b"" if events or large else unread + data
         if events:
             gathered = 0
             context.begin_response()

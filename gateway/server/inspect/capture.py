@@ -20,10 +20,12 @@ from gateway.core.session import ReadSession, Session, read_session
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
 from gateway.inspector.summary import TokenCounts, conversation_name, conversation_session, first_user_turn
+from gateway.recording.beginning import whole_words
 from gateway.recording.heads import request_headers, request_path
 from gateway.recording.lines import (
     Absence,
     AnswerLine,
+    Beginning,
     Cut,
     EndLine,
     Failure,
@@ -99,6 +101,8 @@ class Capture(msgspec.Struct, array_like=True):
     _quiet: bytes = b""
     _state: bool = False
     _over: bool = False
+    # The size of the client's body of which only the beginning is here; 0: it is whole, or not here.
+    _whole_size: int = 0
 
     @property
     def size(self) -> int:
@@ -116,14 +120,17 @@ class Capture(msgspec.Struct, array_like=True):
         self._head = RequestHead(head.path, head.query, dict(head.headers))
         self._add_secrets(place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
 
-    def read_request(self, body: bytes) -> ReadSession:
-        """Takes the body of the client's request. Returns the session that the client names in its head or in it."""
+    def read_request(self, body: bytes, first: int | None = None) -> ReadSession:
+        """Takes the body of the client's request; `first`: of a larger one its first bytes, so many at most. Returns
+        the session that the client names in its head or in it."""
         read = read_session(self._head.headers, body, self.secrets)
         self.session = read.session
-        if len(body) <= self.captured.most:
+        if len(body) <= (self.captured.most if first is None else first):
             self._body = body
         else:
             self._absent = "over_the_cap"
+            if first is not None:
+                self._body, self._whole_size = whole_words(body[:first], to_end=False), len(body)
         self._marks["read"] = monotonic()
         return read
 
@@ -132,10 +139,10 @@ class Capture(msgspec.Struct, array_like=True):
         self.route = Route(model, route, backend)
         self._add_secrets(backend.secrets)
 
-    def prepare(self, exchange: Exchange) -> None:
-        """Takes the request to the backend."""
+    def prepare(self, exchange: Exchange, most: int | None = None) -> None:
+        """Takes the request to the backend, with its body if that has at most so many bytes."""
         sent = exchange.request
-        body = sent.body if len(sent.body) <= self.captured.most else None
+        body = sent.body if len(sent.body) <= (self.captured.most if most is None else most) else None
         request_id = exchange.conversation.request_id
         self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2, request_id)
         self._state = _has_state(exchange)
@@ -203,9 +210,13 @@ class Capture(msgspec.Struct, array_like=True):
         answer = self._answer = AnswerLine(0, head.unique, head.created, (), head.stored)
         return replace(head, clock=read_clock, times=read_times)
 
-    def note(self, notice: Notice) -> None:
-        """Takes a notice."""
-        self._notices.append((monotonic(), notice))
+    def note(self, notice: Notice, at: float | None = None) -> None:
+        """Takes a notice of this time; None: of now."""
+        self._notices.append((monotonic() if at is None else at, notice))
+
+    def set_times(self, began: float, marks: Mapping[str, float]) -> None:
+        """Takes the times of a request of which everything is taken at once, behind it."""
+        self._began, self._marks = began, {**marks}
 
     def fail(self, error: GatewayError) -> None:
         """Takes the error that ends the request."""
@@ -284,7 +295,11 @@ class Capture(msgspec.Struct, array_like=True):
         head, body = self._head, self._body
         path, headers = request_path(head), request_headers(head)
         line = RequestLine(x, self.id, self._dialect, self.method, path, headers, session=self._named_session)
-        return replace(line, absent=self._absent) if body is None else replace(line, body=data_of(body))
+        if body is None:
+            return replace(line, absent=self._absent)
+        if self._whole_size:
+            return replace(line, absent=self._absent, beginning=Beginning(data_of(body), self._whole_size))
+        return replace(line, body=data_of(body))
 
     @property
     def _named_session(self) -> Session | None:

@@ -52,8 +52,9 @@ class CaptureObserver(RequestObserver):
     def notice(self, context: RequestContext, notice: Notice) -> None:
         self._capture.note(notice)
 
-    def error(self, context: RequestContext, error: GatewayError) -> None:
+    def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
         self._capture.fail(error)
+        return writer
 
     def disconnect(self, context: RequestContext) -> None:
         self._capture.cut("client_gone")

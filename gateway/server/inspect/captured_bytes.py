@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.recording.heads import backend_headers, headers_of
-from gateway.recording.lines import BytesLine, CloseLine, GapLine, HeadLine, Side, data_of
+from gateway.recording.lines import Absence, BytesLine, CloseLine, GapLine, HeadLine, Side, data_of
 from gateway.recording.recording import Step
 
 
@@ -65,6 +65,8 @@ class CapturedBytes(msgspec.Struct, array_like=True):
     # None until the first half is full.
     _last: list[Part] | None = None
     _missing: dict[Side, int] = {}
+    # Whether they were never kept; else they are over the bound.
+    _skipped: bool = False
 
     def add_piece(self, piece: Piece) -> None:
         """Adds a read or a write, and drops from the middle what is too much. One that is larger than half of the bound
@@ -89,6 +91,12 @@ class CapturedBytes(msgspec.Struct, array_like=True):
             self._first.append(part)
         else:
             self._last.append(part)
+
+    def skip(self, side: Side, size: int) -> None:
+        """Records that so many bytes of one side, which were never kept, are missing here."""
+        self._last = self._last or []
+        self._missing[side] = size
+        self._skipped = True
 
     def _drop_first(self, last: list[Part]) -> None:
         if self.size <= self.most:
@@ -124,7 +132,8 @@ class CapturedBytes(msgspec.Struct, array_like=True):
         missing."""
         last = self._last or ()
         t = next((milliseconds(part.at - began) for part in last), 0.0)
-        gaps = [GapLine(x, side, t, size) for side, size in self._missing.items()]
+        why: Absence = "never_kept" if self._skipped else "over_the_cap"
+        gaps = [GapLine(x, side, t, size, why) for side, size in self._missing.items()]
         before, after = (tuple(_line(part, x, began) for part in some) for some in (self._first, last))
         return (*before, *gaps, *after)
 

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway.core.notices import Notice
 from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.inspector.summary import Contents, Summary, TokenCounts, cache_loss, token_counts
@@ -22,8 +23,9 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock); `capture` holds its contents, where somebody wants them, `examination` is that of its prompt, and `sent` are
-    the facts that were last sent to watchers. When it has ended, `ended` are the facts that stay."""
+    clock); `capture` holds its contents, where somebody wants them, and `notices` are those of a request that has none;
+    `examination` is that of its prompt, and `sent` are the facts that were last sent to watchers. When it has ended,
+    `ended` are the facts that stay."""
 
     context: RequestContext
     started: float
@@ -33,6 +35,7 @@ class LiveRequest(msgspec.Struct):
     sent: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
     examination: Examination | None = None
+    notices: list[Notice] = []
 
     @property
     def facts(self) -> tuple[object, ...]:

@@ -1,8 +1,8 @@
 """Keeps the latest requests of this worker in memory, within bounds: what the inspector shows and `record` saves.
 
 Every chat request has a summary; the newest `keep` that have ended stay. The contents of a request are captured while
-somebody watches (or always, or never); when all together exceed `keep_mb`, the oldest go first, and their summaries say
-so.
+somebody watches (or always, or never), and else, in part, behind one that has failed; when all together exceed
+`keep_mb`, the oldest go first, and their summaries say so.
 """
 
 import asyncio
@@ -13,15 +13,18 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.inspector.requests import ContentsReader, RequestContents
 from gateway.inspector.summary import Contents, Summary, TokenCounts, with_price
+from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.cache_doctor import CacheDoctor, Examination
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.capture_observer import CaptureObserver
+from gateway.server.inspect.capture_observer import CapturedWriter, CaptureObserver
 from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.inspect.contents import ContentsStore
+from gateway.server.inspect.failed_request import failed_capture
 from gateway.server.inspect.known_requests import (
     ContentsState,
     EndedRequest,
@@ -35,6 +38,7 @@ from gateway.server.inspect.known_requests import (
 from gateway.server.inspect.watchers import Watchers
 from gateway.server.telemetry.request_context import (
     CHAT,
+    NO_ERROR,
     Outcome,
     RequestContext,
     RequestObserver,
@@ -42,6 +46,8 @@ from gateway.server.telemetry.request_context import (
 from gateway.settings import InspectorSettings, Price
 
 _MOST_RULES: Final = 32
+# So many notices of a request that may fail are kept.
+_MOST_NOTICES: Final = 1000
 # Requests begin so many seconds apart, for each worker, or are said to: their numbers then differ. Unix time in a float
 # is exact to a quarter of a microsecond.
 _APART_S: Final = 2e-6
@@ -59,6 +65,8 @@ class RecentRequests(RequestObserver):
 
     def __init__(self, settings: InspectorSettings) -> None:
         self.price_of: Callable[[str], Price | None] = lambda model: None
+        # Whether the contents of a request may be kept although nobody watches, if it fails.
+        self.may_keep: Callable[[RequestContext], bool] = lambda context: False
         # Examines the prompts of the requests that are captured, or of all; None: of none.
         self.caches: CacheDoctor | None = None
         self._all_caches = settings.caches == "always"
@@ -107,8 +115,28 @@ class RecentRequests(RequestObserver):
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         live = self._live.get(context)
-        if live is not None and notice.rule not in live.rules[:_MOST_RULES]:
+        if live is None:
+            return
+        if notice.rule not in live.rules[:_MOST_RULES]:
             live.rules = (*live.rules, notice.rule)[:_MOST_RULES]
+        # A function that says how many there are would be a call more.
+        if self._watched and live.capture is None and not live.notices[_MOST_NOTICES - 1 :]:
+            live.notices += [notice]
+
+    def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
+        live = self._live.get(context)
+        if live is None or live.capture is not None:
+            return writer
+        live.capture = self._failed(live, error)
+        return writer if live.capture is None else CapturedWriter(writer, live.capture)
+
+    def _failed(self, live: LiveRequest, error: GatewayError | None = None) -> Capture | None:
+        """Returns what is kept of a request that fails while nobody watches; None: nothing may be."""
+        context = live.context
+        # Who has no key could else drive out what others sent.
+        if context.head is None or not self._watched or not self.may_keep(context):
+            return None
+        return failed_capture(context, context.head, live.notices, self._most, error)
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:
@@ -118,6 +146,8 @@ class RecentRequests(RequestObserver):
         live.changed = context.started + context.seconds
         if live.examination is not None:
             self._examine(live, live.examination)
+        if outcome.code != NO_ERROR and live.capture is None:
+            live.capture = self._failed(live)
         live.ended = ended_request(live, outcome)
         self._ended.add(live.ended)
         if live.capture is not None:

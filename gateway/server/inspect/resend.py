@@ -40,7 +40,8 @@ class Resend:
         body = interaction.body
         if body is None:
             raise InvalidRequest(
-                "The body of the request is not here: it is larger than inspector.request_mb, or did not arrive.",
+                "The body of the request is not here as a whole: it did not arrive, it is larger than "
+                "inspector.request_mb, or the request failed while nobody watched.",
                 status=404,
                 code="unknown_request",
             )

@@ -9,7 +9,7 @@ from gateway.core.context_length import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event, UsageReport
-from gateway.core.notices import Notice
+from gateway.core.notices import HIDDEN_ROUNDS, Notice
 from gateway.history.prepare import repaired
 from gateway.memory.summaries.substitution import FittedHistory, ResultLimits, fit
 from gateway.server.state.stores import RequestStore
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 LARGE: Final = 128 * 1024
 # The fewest bytes of a body for a token of its history, of any text: base64, with what JSON writes around it.
 LEAST_BYTES_A_TOKEN: Final = 1.3
-# The notices of an answer that took several requests.
-_HIDDEN_ROUNDS: Final = frozenset({("TOOLS_LOADED", "added"), ("REMOVED_TOOL_CALLED", "dropped")})
 
 
 class RequestSummary:
@@ -97,7 +95,7 @@ class RequestSummary:
         for event in events:
             if type(event) is Notice:
                 # The counts are then those of several prompts, and say nothing of this one's estimate.
-                self._repeated = self._repeated or (event.rule, event.action) in _HIDDEN_ROUNDS
+                self._repeated = self._repeated or (event.rule, event.action) in HIDDEN_ROUNDS
             elif type(event) is UsageReport and not event.estimated:
                 self.prompt_tokens = None if self._repeated else event.prompt_tokens
         return events

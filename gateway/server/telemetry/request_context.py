@@ -23,6 +23,7 @@ from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 
 CLIENT_DISCONNECTED: Final = 499
+CLIENT_GONE: Final = "client_gone"
 # The backend and model of a request before routing.
 UNROUTED: Final = "-"
 # The route of chat requests.
@@ -110,6 +111,11 @@ class RequestObserver:
     def error(self, context: "RequestContext", error: GatewayError) -> None:
         """The request has failed."""
 
+    def error_writer(self, context: "RequestContext", error: GatewayError, writer: Writer) -> Writer:
+        """The client is about to be told of this error. Returns what writes that: the writer given, or one that sees
+        what it writes."""
+        return writer
+
     def disconnect(self, context: "RequestContext") -> None:
         """The client has disconnected before the response was complete."""
 
@@ -137,6 +143,7 @@ class Observers:
         self.response = _overriding(observers, RequestObserver.response)
         self.usage = _overriding(observers, RequestObserver.usage)
         self.error = _overriding(observers, RequestObserver.error)
+        self.error_writer = _overriding(observers, RequestObserver.error_writer)
         self.disconnect = _overriding(observers, RequestObserver.disconnect)
         self.conclude = _overriding(observers, RequestObserver.conclude)
 
@@ -164,22 +171,37 @@ class RequestContext:
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
+
+    What a request consists of is referred to until it has ended, for who keeps one that fails: its `head` (None until
+    its key is accepted), its `body`, its route (`routed`), its `exchange`, the last `answer` of its backend with how
+    many bytes of it were `received` before the ones that failed, which are the `error_body` (None: no bytes did;
+    `error_ends`: its end is not cut off), how many bytes `earlier` rounds were answered with, and when its body was
+    read (`body_at`) and the head of that answer came (`head_at`).
     """
 
     __slots__ = (
         "_concluded",
+        "answer",
         "answered",
         "asked",
         "attempt",
         "backend",
         "backend_status",
         "begun",
+        "body",
+        "body_at",
         "changes",
         "code",
         "completion_tokens",
         "credential",
         "dialect",
+        "earlier",
+        "error_body",
+        "error_ends",
+        "exchange",
         "explain",
+        "head",
+        "head_at",
         "headers",
         "id",
         "key",
@@ -192,7 +214,9 @@ class RequestContext:
         "paths",
         "phase",
         "prompt_tokens",
+        "received",
         "route",
+        "routed",
         "seconds",
         "started",
         "streamed",
@@ -242,6 +266,16 @@ class RequestContext:
         self.usage: UsageReport | None = None
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.head: RequestHead | None = None
+        self.body: bytes | None = None
+        self.body_at = 0.0
+        self.routed: tuple[ModelSettings, Backend] | None = None
+        self.exchange: Exchange | None = None
+        self.answer: BackendResponse | None = None
+        self.head_at = 0.0
+        self.earlier = self.received = 0
+        self.error_body: bytes | None = None
+        self.error_ends = False
         self._concluded = False
         self.observers = observers
         self.started = time.monotonic()
@@ -373,6 +407,8 @@ class RequestContext:
         )
         for conclude in self.observers.conclude:
             conclude(self, outcome)
+        # Watchers may hold this for longer than the request takes.
+        self.head = self.body = self.routed = self.exchange = self.answer = self.error_body = None
 
 
 @lru_cache

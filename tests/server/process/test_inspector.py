@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway.testing.gateway import gateway_command, hello
-from tests.server.process.test_workers import crowd_before
+from tests.server.process.test_workers import TWO, UNREACHABLE, crowd_before
 
 API = "/inspect/api"
 
@@ -28,12 +28,12 @@ async def seen(crowd: httpx.AsyncClient) -> dict[str, int]:
     return workers
 
 
-async def ask_until_two_have_served(crowd: httpx.AsyncClient) -> list[dict[str, Any]]:
+async def ask_until_two_have_served(crowd: httpx.AsyncClient, model: str = "demo-chat") -> list[dict[str, Any]]:
     """Returns the requests. Which worker gets one is up to the kernel."""
     found = await listed(crowd)
     async with asyncio.timeout(30):
         while len({one["worker"] for one in found}) < 2:
-            await asyncio.gather(*(crowd.post("/v1/chat/completions", json=hello("demo-chat")) for _ in range(4)))
+            await asyncio.gather(*(crowd.post("/v1/chat/completions", json=hello(model)) for _ in range(4)))
             found = await listed(crowd)
     return found
 
@@ -78,3 +78,20 @@ async def test_any_worker_shows_the_requests_of_all(tmp_path: Path) -> None:
         os.kill(gateway.process.pid, signal.SIGTERM)
         status, _ = await gateway.ended()
     assert status == 0
+
+
+@pytest.mark.full
+async def test_any_worker_shows_a_request_that_failed_at_another_while_nobody_watched(tmp_path: Path) -> None:
+    async with gateway_command(tmp_path, UNREACHABLE, *TWO) as gateway:
+        await gateway.wait_ready()
+        async with crowd_before(gateway) as crowd:
+            found = await ask_until_two_have_served(crowd, model="m")
+            for one in found:
+                assert one["contents"] == "kept"
+                path = f"{API}/requests/{one['id']}"
+                # Every question may come to any worker.
+                for _ in range(4):
+                    detail = (await crowd.get(path)).json()
+                    assert detail["absent"] is None and detail["error"]["code"] == "upstream_connection_error"
+                    received = (await crowd.get(f"{path}/received", params={"reveal": 1})).json()
+                    assert json.loads(received["views"]["json"]) == hello("m")
