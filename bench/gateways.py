@@ -22,7 +22,6 @@ BACKEND: Final = f"http://127.0.0.1:{BACKEND_PORT}"
 CHAT: Final = "/v1/chat/completions"
 KEY: Final = "bench-key"
 _PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Streams(msgspec.Struct, frozen=True):
@@ -51,8 +50,8 @@ class Running:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time so far in seconds (Linux; else 0)."""
-        return sum(int(fields[11]) + int(fields[12]) for fields in self._stats()) / _TICKS
+        """Processor time so far in seconds, to the nanosecond (Linux; else 0)."""
+        return sum(map(_process_time, self._pids()))
 
     @property
     def memory_mb(self) -> float:
@@ -67,9 +66,30 @@ class Running:
     def _stats(self) -> Iterator[list[str]]:
         """Yields the stat fields of the process and its children."""
         with contextlib.suppress(OSError):
-            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-            for pid in (str(self.pid), *children):
+            for pid in self._pids():
                 yield Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+    def _pids(self) -> Iterator[int]:
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            if self.pid is not None:
+                yield self.pid
+            yield from map(int, children)
+
+
+def _process_time(pid: int) -> float:
+    # The number of a process's clock, as clock_getcpuclockid(3) computes it on Linux; Python has this only for threads.
+    with contextlib.suppress(OSError):
+        return time.clock_gettime(~pid << 3 | 2)
+    return 0.0
+
+
+@contextlib.contextmanager
+def backend(folder: Path, deltas: int = payload.CHUNKS, held: int = 0) -> Iterator[None]:
+    """Runs the backend of the measured gateways, with these arguments of `bench.mock`."""
+    command = (sys.executable, "-m", "bench.mock", str(BACKEND_PORT), str(deltas), str(held))
+    with started(command, BACKEND_PORT, 1, {}, folder / "mock.log"):
+        yield
 
 
 def known(folder: Path) -> dict[str, MeasuredGateway]:
@@ -86,7 +106,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
     )
     own = MeasuredGateway(
         chat,
-        (python, "-m", "gateway", "serve", "--settings", str(settings_file(folder))),
+        serve_command(settings_file(folder)),
         {"DRAGOMAN_API_KEYS": KEY},
         {
             "protobuf": Streams(chat, "agent"),
@@ -116,6 +136,11 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
         command = (nginx, "-p", str(folder), "-c", str(_nginx(folder)))
         found["nginx"] = MeasuredGateway(Target(f"http://127.0.0.1:9203{CHAT}"), command)
     return found
+
+
+def serve_command(settings: Path) -> tuple[str, ...]:
+    """Returns the command that starts Dragoman with these settings."""
+    return (sys.executable, "-m", "gateway", "serve", "--settings", str(settings))
 
 
 def settings_file(folder: Path, name: str = "settings", **sections: object) -> Path:
@@ -169,12 +194,38 @@ def _nginx(folder: Path) -> Path:
     return file
 
 
+def litellm(folder: Path) -> MeasuredGateway | None:
+    """Returns LiteLLM before the chat completions (model `native`) and the Messages API (`messages`) of the backend,
+    with the settings that its authors recommend for production; None where neither `BENCH_LITELLM` names its program
+    nor one is installed."""
+    program = os.environ.get("BENCH_LITELLM") or shutil.which("litellm")
+    if program is None:
+        return None
+    models = (("native", "openai/native", f"{BACKEND}/v1"), ("messages", "anthropic/messages", BACKEND))
+    entries = [
+        {"model_name": name, "litellm_params": {"model": model, "api_base": base, "api_key": "any"}}
+        for name, model, base in models
+    ]
+    settings = {
+        "model_list": entries,
+        "litellm_settings": {"set_verbose": False, "num_retries": 0, "telemetry": False},
+        "general_settings": {"master_key": f"sk-{KEY}"},
+    }
+    # Every JSON document is one of YAML.
+    file = folder / "litellm.yaml"
+    file.write_bytes(msgspec.json.encode(settings))
+    command = (program, "--config", str(file), "--host", "127.0.0.1", "--port", "9206", "--num_workers", "1")
+    environ = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    target = Target(f"http://127.0.0.1:9206{CHAT}", (("authorization", f"Bearer sk-{KEY}"),))
+    return MeasuredGateway(target, command, environ)
+
+
 @contextlib.contextmanager
 def started(
-    command: tuple[str, ...], port: int, core: int | None, environ: Mapping[str, str], log: Path
+    command: tuple[str, ...], port: int, core: int | None, environ: Mapping[str, str], log: Path, patience_s: float = 30
 ) -> Iterator[Running]:
     """Runs a command, pinned to one core (None: not pinned); the block begins with its first accepted connection.
-    Raises TimeoutError."""
+    Raises TimeoutError after `patience_s`."""
     # Not `gateway.testing.gateway`: the command may be any server, and its start, cores and memory are measured.
     begun = time.perf_counter()
     with log.open("wb") as out:
@@ -182,7 +233,7 @@ def started(
         if core is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(process.pid, {core % (os.cpu_count() or 1)})
         try:
-            _await_port(port, process)
+            _await_port(port, process, patience_s)
             start_s = time.perf_counter() - begun
             time.sleep(0.3)
             yield Running(process.pid, start_s)
@@ -195,8 +246,8 @@ def started(
                 process.wait()
 
 
-def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    until = time.perf_counter() + 30
+def _await_port(port: int, process: subprocess.Popen[bytes], patience_s: float) -> None:
+    until = time.perf_counter() + patience_s
     while time.perf_counter() < until:
         time.sleep(0.01)
         # Another process may use the port.

@@ -53,7 +53,7 @@ def middle(times: list[float]) -> float:
     return median(times) if times else math.nan
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection with one response at a time."""
 
     def __init__(self, load: Load, events: int) -> None:
@@ -125,7 +125,7 @@ async def drive(
 
 
 async def _repeat(target: Target, request: bytes, load: Load, until: float, events: int) -> None:
-    connection: _Connection | None = None
+    connection: Connection | None = None
     while time.perf_counter() < until:
         if connection is None or connection.closed:
             connection = await connect(target, load, events)
@@ -134,10 +134,10 @@ async def _repeat(target: Target, request: bytes, load: Load, until: float, even
         connection.close()
 
 
-async def connect(target: Target, load: Load, events: int = 0) -> _Connection:
+async def connect(target: Target, load: Load, events: int = 0) -> Connection:
     """Opens a connection."""
     place = urlsplit(target.url)
     loop = asyncio.get_running_loop()
     host, port = place.hostname or "127.0.0.1", place.port or 80
-    _, connection = await loop.create_connection(lambda: _Connection(load, events), host, port)
+    _, connection = await loop.create_connection(lambda: Connection(load, events), host, port)
     return connection

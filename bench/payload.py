@@ -105,6 +105,22 @@ def _head(kind: str) -> dict[str, object]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1760000000, "model": "m", "system_fingerprint": "fp_1"}
 
 
+def whole_message() -> bytes:
+    """Builds a whole response of the Messages API, of as many characters as `completion`."""
+    return msgspec.json.encode(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [{"type": "text", "text": _text(600)}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 19, "output_tokens": 150},
+        }
+    )
+
+
 def message_events(count: int, mark: str = "") -> list[bytes]:
     """Builds the same response as the Messages API does."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
