@@ -32,7 +32,7 @@ from gateway.core.answer import read_answer
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
-from gateway.core.tokens import prompt_sample
+from gateway.core.tokens import prompt_tokens
 from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
 from gateway.memory.history_digest import history_digests
@@ -152,7 +152,7 @@ def history_cost(messages: int) -> float:
 def sample_cost(messages: int) -> float:
     """What the estimate of a prompt's tokens reads of a history whose backend may count none, per message."""
     conversation = decode(payload.request("m", stream=False, messages=messages))
-    return calls(lambda: prompt_sample(conversation)) / messages
+    return calls(lambda: prompt_tokens(conversation)) / messages
 
 
 def identity_cost(messages: int) -> float:

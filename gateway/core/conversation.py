@@ -25,7 +25,8 @@ NO_REQUEST: Final = "00000000-0000-0000-0000-000000000000"
 UNREAD: Final = frozenset({"*"})
 
 
-# A client's JSON has no cycles, so that the garbage collector need not look at it.
+# Neither a client's JSON nor what is read of it has cycles, so that the garbage collector need not look at the values
+# of a history, of which a request has thousands.
 @final
 class Source(msgspec.Struct, frozen=True, gc=False):
     """A message exactly as the client wrote it: `value`, in the words of the client's `dialect`.
@@ -57,7 +58,7 @@ def _put(fields: JsonObject, path: Sequence[str], value: Json) -> dict[str, Json
 
 
 @final
-class Text(msgspec.Struct, frozen=True):
+class Text(msgspec.Struct, frozen=True, gc=False):
     """A piece of plain text. `extra` keeps the part's unknown fields (`cache_control`, ...)."""
 
     text: str
@@ -65,7 +66,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 @final
-class Reasoning(msgspec.Struct, frozen=True):
+class Reasoning(msgspec.Struct, frozen=True, gc=False):
     """The model's reasoning. `field` is the message field that carried it (`reasoning_content`, `reasoning`).
 
     `extra` is the state that must return to the provider that wrote it (a signature, encrypted content), below the
@@ -78,7 +79,7 @@ class Reasoning(msgspec.Struct, frozen=True):
 
 
 @final
-class Image(msgspec.Struct, frozen=True):
+class Image(msgspec.Struct, frozen=True, gc=False):
     """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them.
 
     `item` as in ToolCall.
@@ -90,7 +91,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 @final
-class File(msgspec.Struct, frozen=True):
+class File(msgspec.Struct, frozen=True, gc=False):
     """A file, audio or any other part that is neither text nor image, kept as the client wrote it.
 
     `url` (`https:` or `data:`) is that of its content and `name` that of the file, for other APIs; without a `url` only
@@ -106,7 +107,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A tool call by the model. `arguments` is the JSON text from the wire, valid or not; it is never re-typed.
 
     `extra` keeps unknown fields of the call (`extra_content.google.thought_signature` must return to its provider).
@@ -123,7 +124,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 @final
-class ToolResult(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """The result of one call.
 
     `synthesized` marks a result that the gateway, not the client, wrote. `id_derived`: the client's form of a result
@@ -140,6 +141,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """Returns the text parts, joined by newlines."""
+        if len(self.content) == 1 and type(only := self.content[0]) is Text:
+            return only.text
         return "\n".join([block.text for block in self.content if type(block) is Text])
 
 
@@ -151,7 +154,7 @@ def item_of(block: Image | File | ToolCall | ToolResult, position: int) -> int:
     return position if block.item is None else block.item
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(msgspec.Struct, frozen=True, gc=False):
     """One message.
 
     `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway

@@ -10,7 +10,6 @@ largest.
 """
 
 import base64
-import json
 import math
 import re
 from bisect import bisect_right
@@ -219,34 +218,15 @@ def estimate_view(conversation: Conversation) -> int:
     return estimate_tools(conversation.tools) + estimate_turns(conversation.turns)
 
 
-class PromptSample(msgspec.Struct, frozen=True):
-    """What the tokens of a prompt are estimated from, in a time that does not depend on its length: a `text` of all of
-    it or of samples, how often that goes into the whole (`share`), and the tokens `around` it."""
-
-    text: str
-    share: float
-    around: int
-
-    @property
-    def tokens(self) -> int:
-        """Returns the estimate."""
-        return self.around + math.ceil(estimate_text(self.text) * self.share)
-
-
-def prompt_sample(conversation: Conversation) -> PromptSample:
-    """Returns the sample of everything that a request sends: of a long conversation, of pieces of its text."""
+def prompt_tokens(conversation: Conversation) -> int:
+    """Returns `estimate_view` for the usage of a response: a long conversation is estimated by samples of its text."""
     texts, around = _read(conversation)
     ends = [*accumulate(map(len, texts))]
     size = ends[-1] if ends else 0
     if size <= _SAMPLED:
-        return PromptSample("\n".join(texts), 1.0, around)
+        return around + estimate_text("\n".join(texts))
     samples = "\n".join(_samples(texts, ends, size * _SAMPLE // _SAMPLED))
-    return PromptSample(samples, size / len(samples), around)
-
-
-def prompt_tokens(conversation: Conversation) -> int:
-    """Returns `estimate_view` for the usage of a response: a long conversation is estimated by samples of its text."""
-    return prompt_sample(conversation).tokens
+    return around + math.ceil(estimate_text(samples) * (size / len(samples)))
 
 
 def prompt_size(conversation: Conversation) -> int:
@@ -289,7 +269,7 @@ def _samples(texts: Sequence[str], ends: Sequence[int], step: int) -> Iterator[s
 
 
 def _written(parameters: object) -> str:
-    return json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return msgspec.json.encode(parameters, enc_hook=dict).decode()
 
 
 class Calibration(msgspec.Struct, frozen=True):

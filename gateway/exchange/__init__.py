@@ -25,7 +25,7 @@ from gateway.core.events import (
 from gateway.core.malformed_event import LATE_FAULT
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.tokens import PromptSample, prompt_sample
+from gateway.core.tokens import prompt_tokens
 from gateway.exchange.filters import (
     EMPTY_ANSWER,
     OUTPUT,
@@ -141,7 +141,6 @@ class Exchange:
         self._uncounted: list[Event] = []
         self._count_due = _UNCOUNTED
         self._answer_tokens = 0
-        self._prompt: PromptSample | None = None
         self._called = False
         self._silent = True
         self._decoded = 0
@@ -261,14 +260,8 @@ class Exchange:
         if not self.uncounted:
             return ()
         self._count_answer()
-        prompt = self._prompt or prompt_sample(self.conversation)
-        notice, usage = estimate_usage(prompt.tokens, self._answer_tokens)
+        notice, usage = estimate_usage(prompt_tokens(self.conversation), self._answer_tokens)
         return notice, usage if self._hidden is None else self._hidden.with_earlier(usage)
-
-    def sample_prompt(self) -> None:
-        """Looks through the conversation for `estimate` now rather than at the end of the answer: for a conversation
-        that is prepared in a thread because it is long."""
-        self._prompt = prompt_sample(self.conversation)
 
     def _count_answer(self) -> None:
         self._answer_tokens += answer_tokens(self._uncounted)

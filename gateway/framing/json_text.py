@@ -17,7 +17,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # A deeper document could be read but not written again further down the call stack.
 MAX_DEPTH: Final = 64
 _FEW: Final = 4096
-_CONTAINERS: Final = (dict, list)
 # What matters for the end of a value: whole strings, and brackets, as many as stand together.
 _MARKS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[{]++|[\]}]++', re.DOTALL)
 
@@ -82,8 +81,8 @@ def _deeper(document: Json, max_depth: int) -> bool:
         level = [
             value
             for container in level
-            for value in (container.values() if isinstance(container, dict) else container)
-            if isinstance(value, _CONTAINERS)
+            for value in (container.values() if type(container) is dict else container)
+            if type(value) is dict or type(value) is list
         ]
         if not level:
             return False

@@ -113,18 +113,8 @@ def _stateful(turns: Iterable[Turn]) -> list[int]:
             found.append(at)
             continue
         for block in turn.blocks:
-            match block:
-                case Text():
-                    stateful = STATE_FIELD in block.extra
-                case ToolResult():
-                    stateful = False
-                case ToolCall() | Reasoning() | Image():
-                    stateful = STATE_FIELD in block.extra
-                case File():
-                    stateful = True
-                case _:
-                    assert_never(block)
-            if stateful:
+            # All blocks but results have fields of their own; those of a file are the client's.
+            if type(block) is not ToolResult and (type(block) is File or STATE_FIELD in block.extra):
                 found.append(at)
                 break
     return found

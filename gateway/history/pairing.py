@@ -68,18 +68,20 @@ def is_paired(turns: Sequence[Turn]) -> bool:
     unanswered: set[str] = set()
     for turn in turns:
         if turn.role == "tool":
-            for result in turn.results:
-                if result.call_id not in unanswered:
-                    return False
-                unanswered.remove(result.call_id)
+            for block in turn.blocks:
+                if type(block) is ToolResult:
+                    if block.call_id not in unanswered:
+                        return False
+                    unanswered.remove(block.call_id)
         elif unanswered:
             return False
         elif turn.role == "assistant":
-            for call in turn.calls:
-                if not call.id or call.id in used:
-                    return False
-                used.add(call.id)
-                unanswered.add(call.id)
+            for block in turn.blocks:
+                if type(block) is ToolCall:
+                    if not block.id or block.id in used:
+                        return False
+                    used.add(block.id)
+                    unanswered.add(block.id)
     return not unanswered
 
 

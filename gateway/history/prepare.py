@@ -149,7 +149,8 @@ def _extracted(turns: Sequence[Turn]) -> list[Notice]:
         return []
     positions = classify(turns).results_since
     answered = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), -1)
-    results = [(turns[position].index, result) for position in positions for result in turns[position].results]
+    since = [turns[position] for position in positions]
+    results = [(turn.index, block) for turn in since for block in turn.blocks if type(block) is ToolResult]
     new = sum([len(turns[position].results) for position in positions if position > answered])
     first = max(0, len(results) - max(new, _MOST_LINES))
     notices = [_of_earlier_rounds(results[:first])] if first else []

@@ -1,7 +1,7 @@
 """The smallest adapter: a made-up wire of SSE events, so that the server is tested apart from every real backend.
 
-`data: text WORDS`, `data: call NAME ARGUMENTS`, `data: finish`, `data: error SENTENCE`,
-`data: vanish` (done, but not finished); anything else is malformed.
+`data: text WORDS`, `data: call NAME ARGUMENTS`, `data: usage PROMPT COMPLETION`, `data: finish`,
+`data: error SENTENCE`, `data: vanish` (done, but not finished); anything else is malformed.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,16 @@ import msgspec
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
-from gateway.core.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.events import (
+    Event,
+    Finish,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.framing.sse import SSEDecoder
@@ -91,6 +100,8 @@ class PlainDecoder:
                 ]
             case "notice":
                 return [Notice("backend", "changed", "TEXT_MENDED", rest)]
+            case "usage":
+                return [UsageReport(*map(int, rest.split()))]
             case "finish":
                 self.done = True
                 return [Finish("stop")]

@@ -25,6 +25,8 @@ def read_calls(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
     An entry that is no object names no function and is left out. A missing id stays empty: the pairing of calls and
     results resolves it.
     """
+    if usual := plain_calls(value):
+        return usual
     if not isinstance(value, list):
         faults.add("CALLS_TYPE", index, ".tool_calls", f"tool_calls is {kind_of(value)}, not an array")
         value = [value] if isinstance(value, dict) else []
@@ -46,6 +48,24 @@ def read_calls(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
             lambda n: (index, f".tool_calls[{odd[n]}]", f"a tool call is {kind_of(value[odd[n]])}, not an object"),
             "tool calls are not objects",
         )
+    return tuple(calls)
+
+
+def plain_calls(value: Json) -> tuple[ToolCall, ...]:
+    """Returns the calls in `tool_calls` if each has the form of a function's call and no further field; else none."""
+    if type(value) is not list:
+        return ()
+    calls: list[ToolCall] = []
+    for entry in value:
+        if type(entry) is not dict or len(entry) != 3 or entry.get("type") != "function":
+            return ()
+        identity, body = entry.get("id"), entry.get("function")
+        if type(identity) is not str or type(body) is not dict or len(body) != 2:
+            return ()
+        name, arguments = body.get("name"), body.get("arguments")
+        if type(name) is not str or type(arguments) is not str or not identity.strip() or not name.strip():
+            return ()
+        calls.append(ToolCall(identity, name, arguments))
     return tuple(calls)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adapters.openai_chat import DIALECT
-from adapters.openai_chat.client.calls import derived_id, read_calls, read_function_call
+from adapters.openai_chat.client.calls import derived_id, plain_calls, read_calls, read_function_call
 from adapters.openai_chat.client.content import Part, read_content
 from adapters.openai_chat.client.foreign_forms import has_foreign_blocks, with_blocks_read
 from adapters.openai_chat.table import ROLES
@@ -35,6 +35,7 @@ _ASSISTANT_KEYS: Final = frozenset({*_SPEAKER_KEYS, *_REASONING_FIELDS, "tool_ca
 _TEXT_KEYS: Final = frozenset({*_REASONING_FIELDS, "name", "refusal"})
 _TOOL_KEYS: Final = frozenset({*_SPEAKER_KEYS, "tool_call_id"})
 _NONE: Final[frozenset[str]] = frozenset()
+_NULL_CONTENT: Final = frozenset({"content"})
 _SPEAKERS: Final = ROLES.values
 
 
@@ -45,23 +46,14 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
     odd: list[int] = []
     reader = _Reader(faults)
     for index, message in enumerate(messages):
-        # Most messages are nothing but a role and a text.
+        # Most messages are nothing but a role and a text, a call or a result.
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")
             if isinstance(text, str) and isinstance(role, str) and (speaker := _SPEAKERS.get(role)) is not None:
-                turns.append(
-                    Turn(
-                        speaker,
-                        (Text(text, EMPTY),),
-                        name=None,
-                        index=index,
-                        extra=EMPTY,
-                        source=Source(DIALECT, message),
-                    )
-                )
+                turns.append(Turn(speaker, (Text(text),), index=index, source=Source(DIALECT, message)))
                 continue
         if isinstance(message, dict):
-            turn = reader.turn(message, index)
+            turn = (_plain_turn(message, index) if len(message) == 3 else None) or reader.turn(message, index)
             listed = turn.source is not None and turn.source.listed
             turns += with_blocks_read(turn, faults) if listed and has_foreign_blocks(turn) else (turn,)
         else:
@@ -71,6 +63,29 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
     if reader.numbered:
         turns = _without_numbers(turns, reader.numbered)
     return _with_ids(turns, faults) if reader.derives else tuple(turns)
+
+
+def _plain_turn(message: Message, index: int) -> Turn | None:
+    """Returns the turn of a message of three fields in the form that most calls and results have: calls with a text or
+    with null, or a result in one text. None: the message has another form."""
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        call_id = message.get("tool_call_id")
+        if not isinstance(content, str) or not isinstance(call_id, str) or not call_id.strip():
+            return None
+        result = ToolResult(call_id, (Text(content),))
+        return Turn("tool", (result,), index=index, source=Source(DIALECT, message))
+    if role != "assistant":
+        return None
+    calls = plain_calls(message.get("tool_calls"))
+    if not calls:
+        return None
+    if isinstance(content, str):
+        return Turn("assistant", (Text(content), *calls), index=index, source=Source(DIALECT, message))
+    if content is None and "content" in message:
+        source = Source(DIALECT, message, unread=_NULL_CONTENT)
+        return Turn("assistant", calls, index=index, source=source)
+    return None
 
 
 def _report_odd(messages: Sequence[Json], odd: Sequence[int], faults: Faults) -> None:

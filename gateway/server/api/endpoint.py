@@ -20,7 +20,6 @@ from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
-from gateway.history.prepare import Substitution
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -44,7 +43,6 @@ from gateway.server.upstream.deadlines import (
     total_timeout,
 )
 from gateway.server.upstream.fd_limits import check_lack
-from gateway.settings import ModelSettings
 
 if TYPE_CHECKING:
     from gateway.server.media.media import Media
@@ -160,12 +158,8 @@ class GenerateEndpoint:
         if state is not None:
             conversation = await state.recall(conversation)
         summary = None if state is None else state.summary
-        if served.large:
-            exchange = await asyncio.to_thread(_prepared, backend, conversation, route, summary)
-        else:
-            exchange = Exchange(
-                backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length
-            )
+        plan = (backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
+        exchange = await asyncio.to_thread(Exchange, *plan) if served.large else Exchange(*plan)
         if state is not None:
             exchange.notices[:0] = state.notices
         exchange.notices[:0] = done
@@ -364,13 +358,3 @@ async def _decoded_with_stored(
     if large or document.stored:
         return await asyncio.to_thread(dialect.decode, document, head)
     return dialect.decode(document, head)
-
-
-def _prepared(
-    backend: Backend, conversation: Conversation, route: ModelSettings, summary: Substitution | None
-) -> Exchange:
-    """The exchange for a long conversation, so far that nothing looks through all of it again."""
-    exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
-    if exchange.uncounted:
-        exchange.sample_prompt()
-    return exchange

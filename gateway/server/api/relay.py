@@ -19,7 +19,8 @@ from gateway.server.upstream.deadlines import Deadlines, idle_timeout
 REST_S: Final = 0.8
 # Of a first read with many events, this many bytes are decoded and sent before the rest.
 FIRST: Final = 512
-# Bytes that have brought no event yet are decoded in a thread from this size on.
+# Bytes that have brought no event yet are decoded in a thread from this size on; so is the prompt of a request looked
+# through.
 LARGE: Final = 128 * 1024
 
 P = ParamSpec("P")
@@ -70,7 +71,9 @@ async def relay(
                 events = await _in_thread(deadlines, exchange.close, trailers) if large else exchange.close(trailers)
             over = over or (exchange.done and not answer.keeps)
             if over:
-                events = exchange.end(events)
+                # The tokens of a long prompt are estimated from a look through all of it.
+                long = exchange.uncounted and len(exchange.request.body) >= LARGE
+                events = await _in_thread(deadlines, exchange.end, events) if long else exchange.end(events)
         except BackendError as error:
             context.received -= len(unread)
             context.error_body, context.error_ends = unread + data, answer.ended

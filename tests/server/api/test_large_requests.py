@@ -6,9 +6,11 @@ import pytest
 
 from gateway.core.conversation import Conversation, Json
 from gateway.core.policy import Policy
-from gateway.core.tokens import PromptSample, prompt_sample
+from gateway.core.tokens import prompt_tokens
 from gateway.server.api import endpoint as chat
+from gateway.server.api.relay import LARGE
 from tests.server.api.test_endpoint import well
+from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
 from tests.server.plain import PlainAdapter
 
@@ -27,7 +29,7 @@ from tests.server.plain import PlainAdapter
 async def test_where_a_request_is_prepared(
     content: str, aside: bool, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its size, and by how many values it may have. What its tokens are estimated from is counted there as well."""
+    """By its size, and by how many values it may have."""
     threads: list[threading.Thread] = []
     encode = PlainAdapter.encode
 
@@ -35,19 +37,35 @@ async def test_where_a_request_is_prepared(
         threads.append(threading.current_thread())
         return encode(self, conversation, policy)
 
-    def counted(conversation: Conversation) -> PromptSample:
-        threads.append(threading.current_thread())
-        return prompt_sample(conversation)
-
     monkeypatch.setattr(PlainAdapter, "encode", watched)
-    monkeypatch.setattr("gateway.exchange.prompt_sample", counted)
     gateway, backend = await start(well)
     messages: list[Json] = [{"role": "user", "content": content}]
     response = await gateway.chat(messages=messages)
     assert response.status_code == 200
     assert backend.seen[0][1] == b"inner\n" + content.encode()
-    assert [thread is not threading.current_thread() for thread in threads] == [aside] * len(threads)
-    assert threads
+    assert [thread is not threading.current_thread() for thread in threads] == [aside]
+
+
+@pytest.mark.parametrize(("size", "counts", "aside"), [(10, False, [False]), (LARGE, False, [True]), (LARGE, True, [])])
+async def test_the_tokens_of_a_long_prompt_are_estimated_in_a_thread_where_no_backend_counts_them(
+    size: int, counts: bool, aside: list[bool], start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def counted(conversation: Conversation) -> int:
+        threads.append(threading.current_thread())
+        return prompt_tokens(conversation)
+
+    monkeypatch.setattr("gateway.exchange.prompt_tokens", counted)
+
+    async def answered(connection: Connection) -> None:
+        usage = ["usage 7 2"] if counts else []
+        await connection.send(HEAD, events("text two words", *usage, "finish"), END)
+
+    gateway, _ = await start(answered)
+    response = await gateway.chat(messages=[{"role": "user", "content": "x" * size}])
+    assert response.json()["usage"]["completion_tokens"] == 2
+    assert [thread is not threading.current_thread() for thread in threads] == aside
 
 
 async def test_what_is_wrong_with_a_large_request_is_told_as_of_a_small_one(start: Start) -> None:

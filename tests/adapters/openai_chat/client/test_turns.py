@@ -1,8 +1,12 @@
 import json
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.openai_chat.client.decode import decode
+from adapters.openai_chat.client.turns import read_turns
 from gateway.core.conversation import (
     Block,
     Conversation,
@@ -16,6 +20,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.dialects.faults import Faults
 
 
 def decoded(*messages: Json) -> Conversation:
@@ -493,3 +498,29 @@ def test_of_many_equal_faults_the_first_are_told_one_by_one(messages: list[Json]
     assert [fault.param for fault in faults] == places
     assert rest in faults[-1].detail
     assert not any("more" in fault.detail for fault in faults[:-1])
+
+
+WORD = st.sampled_from(["a", "f", "", " ", "{}"])
+FUNCTION = st.fixed_dictionaries({"name": WORD}, optional={"arguments": WORD | st.none(), "x": WORD})
+CALL = st.fixed_dictionaries(
+    {"type": st.sampled_from(["function", "custom"])},
+    optional={"id": WORD | st.integers(0, 3), "function": FUNCTION | WORD, "custom": FUNCTION, "index": st.just(0)},
+)
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["assistant", "tool", "user", "other"])},
+    optional={
+        "content": WORD | st.none() | st.just([{"type": "text", "text": "x"}]),
+        "tool_calls": st.lists(CALL | WORD, max_size=2) | st.none(),
+        "tool_call_id": WORD | st.integers(0, 3),
+        "name": WORD,
+    },
+)
+
+
+@given(st.lists(MESSAGE, max_size=4))
+def test_law_a_message_of_the_usual_form_is_read_as_any_other(messages: list[Json]) -> None:
+    faults, other_faults = Faults(), Faults()
+    read = read_turns(messages, faults)
+    with patch("adapters.openai_chat.client.turns._plain_turn", lambda message, index: None):
+        others = read_turns(messages, other_faults)
+    assert (read, faults.found) == (others, other_faults.found)
