@@ -34,6 +34,8 @@ from bench.load_test.gateway_process import free_ports
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 TOGETHER = 3
+# Another test may keep the processors.
+PATIENCE_S = 90
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mock(folder: Path, held: int) -> Iterator[Target]:
     (port,) = free_ports(1)
     command = (sys.executable, "-m", "bench.mock", str(port), str(DELTAS), str(held))
-    with started(command, port, None, {}, folder / f"mock{port}.log"):
+    with started(command, port, None, {}, folder / f"mock{port}.log", PATIENCE_S):
         yield Target(f"http://127.0.0.1:{port}{CHAT}")
 
 
@@ -64,7 +66,9 @@ def gateway(folder: Path, backend: Target) -> Iterator[tuple[Target, Running]]:
     file = folder / "settings.json"
     file.write_text(json.dumps(settings(port, backend.url.removesuffix(CHAT), folder / "gateway.log")))
     target = Target(f"http://127.0.0.1:{port}{CHAT}", (("authorization", f"Bearer {KEY}"),))
-    with started(serve_command(file), port, None, {"DRAGOMAN_API_KEYS": KEY}, folder / "gateway.err") as running:
+    with started(
+        serve_command(file), port, None, {"DRAGOMAN_API_KEYS": KEY}, folder / "gateway.err", PATIENCE_S
+    ) as running:
         yield target, running
 
 
