@@ -42,12 +42,14 @@ def chosen(items: Iterable[pytest.Item], tier: Tier) -> tuple[list[pytest.Item],
 def covering(cases: Sequence[Sequence[Hashable]]) -> list[int]:
     """The indices of a few cases in which each value of each column of the cases occurs. It is always the case with the
     most values that are lacking, and the first of these."""
-    lacking = {cell for case in cases for cell in enumerate(case)}
+    lacking = {index: set(enumerate(case)) for index, case in enumerate(cases)}
     found = []
-    while lacking:
-        best = max(range(len(cases)), key=lambda index: len(lacking.intersection(enumerate(cases[index]))))
-        lacking.difference_update(enumerate(cases[best]))
+    while lacking := {index: cells for index, cells in lacking.items() if cells}:
+        best = max(lacking, key=lambda index: len(lacking[index]))
         found.append(best)
+        had = lacking.pop(best)
+        for cells in lacking.values():
+            cells -= had
     return sorted(found)
 
 
