@@ -275,6 +275,7 @@ async def test_a_process_that_cannot_be_started_fails_no_request(monkeypatch: py
         assert "[document: not read, no process can be started" in said(backends.sent[0]["messages"][0])
 
 
+@pytest.mark.full
 async def test_pages_that_cannot_be_read_are_told(patient: None) -> None:
     async with describing_gateway(**READING) as (client, _):
         response = await client.chat(asking(file_part(pdf(shows("kept"), bomb()))))
