@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.tiers import TIERS, chosen
+from tests.tiers import TIERS, Tier, chosen
 
 # Whoever runs the tests in the background has made them, and what they start, deaf to SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,7 +64,9 @@ def _import_by_turns(config: pytest.Config, number: int, count: int) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:], others = chosen(items, config.getoption("--tier"))
+    """Choose the tests of the tier; golden files are rewritten by all, or some would be left as they were."""
+    tier: Tier = "all" if config.getoption("--rewrite-golden") else config.getoption("--tier")
+    items[:], others = chosen(items, tier)
     config.hook.pytest_deselected(items=others)
 
 

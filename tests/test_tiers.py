@@ -81,6 +81,10 @@ def test_ci_runs_both_tiers() -> None:
     assert "--tier" not in recipes["test"] and "--tier full" in recipes["test-full"]
 
 
+def test_golden_files_are_rewritten_by_all_tests(suite: pytest.Pytester) -> None:
+    assert collected(suite, "--rewrite-golden") == collected(suite, "--tier=all")
+
+
 def test_a_case_that_is_named_runs(suite: pytest.Pytester) -> None:
     assert collected(suite, "test_suite.py::test_product[b-z]") == ["test_product[b-z]"]
 
