@@ -93,44 +93,44 @@ test-full: $(DEV) ## Run the rest of the tests: the other cases, and the laws wi
 	$(BIN)/python -m pytest --tier full -n 3 --dist worksteal $(ARGS)
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
-	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local tests/e2e $(ARGS)
+	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest --tier all -m local tests/local tests/e2e $(ARGS)
 
 tools-on-demand: $(DEV) model ## Compare sixty schemas with tools on demand, by the local model over 20 tasks (minutes)
-	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m tools_on_demand tests/local/test_tools_on_demand.py -n 0 $(ARGS)
+	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest --tier all -m tools_on_demand tests/local/test_tools_on_demand.py -n 0 $(ARGS)
 
 contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI document (CONTRACT_SECONDS= for longer)
-	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)
+	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest --tier all -m contract tests/contract $(ARGS)
 
 recordings: $(DEV) ## Make every fault of every wire again from its recording (ARGS= goes to pytest)
-	$(BIN)/python -m pytest -m recordings tests/server/inspect -n 3 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest --tier all -m recordings tests/server/inspect -n 3 --dist worksteal $(ARGS)
 
 clients: programs-clients ## Run each client of the README against a gateway (ARGS= goes to pytest)
-	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
+	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest --tier all -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
 
 long-jobs: programs-clients ## Run jobs of 400 rounds with the real Codex and Claude Code, over three compactions (minutes)
-	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m long_jobs -rs tests/long_jobs -n 0 $(ARGS)
+	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest --tier all -m long_jobs -rs tests/long_jobs -n 0 $(ARGS)
 
 grpc: programs-grpc ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
-	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)
+	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest --tier all -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)
 
 browser: programs-browser ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
 	BROWSER_TOOLS=$(CURDIR)/$(BROWSER) PYTHONPATH=$(CURDIR)/$(BROWSER)/playwright \
-	  $(BIN)/python -m pytest -m browser -rs tests/browser -n 2 --dist loadfile $(ARGS)
+	  $(BIN)/python -m pytest --tier all -m browser -rs tests/browser -n 2 --dist loadfile $(ARGS)
 
 docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
 	$(SPHINX_BUILD) --builder html . build/docs
 	$(SPHINX_BUILD) --builder man . build/man
-	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
+	SITE=$(CURDIR)/build $(BIN)/python -m pytest --tier all -m site tests/site $(ARGS)
 
 dist: $(DEV) sbom ## Build the distributions of the last commit twice into dist/, install them and try them (ARGS= goes to pytest)
 	$(BIN)/python deploy/release/distributions.py
-	DIST=$(CURDIR)/dist $(BIN)/python -m pytest -m dist -rs tests/dist $(ARGS)
+	DIST=$(CURDIR)/dist $(BIN)/python -m pytest --tier all -m dist -rs tests/dist $(ARGS)
 
 state: $(DEV) ## Run the faults of a store and several machines, as far as this machine can (ARGS= goes to pytest)
-	STATE_SERVERS=1 $(BIN)/python -m pytest -m state -rs tests/machines $(ARGS)
+	STATE_SERVERS=1 $(BIN)/python -m pytest --tier all -m state -rs tests/machines $(ARGS)
 
 deploy: $(DEV) $(JUDGES)/.installed ## Judge the files in deploy/, and run the steps of the image (ARGS= goes to pytest)
-	DEPLOY=$(CURDIR)/$(JUDGES) $(BIN)/python -m pytest -m deploy -rs tests/deploy $(ARGS)
+	DEPLOY=$(CURDIR)/$(JUDGES) $(BIN)/python -m pytest --tier all -m deploy -rs tests/deploy $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 

@@ -1,17 +1,20 @@
 """What every test shares: its tier, how hypothesis runs, what the garbage collector looks at, the trusted certificates,
 and the option that rewrites golden files."""
 
+import contextlib
 import functools
 import gc
+import importlib
 import os
 import signal
 import ssl
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.tiers import TIERS, chosen
+from tests.tiers import TIERS, Tier, chosen
 
 # Whoever runs the tests in the background has made them, and what they start, deaf to SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -42,8 +45,28 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("full")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Collect without garbage collections: what is collected stays."""
+    gc.disable()
+    if worker := getattr(session.config, "workerinput", None):
+        _import_by_turns(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+
+
+def _import_by_turns(config: pytest.Config, number: int, count: int) -> None:
+    """Import each n-th module of the tests. Processes that begin at the same time would each rewrite the assertions of
+    all modules; so each writes the bytecode of its part, and reads that of the others."""
+    modules = sorted(path for argument in config.args for path in (config.rootpath / argument).rglob("test_*.py"))
+    for module in modules[number::count]:
+        # Collection imports it again, and reports what that raises.
+        with contextlib.suppress(Exception):
+            importlib.import_module(".".join(module.relative_to(config.rootpath).with_suffix("").parts))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:], others = chosen(items, config.getoption("--tier"))
+    """Choose the tests of the tier; golden files are rewritten by all, or some would be left as they were."""
+    tier: Tier = "all" if config.getoption("--rewrite-golden") else config.getoption("--tier")
+    items[:], others = chosen(items, tier)
     config.hook.pytest_deselected(items=others)
 
 
@@ -51,6 +74,7 @@ def pytest_collection_finish() -> None:
     """Keep the collected tests out of every later garbage collection: they live as long as the process."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,10 +94,11 @@ def rewrite_golden(pytestconfig: pytest.Config) -> bool:
 @pytest.fixture(scope="session", autouse=True)
 def bytecode_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A hundred processes are started here. Where Python may not write bytecode, each of them would compile all it
-    imports, which takes longer than the rest of its start."""
+    imports, which takes longer than the rest of its start; they have a folder for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        if sys.dont_write_bytecode:
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         yield
 
 

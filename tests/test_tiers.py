@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.paths import ROOT
-from tests.tiers import covering
+from tests.tiers import covering, spread
 
 pytest_plugins = ["pytester"]
 
@@ -32,6 +32,10 @@ def test_product(client, wire):
 @sample(lambda number: number % 2)
 @pytest.mark.parametrize("number", range(5))
 def test_table(number):
+    pass
+
+@pytest.mark.parametrize("number", range(15))
+def test_long_table(number):
     pass
 
 @given(strategies.integers())
@@ -62,10 +66,11 @@ def test_each_test_is_in_a_tier_and_only_a_law_in_both(suite: pytest.Pytester) -
         "test_plain",
         *("test_product[a-x]", "test_product[a-z]", "test_product[b-y]"),
         *("test_table[0]", "test_table[1]"),
+        *(f"test_long_table[{number}]" for number in range(0, 15, 2)),
         "test_law",
     ]
     assert {*first} & {*full} == {"test_law"}
-    assert [name for name in every if name in {*first, *full}] == every and len(every) == 14
+    assert [name for name in every if name in {*first, *full}] == every and len(every) == 29
 
 
 def test_ci_runs_both_tiers() -> None:
@@ -74,6 +79,10 @@ def test_ci_runs_both_tiers() -> None:
     recipes = dict(re.findall(r"^(test|test-full):.*\n(?:\t.*\n)*?\t.+ -m pytest(.*)", makefile, re.MULTILINE))
     assert {*recipes} <= {step.removeprefix("make ") for step in steps}
     assert "--tier" not in recipes["test"] and "--tier full" in recipes["test-full"]
+
+
+def test_golden_files_are_rewritten_by_all_tests(suite: pytest.Pytester) -> None:
+    assert collected(suite, "--rewrite-golden") == collected(suite, "--tier=all")
 
 
 def test_a_case_that_is_named_runs(suite: pytest.Pytester) -> None:
@@ -107,3 +116,10 @@ def test_a_law_has_more_examples_in_the_second_tier(
 )
 def test_the_cases_that_are_chosen_have_every_value(cases: list[tuple[object, ...]], found: list[int]) -> None:
     assert covering(cases) == found
+
+
+@pytest.mark.parametrize(
+    ("count", "found"), [(0, []), (8, [*range(8)]), (9, [0, 1, 2, 3, 4, 5, 6, 8]), (99, [*range(0, 99, 14)])]
+)
+def test_a_few_cases_of_a_long_table_are_spread_over_it(count: int, found: list[int]) -> None:
+    assert spread(count) == found

@@ -1,7 +1,8 @@
 """The two tiers of the tests: `make test` runs the first, and `make test-full` runs the rest.
 
-What is marked `full` is in the second tier. Of a test that is marked with `sample`, the first tier has a few cases, the
-same in each run, and the second tier has the others. A law of hypothesis is in both: with more examples in the second.
+What is marked `full` is in the second tier. Of a test that is marked with `sample`, and of any with more than eight
+cases, the first tier has a few cases, the same in each run, and the second tier has the others. A law of hypothesis is
+in both: with more examples in the second.
 """
 
 import inspect
@@ -12,6 +13,8 @@ import pytest
 
 Tier: TypeAlias = Literal["first", "full", "all"]
 TIERS: Final[tuple[Tier, ...]] = get_args(Tier)
+# The cases in the first tier of a test without a mark.
+MOST: Final = 8
 
 # The name of a parameter, the names of several (each combination of their values), or a function of parameters, which
 # are those that its own have the names of.
@@ -42,32 +45,38 @@ def chosen(items: Iterable[pytest.Item], tier: Tier) -> tuple[list[pytest.Item],
 def covering(cases: Sequence[Sequence[Hashable]]) -> list[int]:
     """The indices of a few cases in which each value of each column of the cases occurs. It is always the case with the
     most values that are lacking, and the first of these."""
-    lacking = {cell for case in cases for cell in enumerate(case)}
+    lacking = {index: set(enumerate(case)) for index, case in enumerate(cases)}
     found = []
-    while lacking:
-        best = max(range(len(cases)), key=lambda index: len(lacking.intersection(enumerate(cases[index]))))
-        lacking.difference_update(enumerate(cases[best]))
+    while lacking := {index: cells for index, cells in lacking.items() if cells}:
+        best = max(lacking, key=lambda index: len(lacking[index]))
         found.append(best)
+        had = lacking.pop(best)
+        for cells in lacking.values():
+            cells -= had
     return sorted(found)
+
+
+def spread(count: int) -> list[int]:
+    """The indices of at most eight of so many cases: the first, the last, and some that are equally far apart."""
+    return [*range(count)] if count <= MOST else [at * (count - 1) // (MOST - 1) for at in range(MOST)]
 
 
 def _second(items: Sequence[pytest.Item]) -> set[str]:
     """The node ids of the second tier."""
     rest = {item.nodeid for item in items if item.get_closest_marker("full")}
-    products: dict[str, list[pytest.Function]] = {}
+    tests: dict[str, list[pytest.Function]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("sample"):
-            products.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in products.values():
-        kept = covering([_values(case) for case in cases])
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        mark = cases[0].get_closest_marker("sample")
+        kept = {*(covering([_values(case, mark) for case in cases]) if mark else spread(len(cases)))}
         rest |= {case.nodeid for index, case in enumerate(cases) if index not in kept}
     return rest
 
 
-def _values(case: pytest.Function) -> list[Hashable]:
-    """The values of the features that the mark of this case names."""
-    mark = case.get_closest_marker("sample")
-    assert mark is not None
+def _values(case: pytest.Function, mark: pytest.Mark) -> list[Hashable]:
+    """The values of the features that the mark names."""
     features: Sequence[Feature] = mark.args or [*case.callspec.params]
     return [_value(feature, case.callspec.params) for feature in features]
 

@@ -156,7 +156,7 @@ def changed(ids: Ids, events: Sequence[Event], before: Sequence[Round]) -> Count
     return +Counter({"CALL_ID_ADDED": len([id for id in ids if not id]), "CALL_ID_RENAMED": len(renamed)})
 
 
-@sample("answer", ("answer", "stream"), "client")
+@sample()
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("stream", [True, False])

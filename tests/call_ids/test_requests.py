@@ -67,7 +67,7 @@ def received(wire: str, profile: str, client: str, made: Sequence[Round]) -> lis
     return sent(wire, Exchange(ADAPTERS[wire], CLIENTS[client].request(made).conversation, policy))
 
 
-@sample()
+@sample("wire", "client")
 @pytest.mark.parametrize(("wire", "profile", "client"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 @settings(max_examples=settings().max_examples)
 @given(made=rounds())
@@ -110,7 +110,7 @@ HISTORIES: Final = {
 }
 
 
-@sample("history", ("wire", "client"))
+@sample()
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("history", HISTORIES)

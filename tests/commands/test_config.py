@@ -325,6 +325,7 @@ def test_what_was_not_read_has_its_reason(reload: bool, reason: str) -> None:
     assert one.text().startswith('repair  "off"  the file: "strict"  not read') and one.text().endswith(reason)
 
 
+@pytest.mark.full
 async def test_the_command_asks_the_gateway_that_runs(tmp_path: Path) -> None:
     async with gateway_command(tmp_path, settings(), "serve", "--port", "0") as gateway:
         await gateway.wait_ready()
@@ -418,6 +419,7 @@ SEALED: Final[dict[str, Json]] = {"state": {"store": "sqlite:state.db", "encrypt
 OPERATED: Final[dict[str, Json]] = {"inspector": {"enabled": "on"}}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("raw", "variable", "words"),
     [

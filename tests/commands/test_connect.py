@@ -135,6 +135,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("known", [True, False])
 def test_the_gateway_that_runs_is_asked_for_its_port(
     known: bool, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -95,7 +95,7 @@ def streamed(case: DialectCase, opened: Exchange, wire: bytes) -> tuple[bytes, l
     return data + encoder.close(), events, None
 
 
-@sample("golden", lambda golden, case: (golden.scenario.adapter, str(case)))
+@sample(lambda golden, case: (golden.scenario.adapter, str(case)))
 @goldens
 @cases
 def test_a_wire_says_the_same_whole_and_streamed(case: DialectCase, golden: Golden) -> None:
@@ -147,7 +147,7 @@ def finished_at(name: str) -> int:
     return len(golden.wire.rstrip())
 
 
-@sample("golden", lambda golden, case: (golden.scenario.adapter, str(case)))
+@sample(lambda golden, case: (golden.scenario.adapter, str(case)))
 @goldens
 @cases
 def test_a_wire_that_is_cut_off_is_a_failure(case: DialectCase, golden: Golden) -> None:

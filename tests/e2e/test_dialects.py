@@ -256,7 +256,7 @@ async def gateway() -> AsyncIterator[WireGateway]:
         yield opened
 
 
-@sample(("case", "wire"), ("case", "scenario"), ("wire", "scenario"))
+@sample(("case", "wire"), "scenario")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize(("case", "wire"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
 async def test_a_dialect_works_with_a_wire(

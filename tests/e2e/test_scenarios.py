@@ -399,6 +399,7 @@ async def test_every_character_of_a_question_arrives_and_comes_back(demo: DemoGa
         assert answer.text == f"{UNICODE}[[scenario:echo]]"
 
 
+@pytest.mark.full
 async def test_fifty_conversations_at_once_stay_apart(demo: DemoGateway) -> None:
     async def talk(at: int) -> str:
         question = f"Session {at} wants its own words back."

@@ -89,6 +89,7 @@ def test_a_result_is_in_the_group_of_its_call(turns: tuple[Turn, ...]) -> None:
         assert sorted(answered) == sorted(group.call_ids)
 
 
+@pytest.mark.full
 def test_long_histories_are_grouped_in_one_sweep() -> None:
     rounds = [turn for n in range(7_000) for turn in (calling(f"c{n}"), result(f"c{n}"), assistant())]
     assert len(groups(rounds)) == 7_000

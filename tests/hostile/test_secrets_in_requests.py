@@ -237,6 +237,7 @@ def _leaks(heard: str, secrets: tuple[str, ...] = SECRETS) -> list[str]:
     return [secret for secret in secrets if secret in heard]
 
 
+@pytest.mark.full
 async def test_what_clients_and_backends_say_stays_with_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     heard: dict[str, str] = {}
     async with _outlets(monkeypatch, tmp_path) as outlets:

@@ -84,7 +84,7 @@ async def gateway() -> AsyncIterator[RunningGateway]:
         yield running
 
 
-@sample()
+@sample("wire", lambda wire, name: DEMO[wire][name].kind)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("wire", "name"), [(wire, name) for wire, kinds in DEMO.items() for name in kinds])
 async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: str, gateway: RunningGateway) -> None:

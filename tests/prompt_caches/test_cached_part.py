@@ -24,6 +24,7 @@ from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 from tests.prompt_caches.provider_caches import AnthropicCache, Cache, ImplicitCache, OpenAICache, blocks, tokens
 from tests.prompt_caches.sessions import claude_code, codex
+from tests.tiers import sample
 
 TURNS: Final = 50
 UNLIMITED: Final = Policy(max_tool_results=None, max_history_messages=None)
@@ -97,6 +98,7 @@ def test_the_cached_part_of_a_claude_code_session_never_shrinks(backend: Backend
     assert read[1:] == whole[:-1], "a request reads all of the one before"
 
 
+@sample("calls")
 @pytest.mark.parametrize("backend", ALL, ids=named)
 @pytest.mark.parametrize("calls", [1, 15])
 def test_the_cached_part_of_a_codex_session_never_shrinks_with_placed_marks(backend: Backend, calls: int) -> None:

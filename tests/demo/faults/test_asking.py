@@ -86,7 +86,7 @@ def without_drafts(played: tuple[object, ...]) -> str:
     return re.sub(r"\d+\)", ")", str(played))
 
 
-@sample()
+@sample("kind", lambda name, kind: FAULTS[kind][name].kind)
 @pytest.mark.parametrize(("name", "kind"), MARKED)
 async def test_a_marker_and_an_address_get_the_same_response(name: str, kind: str) -> None:
     # The texts are equal, so that ids and token counts are: the marker's name stands for no fault beside an address.

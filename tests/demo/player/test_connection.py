@@ -100,6 +100,7 @@ async def test_answers_follow_each_other_on_one_connection() -> None:
         assert len(backend.requests) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize(("marker", "end"), [("no_done", b"0\r\n\r\n"), ("held_open", b"[DONE]")])
 async def test_nothing_of_a_connection_is_left_to_the_collector(marker: str, end: bytes, reset: bool) -> None:

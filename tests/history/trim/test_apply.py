@@ -473,6 +473,7 @@ def test_nothing_is_told_where_only_the_users_first_turn_was_to_go() -> None:
     assert trim(asked, bound) == (asked, [])
 
 
+@pytest.mark.full
 def test_a_long_history_is_planned_in_linear_time() -> None:
     turns = numbered(*exchanges(5_000), user("now"), *rounds(5_000))
     assert len([fate for fate in plan(turns, Policy()).fates if fate == "drop"]) > 10_000

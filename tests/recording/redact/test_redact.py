@@ -30,7 +30,7 @@ EXPLAINED = "openai_chat_backend_refuses_history"
 NAMED = dict(zip(names(), golden_recordings(), strict=True))
 
 
-@sample("name", lambda name, level: (name.partition("_")[0], level))
+@sample(lambda name, level: (name.partition("_")[0], level))
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("level", ["shape", "full"])
 def test_a_redacted_recording_shows_the_same(name: str, level: RedactionLevel) -> None:

@@ -57,6 +57,7 @@ async def test_the_first_events_of_a_large_read_are_sent_before_the_others_are_d
     assert said[2][1] > 2 * FIRST
 
 
+@pytest.mark.full
 async def test_what_shows_nothing_is_decoded_in_growing_pieces(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece costs a step, so that an answer which shows nothing for long must not be cut into equal ones."""
 

@@ -10,7 +10,6 @@ from gateway.demo.faults.catalogue import FAULTS
 from gateway.diagnostics.doctor.examination import PROBES
 from gateway.diagnostics.doctor.finding import Section
 from tests.server.doctor.examined import examined, findings, turned
-from tests.tiers import sample
 
 KEY: Final = "DOCTOR_KEY"
 # What each defect turns. The sound backend refuses a broken history, too, in words that the gateway does not know.
@@ -141,7 +140,6 @@ def test_every_defect_is_judged() -> None:
     assert all([*TURNS.values(), *OTHERWISE.values()])
 
 
-@sample()
 @pytest.mark.parametrize(
     ("defect", "wire"),
     sorted({(name, wire) for name in TURNS for wire in FAULTS if name in FAULTS[wire]} | SERVED),

@@ -176,6 +176,7 @@ async def test_a_client_whose_descriptor_is_kept_back_is_told_and_closed(
     assert refused.startswith(b"HTTP/1.1 503") and b'"code":"overloaded"' in refused
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
 async def test_a_lost_connection_leaves_nothing_to_the_collector(start: Start, resets: bool) -> None:
     gateway, _ = await start(well)

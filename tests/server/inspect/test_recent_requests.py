@@ -122,6 +122,7 @@ def test_what_is_evicted_is_freed() -> None:
     assert kept == [] and recent.summary("req-freed") is not None
 
 
+@pytest.mark.full
 def test_a_flood_leaves_no_more_than_the_bounds() -> None:
     """Counted, not timed: what stays behind 3,000 requests of 10 KB."""
     recent = recent_of(contents="always", keep=200, keep_mb=1 / 4)

@@ -1,5 +1,6 @@
 """PDF files: usual ones, and those that somebody writes to harm the reader of them."""
 
+import functools
 import zlib
 from collections.abc import Sequence
 from typing import Final
@@ -18,6 +19,12 @@ def flate(content: bytes, times: int = 1) -> Stream:
     for _ in range(times):
         data = zlib.compress(data, 9)
     return b"/Filter[%s]" % (b"/FlateDecode" * times), data
+
+
+@functools.cache
+def bomb(times: int = 1) -> Stream:
+    """Returns a stream of 300 MB that is compressed so many times."""
+    return flate(b"\0" * 300_000_000, times)
 
 
 def pdf(*streams: Stream, trailer: bytes = b"") -> bytes:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from gateway.server.media import pdf_process
 from gateway.server.media.pdf_process import PdfProcesses
 from gateway.server.media.read_text import ReadText
 from gateway.server.telemetry.metrics import Metrics
-from tests.server.media.pdfs import ENCRYPTED, FORM_LOOP, LOOP, assembled, flate, pdf, shows
+from tests.server.media.pdfs import ENCRYPTED, FORM_LOOP, LOOP, assembled, bomb, flate, pdf, shows
 from tests.server.media.scene import asking, describing_gateway, notices, rules
 
 READING: Final[dict[str, Json]] = {
@@ -172,32 +173,33 @@ def with_password(algorithm: str) -> bytes:
     return held.getvalue()
 
 
-UNREADABLE: Final = {
-    "encrypted": (ENCRYPTED, "it is encrypted"),
-    "encrypted by AES": (with_password("AES-256"), "it is encrypted"),
-    "encrypted by RC4": (with_password("RC4-128"), "it is encrypted"),
-    "without text": (pdf((b"", b"")), "it has no text layer"),
-    "no PDF": (b"not a PDF at all", "it is broken"),
-    "cut": (REPORT[:200], "it is broken"),
-    "pages in a loop": (LOOP, "it is broken"),
-    "a form in a loop": (FORM_LOOP, "it has no text layer"),
-    "nested arrays": (assembled([b"<</Type/Catalog/Pages 2 0 R>>", b"[" * 200_000]), "it is broken"),
-    "201 pages": (pdf(*[shows("x")] * 201), "it has 201 pages, and at most 200 are read"),
-    "a bomb of 300 MB": (pdf(flate(b"\0" * 300_000_000)), "it is broken"),
-    "a bomb in a bomb": (pdf(flate(b"\0" * 300_000_000, times=2)), "it is broken"),
+# Files are made by the test: some take a second, which every collection of the tests would pay.
+UNREADABLE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
+    "encrypted": (lambda: ENCRYPTED, "it is encrypted"),
+    "encrypted by AES": (lambda: with_password("AES-256"), "it is encrypted"),
+    "encrypted by RC4": (lambda: with_password("RC4-128"), "it is encrypted"),
+    "without text": (lambda: pdf((b"", b"")), "it has no text layer"),
+    "no PDF": (lambda: b"not a PDF at all", "it is broken"),
+    "cut": (lambda: REPORT[:200], "it is broken"),
+    "pages in a loop": (lambda: LOOP, "it is broken"),
+    "a form in a loop": (lambda: FORM_LOOP, "it has no text layer"),
+    "nested arrays": (lambda: assembled([b"<</Type/Catalog/Pages 2 0 R>>", b"[" * 200_000]), "it is broken"),
+    "201 pages": (lambda: pdf(*[shows("x")] * 201), "it has 201 pages, and at most 200 are read"),
+    "a bomb of 300 MB": (lambda: pdf(bomb()), "it is broken"),
+    "a bomb in a bomb": (lambda: pdf(bomb(times=2)), "it is broken"),
     "a bomb of text": (
-        pdf(flate(b"BT /F1 12 Tf (" + b"a" * 60_000_000 + b") Tj ET")),
+        lambda: pdf(flate(b"BT /F1 12 Tf (" + b"a" * 60_000_000 + b") Tj ET")),
         "it needs more than 256 MB of memory",
     ),
-    "more characters": (pdf(*[shows("a" * 20_000)] * 60), "it has more than 1000000 characters"),
-    "33 MB": (b"%PDF-1.4" + b" " * 33 * 2**20, "it has 33.0 MB, and at most 32 are read"),
+    "more characters": (lambda: pdf(*[shows("a" * 20_000)] * 60), "it has more than 1000000 characters"),
+    "33 MB": (lambda: b"%PDF-1.4" + b" " * 33 * 2**20, "it has 33.0 MB, and at most 32 are read"),
 }
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
 async def test_a_hostile_or_unreadable_pdf_says_why(kind: str, patient: None) -> None:
     data, problem = UNREADABLE[kind]
-    found = await read(data)
+    found = await read(data())
     assert (found.text, found.problem) == ("", problem)
 
 
@@ -207,7 +209,7 @@ async def test_two_hundred_pages_and_thirty_one_megabytes_are_read(patient: None
 
 
 async def test_a_page_that_cannot_be_read_costs_no_other_page(patient: None) -> None:
-    found = await read(pdf(shows("kept"), flate(b"\0" * 300_000_000)))
+    found = await read(pdf(shows("kept"), bomb()))
     assert found.text == "[page 1]\nkept\n\n[page 2]\n[this page could not be read]"
 
 
@@ -273,10 +275,11 @@ async def test_a_process_that_cannot_be_started_fails_no_request(monkeypatch: py
         assert "[document: not read, no process can be started" in said(backends.sent[0]["messages"][0])
 
 
+@pytest.mark.full
 async def test_pages_that_cannot_be_read_are_told(patient: None) -> None:
     async with describing_gateway(**READING) as (client, _):
-        response = await client.chat(asking(file_part(pdf(shows("kept"), flate(b"\0" * 300_000_000)))))
-        again = await client.chat(asking(file_part(pdf(shows("kept"), flate(b"\0" * 300_000_000)))))
+        response = await client.chat(asking(file_part(pdf(shows("kept"), bomb()))))
+        again = await client.chat(asking(file_part(pdf(shows("kept"), bomb()))))
     for told in (*notices(response), *notices(again)):
         assert "2 pages (1 could not be read)" in told["detail"]
 

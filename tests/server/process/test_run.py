@@ -159,6 +159,7 @@ async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> Non
     assert not (tmp_path / "logs").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keys", ["", "first,second"])
 async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is_printed(
     tmp_path: Path, keys: str
@@ -303,6 +304,7 @@ async def test_what_answers_at_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f":{other.port}: Address already in use. What listens there is another Dragoman. " in errors
 
 
+@pytest.mark.full
 async def test_limits_are_shared_through_a_named_store_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
     """Also by a single worker: here with the process of the test."""
     file = tmp_path / "made" / "state.db"

@@ -26,6 +26,7 @@ async def opened(client: httpx.AsyncClient, output: list[Any]) -> list[int]:
     return [one.status_code for one in await asyncio.gather(*again)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("folder", ["state", "/proc/nowhere"])
 async def test_workers_and_their_successors_have_one_key(tmp_path: Path, folder: str) -> None:
     place = str(tmp_path / folder)

@@ -62,6 +62,7 @@ TWO = ("serve", "--port", "0", "--workers", "2")
 CHAT = 'gateway_requests_total{route="chat"}'
 
 
+@pytest.mark.full
 async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path) -> None:
     arguments = ("demo", "--port", "0", "--workers", "3")
     async with gateway_command(tmp_path, None, *arguments) as gateway:
@@ -259,6 +260,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.full
 async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
     async def well(connection: Connection) -> None:
         await connection.send(HEAD, events("text x", "finish"), END)

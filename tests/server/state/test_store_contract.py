@@ -38,6 +38,12 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield await stack.enter_async_context(STORES[request.param](tmp_path, []))
 
 
+@pytest.fixture
+def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Valkey and Redis are asked again about an epoch after half a second."""
+    monkeypatch.setattr("gateway.server.state.valkey.epochs.FRESH_S", 0.5)
+
+
 def put(data: bytes, key: bytes = b"k", ttl_s: float = LONG, if_version: int | None = None) -> Put:
     return Put("sum", key, data, ttl_s, if_version)
 
@@ -171,7 +177,7 @@ async def told(store: StateStore, tenant: str) -> float:
     return forgotten_at(await store.epoch(tenant))
 
 
-async def test_every_worker_learns_when_a_tenant_was_forgotten(pair: Pair) -> None:
+async def test_every_worker_learns_when_a_tenant_was_forgotten(pair: Pair, short_epochs: None) -> None:
     mine, other = pair
     assert [await told(store, "a") for store in pair] == [0.0, 0.0]
     before = time.time()
@@ -184,7 +190,7 @@ async def test_every_worker_learns_when_a_tenant_was_forgotten(pair: Pair) -> No
     assert await told(other, "b") == 0.0 == await told(other, EVERYONE)
 
 
-async def test_every_worker_learns_when_everything_was_deleted(pair: Pair) -> None:
+async def test_every_worker_learns_when_everything_was_deleted(pair: Pair, short_epochs: None) -> None:
     mine, other = pair
     await other.epoch(EVERYONE)
     before = time.time()

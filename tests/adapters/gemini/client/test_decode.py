@@ -493,6 +493,7 @@ def test_pieces_that_cannot_be_joined_are_a_fault_and_stay_as_written(path: str,
     assert json.loads(turn.calls[0].arguments) == written
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("apart", [True, False])
 def test_the_work_grows_with_the_calls_in_pieces(apart: bool, named: bool) -> None:

@@ -71,6 +71,7 @@ def test_a_text_may_take_the_place_of_a_value_and_a_value_that_of_a_text() -> No
         joined(*paths, piece("$.a.b", stringValue="z"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "pieces",
     [

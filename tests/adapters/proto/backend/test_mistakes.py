@@ -89,7 +89,7 @@ CASES = [
 ]
 
 
-@sample(("service", "key"), "meant")
+@sample("service", "key")
 @pytest.mark.parametrize(("service", "path", "text", "new", "meant", "key"), CASES)
 def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(
     service: str, path: Path, text: str, new: str, meant: str, key: bool

@@ -1,11 +1,13 @@
 """The tutorials of docs/proto-backends.md and docs/proto-tutorial.md run, command by command, and the backend of the
 first one answers. That of the second one is in `tests.adapters.proto.public_services`."""
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -46,13 +48,23 @@ def steps(page: str) -> Iterator[tuple[str, str]]:
 
 
 def done(page: str, folder: Path) -> Path:
-    """Does the tutorial in a folder, as far as it needs no compared output."""
-    for name, text in steps(page):
-        if re.fullmatch(r"[\w.]+", name):
-            (folder / name).write_text(text)
-        elif not is_compared(name):
-            run(name, folder)
+    """The folder, with what is in it after the tutorial, as far as that needs no compared output."""
+    for name, content in _files(page).items():
+        (folder / name).write_bytes(content)
     return folder
+
+
+@functools.cache
+def _files(page: str) -> dict[str, bytes]:
+    """Does the tutorial once for all its tests, and returns the files that it leaves."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
+        for name, text in steps(page):
+            if re.fullmatch(r"[\w.]+", name):
+                (folder / name).write_text(text)
+            elif not is_compared(name):
+                run(name, folder)
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def is_compared(step: str) -> bool:

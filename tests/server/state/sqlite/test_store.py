@@ -375,6 +375,7 @@ async def test_kill_9_in_the_midst_of_a_commit_leaves_nothing_of_it(path: Path) 
     check_integrity(path)
 
 
+@pytest.mark.full
 async def test_the_file_stays_below_its_bound_and_counts_what_it_removes(path: Path) -> None:
     evictions: Evictions = []
     most = 2**20

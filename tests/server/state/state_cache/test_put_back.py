@@ -128,6 +128,7 @@ async def test_no_more_is_put_into_a_request_than_one_chat_may_have(
     assert rules == [LOST, "STATE_RESTORED"]
 
 
+@pytest.mark.full
 async def test_details_that_come_in_pieces_return_whole(scene: Scene) -> None:
     async def streaming(connection: Connection) -> None:
         pieces = [{"type": "reasoning.text", "index": 0, "text": text} for text in ("I ", "greet.")]
