@@ -26,6 +26,7 @@ from gateway.core.conversation import (
     ToolResult,
     ToolSpec,
     Turn,
+    has_parts,
     is_system,
     item_of,
 )
@@ -67,7 +68,7 @@ def replace_shown(
     turns = tuple(
         [
             _Parts(turn, n, capabilities, placeholder, conversation.paths, notices).kept()
-            if _has_part(turn)
+            if has_parts(turn)
             and (turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown)))
             else turn
             for n, turn in enumerate(conversation.turns)
@@ -90,19 +91,7 @@ def _behind_results(turns: Sequence[Turn]) -> set[int | None]:
 
 
 def _has_parts(conversation: Conversation) -> bool:
-    return any(map(_has_part, conversation.turns))
-
-
-def _has_part(turn: Turn) -> bool:
-    """Returns whether there is an image or a file among the blocks of the turn or in its results."""
-    for block in turn.blocks:
-        if type(block) is ToolResult:
-            for part in block.content:
-                if type(part) is not Text:
-                    return True
-        elif type(block) is Image or type(block) is File:
-            return True
-    return False
+    return any(map(has_parts, conversation.turns))
 
 
 def keep_to(
@@ -119,7 +108,7 @@ def keep_to(
         paths = conversation.paths
         turns = tuple(
             [
-                _Parts(turn, n, capabilities, policy, paths, notices).kept() if _has_part(turn) else turn
+                _Parts(turn, n, capabilities, policy, paths, notices).kept() if has_parts(turn) else turn
                 for n, turn in enumerate(turns)
             ]
         )
