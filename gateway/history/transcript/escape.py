@@ -62,9 +62,6 @@ _LONGEST_RUN: Final = 32
 class _Guard(msgspec.Struct, frozen=True):
     """The patterns of a case-folded line that reads as a label or as a quoted line.
 
-    `candidate` finds, in a text of ASCII behind a line end, the beginning of each line that may be one; without any, no
-    line is looked at.
-
     `begins` matches such a line; it is possessive, so that a line of a million blanks is scanned once. In a line that
     is longer than a slice, the first `head` characters decide unless `may_begin` matches them. The line is then read
     slice by slice: `opens` matches its beginning up to the colon or the bracket (group `bracket`), `closes` the end of
@@ -72,7 +69,6 @@ class _Guard(msgspec.Struct, frozen=True):
     label (`blanks`, and `lead` at the beginning) shortened, so that `enough` characters decide.
     """
 
-    candidate: re.Pattern[str]
     begins: re.Pattern[str]
     may_begin: re.Pattern[str]
     opens: re.Pattern[str]
@@ -111,7 +107,6 @@ def _guard(labels: Labels) -> _Guard:
     longest = max(map(len, known))
     opened = rf"{result}{_AFTER}*+\(|(?:{words}){_AFTER}*+"
     return _Guard(
-        candidate=re.compile(rf"[\n\r\v\f\x1c-\x1e](?:{QUOTE}|{_LEAD}*+(?:{words}){_AFTER}*+[:(])"),
         begins=re.compile(rf"{QUOTE}|{_LEAD}*+(?:{opened}(?:{_COLON}|\(.*?\){_AFTER}*+{_COLON}))"),
         may_begin=re.compile(rf"{QUOTE}|{_LEAD}*+(?:{words})|{_LEAD}{{{_SLICE}}}"),
         opens=re.compile(rf"{QUOTE}|{_LEAD}*+(?:{opened}(?:{_COLON}|(?P<bracket>\()))"),
@@ -128,17 +123,13 @@ def needs_guard(text: str, labels: Labels) -> bool:
 
     The comparison covers any case and every Unicode line boundary.
     """
+    # In ASCII there is one colon, and no label is without.
+    if text.isascii() and ":" not in text and QUOTE not in text:
+        return False
     guard = _guard(labels)
     if len(text) <= _WINDOW:
-        return _has_candidate(text, guard) and _begins_in(text.splitlines(), guard)
-    return any(_has_candidate(piece, guard) and _begins_in(piece.splitlines(), guard) for piece in _windows(text))
-
-
-def _has_candidate(text: str, guard: _Guard) -> bool:
-    """Returns whether a line of the text may be one that `guard` finds; most texts have none."""
-    if not text.isascii():
-        return True
-    return (":" in text or QUOTE in text) and guard.candidate.search(f"\n{text.casefold()}") is not None
+        return _begins_in(text.splitlines(), guard)
+    return any(_begins_in(piece.splitlines(), guard) for piece in _windows(text))
 
 
 def _begins_in(lines: list[str], guard: _Guard) -> bool:
