@@ -30,6 +30,7 @@ from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.answer import read_answer
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_tokens
@@ -149,6 +150,28 @@ def history_cost(messages: int) -> float:
     return calls(lambda: Exchange(NATIVE, decode(body), POLICY, label=LABEL)) / messages
 
 
+def agent_body(rounds: int) -> bytes:
+    """Returns a request of so many calls with their results, as agents send it."""
+    messages: list[object] = [{"role": "user", "content": "go"}]
+    for at in range(rounds):
+        function = {"name": "write_file", "arguments": '{"path": "a"}'}
+        call = {"id": f"call_{at}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{at}", "content": "a line of text " * 20})
+    return msgspec.json.encode({**msgspec.json.decode(TOOLED), "messages": messages})
+
+
+def agent_cost(adapter: Adapter) -> float:
+    """Calls for one more message of an agent's history without limits, from its JSON to the backend's request."""
+    unlimited = Policy(max_tool_results=None, max_history_messages=None)
+
+    def cost(rounds: int) -> int:
+        body = agent_body(rounds)
+        return calls(lambda: Exchange(adapter, decode(body), unlimited, label=LABEL))
+
+    return (cost(200) - cost(100)) / 200
+
+
 def sample_cost(messages: int) -> float:
     """What the estimate of a prompt's tokens reads of a history whose backend may count none, per message."""
     conversation = decode(payload.request("m", stream=False, messages=messages))
@@ -184,6 +207,20 @@ def telemetry_cost(*others: RequestObserver) -> int:
         # What a line costs depends on the handlers that other tests have left.
         patch.setattr(LOGGER, "disabled", True)
         return calls(serve)
+
+
+def notice_cost() -> float:
+    """Counts the calls that record one more debug notice of a request, below the log level."""
+    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus(), RecentRequests(InspectorSettings()))
+    notice = Notice("classify", "seen", "TOOL_RESULT_EXTRACTED", "a result", level="debug")
+
+    def cost(count: int) -> int:
+        context = RequestContext("POST", "/", CHAT, {}, observers)
+        return calls(lambda: context.note([notice] * count))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LOGGER, "disabled", True)
+        return (cost(200) - cost(100)) / 100
 
 
 def listed_cost() -> int:
@@ -226,9 +263,16 @@ MEASURES: dict[str, Callable[[], float]] = {
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),
     "text argument chunk": lambda: chunk_cost(TEXT, payload.written_call, 1, TOOLED),
     "message": lambda: history_cost(400),
+    "message of an agent": lambda: agent_cost(NATIVE),
+    "message of an agent, messages backend": lambda: agent_cost(MESSAGES),
+    "message of an agent, gemini backend": lambda: agent_cost(GEMINI),
+    "message of an agent, responses backend": lambda: agent_cost(RESPONSES),
+    "message of an agent, text backend": lambda: agent_cost(TEXT),
+    "message of an agent, protobuf backend": lambda: agent_cost(AGENT),
     "message whose tokens are sampled": lambda: sample_cost(400),
     "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
+    "notice": notice_cost,
     "request that is listed": listed_cost,
     "request that has ended": packed_cost,
 }

@@ -89,6 +89,11 @@ def encode_blocks(blocks: Sequence[Block]) -> list[Json]:
 def encode_block(block: Block) -> dict[str, Json]:
     """Returns a block of a message."""
     match block:
+        case ToolCall():
+            call: dict[str, Json] = {"type": "tool_use", "id": block.id, "name": block.name}
+            return {**call, "input": as_object(block.arguments), **_fields(block.extra)}
+        case ToolResult():
+            return _result(block)
         case Text():
             return {"type": "text", "text": block.text, **_fields(block.extra)}
         case Image():
@@ -97,11 +102,6 @@ def encode_block(block: Block) -> dict[str, Json]:
             return dict(block.part) or _document(block)
         case Reasoning():
             return _thinking(block)
-        case ToolCall():
-            call: dict[str, Json] = {"type": "tool_use", "id": block.id, "name": block.name}
-            return {**call, "input": as_object(block.arguments), **_fields(block.extra)}
-        case ToolResult():
-            return _result(block)
         case _:
             assert_never(block)
 

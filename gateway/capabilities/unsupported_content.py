@@ -26,6 +26,7 @@ from gateway.core.conversation import (
     ToolResult,
     ToolSpec,
     Turn,
+    has_parts,
     is_system,
     item_of,
 )
@@ -67,7 +68,8 @@ def replace_shown(
     turns = tuple(
         [
             _Parts(turn, n, capabilities, placeholder, conversation.paths, notices).kept()
-            if turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown))
+            if has_parts(turn)
+            and (turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown)))
             else turn
             for n, turn in enumerate(conversation.turns)
         ]
@@ -89,7 +91,7 @@ def _behind_results(turns: Sequence[Turn]) -> set[int | None]:
 
 
 def _has_parts(conversation: Conversation) -> bool:
-    return any([type(block) in _PARTED for turn in conversation.turns for block in turn.blocks])
+    return any(map(has_parts, conversation.turns))
 
 
 def keep_to(
@@ -104,15 +106,17 @@ def keep_to(
     turns = conversation.turns
     if _has_parts(conversation):
         paths = conversation.paths
-        turns = tuple([_Parts(turn, n, capabilities, policy, paths, notices).kept() for n, turn in enumerate(turns)])
+        turns = tuple(
+            [
+                _Parts(turn, n, capabilities, policy, paths, notices).kept() if has_parts(turn) else turn
+                for n, turn in enumerate(turns)
+            ]
+        )
     if not (capabilities.tools or capabilities.text_only):
         turns = tool_turns_as_text(turns, _AS_TEXT, notices)
     if turns is not conversation.turns:
         conversation = msgspec.structs.replace(conversation, turns=turns)
     return conversation, notices
-
-
-_PARTED: Final = frozenset({Image, File, ToolResult})
 
 
 class _Parts:
@@ -227,12 +231,21 @@ class FurtherFields(msgspec.Struct, frozen=True):
 
 def further_fields(conversation: Conversation) -> FurtherFields:
     """Returns the names of the further fields of all messages and tools."""
-    names = [name for turn in conversation.turns if turn.extra for name in _named(turn.extra)]
-    names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
-    names += [
-        FAILED for turn in conversation.turns if turn.role == "tool" for result in turn.results if _failed(result)
-    ]
-    return FurtherFields(names, [name for tool in conversation.tools for name in _tool_fields(tool)])
+    names: list[str] = []
+    for turn in conversation.turns:
+        if turn.extra:
+            names += _named(turn.extra)
+        for block in turn.blocks:
+            if type(block) is ToolResult:
+                for part in block.content:
+                    if type(part) is not File and part.extra:
+                        names += _own(part)
+                if block.is_error and _failed(block):
+                    names.append(FAILED)
+            elif type(block) is not File and block.extra:
+                names += _own(block)
+    tools = [tool for tool in conversation.tools if tool.extra or tool.strict is not None]
+    return FurtherFields(names, [name for tool in tools for name in _tool_fields(tool)])
 
 
 def dropped_fields(
@@ -254,17 +267,6 @@ def dropped_fields(
 def _failed(result: ToolResult) -> bool:
     """Returns whether the client says that a call failed."""
     return result.is_error and not result.synthesized
-
-
-def _blocks(turn: Turn) -> list[Text | Reasoning | Image | ToolCall]:
-    """Returns every block that may have fields of its own, also inside results."""
-    found: list[Text | Reasoning | Image | ToolCall] = []
-    for block in turn.blocks:
-        if isinstance(block, Text | Reasoning | Image | ToolCall):
-            found.append(block)
-        elif isinstance(block, ToolResult):
-            found += [part for part in block.content if isinstance(part, Text | Image)]
-    return found
 
 
 def _own(block: Text | Reasoning | Image | ToolCall) -> list[str]:

@@ -200,6 +200,18 @@ def is_system(turn: Turn) -> bool:
     return turn.role in SYSTEM_ROLES
 
 
+def has_parts(turn: Turn) -> bool:
+    """Returns whether there is an image or a file among the blocks of the turn or in its results."""
+    for block in turn.blocks:
+        if type(block) is ToolResult:
+            for part in block.content:
+                if type(part) is not Text:
+                    return True
+        elif type(block) is Image or type(block) is File:
+            return True
+    return False
+
+
 def index_of(turns: Sequence[Turn], position: int) -> int:
     """Returns the turn's index in the client's request, or its position if the client did not send it."""
     index = turns[position].index

@@ -42,8 +42,9 @@ def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = Fals
         if not lenient:
             raise
         document = _loads(repair_surrogates(repair_utf8(data)))
-    # As many levels need as many brackets; counting them is faster than a walk only where there are few.
-    shallow = len(data) < _FEW and _number_of(b"{", data) + _number_of(b"[", data) <= max_depth
+    # A level needs two bytes, of which one is a bracket. Counting those is faster than a walk only where there are few.
+    size = len(data)
+    shallow = size <= 2 * max_depth or (size < _FEW and _number_of(b"{", data) + _number_of(b"[", data) <= max_depth)
     if not shallow and _deeper(document, max_depth):
         raise NotJson(f"it is nested deeper than {max_depth} levels")
     return document

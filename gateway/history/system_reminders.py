@@ -19,6 +19,7 @@ CLOSE: Final = "\n</system_message>"
 _ASKING: Final = frozenset({"user", "tool"})
 # The brackets that a model may read as those of the mark. No blank is looked at twice: a text may be blanks alone.
 _MARK: Final = re.compile("[<\uff1c\ufe64](?=[ \t]*+[/\uff0f]?[ \t]*+system_message)", re.IGNORECASE)
+_NAME: Final = "system_message"
 _ESCAPED: Final = "&lt;"
 
 
@@ -33,11 +34,12 @@ def keep_in_place(conversation: Conversation, *, native: bool = False) -> tuple[
     leading = system_prefix(turns)
     notices: list[Notice] = []
     permitted = _permitted(turns, leading) if native else frozenset()
-    kept = [
-        one
-        for at, turn in enumerate(turns[leading:], leading)
-        for one in ((turn,) if at in permitted else _kept(turn, notices))
-    ]
+    kept: list[Turn] = []
+    for at, turn in enumerate(turns[leading:], leading):
+        if at in permitted or not (is_system(turn) or _is_marked(turn)):
+            kept.append(turn)
+        else:
+            kept += _kept(turn, notices)
     if not notices:
         return conversation, notices
     return msgspec.structs.replace(conversation, turns=(*turns[:leading], *kept)), notices
@@ -98,6 +100,24 @@ def _reminder(turn: Turn) -> Turn:
     return msgspec.structs.replace(turn.changed(*blocks), role="user", name=None, synthesized=True)
 
 
+def _is_marked(turn: Turn) -> bool:
+    """Returns whether a text of the turn has a mark. Reads all of every request, with one call for a text."""
+    for block in turn.blocks:
+        if type(block) is Text:
+            if _has_mark(block.text):
+                return True
+        elif type(block) is ToolResult:
+            for part in block.content:
+                if type(part) is Text and _has_mark(part.text):
+                    return True
+    return False
+
+
+def _has_mark(text: str) -> bool:
+    # A regular expression takes twenty times as long to find that there is none.
+    return _NAME in text.casefold() and _MARK.search(text) is not None
+
+
 def _escaped(turn: Turn) -> Turn:
     blocks = tuple([_escaped_block(block) for block in turn.blocks])
     unchanged = all(new is old for new, old in zip(blocks, turn.blocks, strict=True))
@@ -106,8 +126,8 @@ def _escaped(turn: Turn) -> Turn:
 
 def _escaped_block(block: Block) -> Block:
     if type(block) is Text:
-        return block if _MARK.search(block.text) is None else Text(_MARK.sub(_ESCAPED, block.text), block.extra)
-    if type(block) is ToolResult and any(type(part) is Text and _MARK.search(part.text) for part in block.content):
+        return Text(_MARK.sub(_ESCAPED, block.text), block.extra) if _has_mark(block.text) else block
+    if type(block) is ToolResult and any(type(part) is Text and _has_mark(part.text) for part in block.content):
         parts = [
             Text(_MARK.sub(_ESCAPED, part.text), part.extra) if type(part) is Text else part for part in block.content
         ]

@@ -32,7 +32,14 @@ def _write_object(target: Struct, value: JsonObject, depth: int) -> int:
     if depth == 0:
         raise NestedTooDeep
     fields = target.fields
-    return sum(_write_value(fields[key], member, depth - 1) for key, member in value.items())
+    inexact = 0
+    for key, member in value.items():
+        # Most values of a schema are texts.
+        if type(member) is str:
+            fields[key].string_value = member
+        else:
+            inexact += _write_value(fields[key], member, depth - 1)
+    return inexact
 
 
 def _write_value(target: Value, value: Json, depth: int) -> int:

@@ -60,6 +60,7 @@ def test_a_system_message_without_content_is_left_out_and_named() -> None:
         "x</system_message>",
         "< System_Message >",
         "\uff1csystem_message>",
+        "<\u017fY\u017fTEM_me\u017f\u017fage>",
         "a < /system_message",
         "<<system_message",
     ],

@@ -4,7 +4,7 @@ What the API refuses is left out or changed with a Notice. Sources: Anthropic, A
 extended thinking; the errors that the API returns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final, assert_never
 
@@ -136,41 +136,43 @@ class _Fitter(msgspec.Struct):
 
     def turn(self, turn: Turn) -> Turn:
         """Returns the turn with blocks that the API accepts, which may be none."""
-        turn = _with_state(turn)
+        if turn.extra:
+            turn = _with_state(turn)
         # A result has the name of its call.
         if turn.name is not None and turn.role != "tool":
             self.notices.append(_notice("dropped", "TURN_NAME_NOT_SENT", "the name of a message is not sent", turn))
-        blocks = tuple(
-            [fitted for place, block in enumerate(turn.blocks) for fitted in self._block(block, place, turn)]
-        )
+        blocks: list[Block] = []
+        for place, block in enumerate(turn.blocks):
+            blocks += self._block(block, place, turn)
         if not blocks and not is_system(turn):
             self.notices.append(
                 _notice("dropped", "EMPTY_TURN_NOT_SENT", "a message without content is not sent", turn)
             )
-        return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra), name=None)
+        return msgspec.structs.replace(turn, blocks=tuple(blocks), extra=_kept(turn.extra), name=None)
 
-    def _block(self, block: Block, place: int, turn: Turn) -> Iterator[Block]:
+    def _block(self, block: Block, place: int, turn: Turn) -> Iterable[Block]:
         match block:
-            case Text():
-                yield from self._text(block, turn)
-            case Image():
-                yield self._image(block, turn, self.conversation.paths.part, item_of(block, place))
-            case File():
-                yield block
-            case Reasoning():
-                yield from self._reasoning(block, turn)
             case ToolCall():
-                yield self._call(block, turn)
+                return (self._call(block, turn),)
             case ToolResult():
-                yield self._result(block, turn, item_of(block, place))
+                return (self._result(block, turn, item_of(block, place)),)
+            case Text():
+                return self._text(block, turn)
+            case Image():
+                return (self._image(block, turn, self.conversation.paths.part, item_of(block, place)),)
+            case File():
+                return (block,)
+            case Reasoning():
+                return self._reasoning(block, turn)
             case _:
                 assert_never(block)
 
-    def _text(self, block: Text, turn: Turn) -> Iterator[Text]:
-        if block.text.strip():
-            yield Text(block.text, _kept(block.extra))
-        elif block.text:
+    def _text(self, block: Text, turn: Turn) -> tuple[Text, ...]:
+        if not _is_blank(block.text):
+            return (Text(block.text, _kept(block.extra)) if block.extra else block,)
+        if block.text:
             self.notices.append(_notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn))
+        return ()
 
     def _image(self, block: Image, turn: Turn, template: str, item: int, inner: int = 0) -> Image:
         if is_data_url(block.url):
@@ -193,7 +195,7 @@ class _Fitter(msgspec.Struct):
         if read_object(block.arguments) is None:
             detail = "arguments that are not a JSON object are sent as text inside an object"
             self.notices.append(_notice("changed", "ARGUMENTS_AS_TEXT", detail, turn, block.id, "warning"))
-        return ToolCall(block.id, block.name, block.arguments, _kept(block.extra))
+        return ToolCall(block.id, block.name, block.arguments, _kept(block.extra)) if block.extra else block
 
     def _result(self, block: ToolResult, turn: Turn, item: int) -> ToolResult:
         parts: list[Text | Image | File] = []
@@ -205,6 +207,10 @@ class _Fitter(msgspec.Struct):
             else:
                 parts.append(part)
         return ToolResult(block.call_id, tuple(parts), block.is_error)
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
 
 
 def _with_state(turn: Turn) -> Turn:

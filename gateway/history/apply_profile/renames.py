@@ -1,7 +1,7 @@
 """Replaces, one to one throughout the request, call ids and function names that the provider refuses, also the names in
 its parameters."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -16,12 +16,9 @@ def rename_identifiers(
     conversation: Conversation, call_id: Alphabet, tool_names: Alphabet, notices: list[Notice]
 ) -> tuple[Conversation, IdentifierMap]:
     """Returns the conversation with acceptable identifiers, and the map that restores the client's own."""
-    calls = [call for turn in conversation.turns for call in turn.calls]
-    names = rename((*_offered(conversation), *(call.name for call in calls), *_answering(conversation)), tool_names)
-    ids = rename(
-        (*(call.id for call in calls), *(result.call_id for turn in conversation.turns for result in turn.results)),
-        call_id,
-    )
+    called, call_ids, answered = _in_history(conversation.turns)
+    names = rename((*_offered(conversation), *called, *_answering(conversation)), tool_names)
+    ids = rename((*call_ids, *answered), call_id)
     if not names and not ids:
         return conversation, IdentifierMap()
     notices.extend(_rename_notices("TOOL_NAME_RENAMED", "tool name", names))
@@ -38,6 +35,21 @@ def rename_identifiers(
         params=with_names(conversation.params, lambda name: names.get(name, name)) if names else conversation.params,
     )
     return renamed, IdentifierMap(ids, names)
+
+
+def _in_history(turns: Sequence[Turn]) -> tuple[list[str], list[str], list[str]]:
+    """Returns the names of all calls, their ids, and the ids of all results."""
+    names: list[str] = []
+    calls: list[str] = []
+    results: list[str] = []
+    for turn in turns:
+        for block in turn.blocks:
+            if type(block) is ToolCall:
+                names.append(block.name)
+                calls.append(block.id)
+            elif type(block) is ToolResult:
+                results.append(block.call_id)
+    return names, calls, results
 
 
 def _offered(conversation: Conversation) -> list[str]:

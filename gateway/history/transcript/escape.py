@@ -123,7 +123,12 @@ def needs_guard(text: str, labels: Labels) -> bool:
 
     The comparison covers any case and every Unicode line boundary.
     """
+    # In ASCII there is one colon, and no label is without.
+    if text.isascii() and ":" not in text and QUOTE not in text:
+        return False
     guard = _guard(labels)
+    if len(text) <= _WINDOW:
+        return _begins_in(text.splitlines(), guard)
     return any(_begins_in(piece.splitlines(), guard) for piece in _windows(text))
 
 

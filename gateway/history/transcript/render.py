@@ -27,7 +27,7 @@ def in_call_order(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], list[Notice]
         turn = turns[position]
         position += 1
         ordered.append(turn)
-        if turn.role == "assistant" and len(turn.calls) > 1:
+        if turn.role == "assistant" and len(turn.blocks) > 1 and len(turn.calls) > 1:
             stop = position
             while stop < len(turns) and turns[stop].results:
                 stop += 1

@@ -44,6 +44,15 @@ def sections_of(turns: Sequence[Turn], policy: Policy, paths: FieldPaths) -> Sec
     notices: list[Notice] = []
     sections: list[Section] = []
     for position, turn in enumerate(turns):
+        # Most turns are one text or one result.
+        if len(turn.blocks) == 1 and turn.name is None:
+            only = turn.blocks[0]
+            if type(only) is Text and turn.role != "tool":
+                sections.append(Section(_speaker(turn), only.text))
+                continue
+            if type(only) is ToolResult and len(only.content) == 1 and type(part := only.content[0]) is Text:
+                sections.append(Section("tool", part.text, call_id=only.call_id))
+                continue
         index = position if turn.index is None else turn.index
         sections.extend(_turn(turn, index, policy, paths, notices))
     return Sections(tuple(sections), tuple(notices))

@@ -1,6 +1,8 @@
 """Observes one request for its capture; the writer of its client and the response of its backend keep what goes
 through them."""
 
+from collections.abc import Sequence
+
 from starlette.types import Message
 
 from gateway.core.errors import BackendError, BackendTruncated, GatewayError
@@ -49,8 +51,9 @@ class CaptureObserver(RequestObserver):
     def keep_alive(self, context: RequestContext, data: bytes) -> None:
         self._capture.keep_alive(data)
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
-        self._capture.note(notice)
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
+        for notice in notices:
+            self._capture.note(notice)
 
     def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
         self._capture.fail(error)

@@ -8,7 +8,7 @@ somebody watches (or always, or never), and else, in part, behind one that has f
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -113,15 +113,13 @@ class RecentRequests(RequestObserver):
         more = [one for one in (capture, live.examination) if one is not None]
         context.observers = context.observers.joined(*more)
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
         live = self._live.get(context)
         if live is None:
             return
-        if notice.rule not in live.rules[:_MOST_RULES]:
-            live.rules = (*live.rules, notice.rule)[:_MOST_RULES]
-        # A function that says how many there are would be a call more.
-        if self._watched and live.capture is None and not live.notices[_MOST_NOTICES - 1 :]:
-            live.notices += [notice]
+        live.rules = tuple(dict.fromkeys([*live.rules, *[notice.rule for notice in notices]]))[:_MOST_RULES]
+        if self._watched and live.capture is None:
+            live.notices += notices[: _MOST_NOTICES - len(live.notices)]
 
     def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
         live = self._live.get(context)

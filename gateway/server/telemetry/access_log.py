@@ -3,13 +3,14 @@
 import logging
 import os
 import ssl
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.notices import Notice
-from gateway.server.log.logger import log_line, log_notice
+from gateway.server.log.logger import LOGGER, log_line, log_notice
 from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver, shown
 
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
@@ -33,10 +34,13 @@ class AccessLog(RequestObserver):
     def __init__(self) -> None:
         self._warned: dict[tuple[str, str], None] = {}
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
-        if notice.rule in _ONCE and self._is_known(context.model[:SHOWN], notice.detail):
-            notice = msgspec.structs.replace(notice, level="debug")
-        log_notice(notice, context.id, context.paths)
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
+        shows_debug = LOGGER.isEnabledFor(logging.DEBUG)
+        for notice in notices:
+            if notice.rule in _ONCE and self._is_known(context.model[:SHOWN], notice.detail):
+                notice = msgspec.structs.replace(notice, level="debug")
+            if shows_debug or notice.level != "debug":
+                log_notice(notice, context.id, context.paths)
 
     def _is_known(self, model: str, detail: str) -> bool:
         """Returns whether there was this warning for the model; remembers it."""

@@ -1,7 +1,7 @@
 """Publishes notices and outcomes of requests as a live event stream; names and counts, no contents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -32,9 +32,10 @@ class EventBus(RequestObserver):
         """Adds an item that every watcher receives before any other."""
         self._first = (kind, item)
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
         if self.watchers:
-            self.publish("notice", {"request": context.id, **msgspec.to_builtins(notice)})
+            for notice in notices:
+                self.publish("notice", {"request": context.id, **msgspec.to_builtins(notice)})
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if self.watchers:

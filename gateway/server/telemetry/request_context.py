@@ -1,7 +1,7 @@
 """Holds the facts of one client request while it is served, and tells them to its observers."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
@@ -93,8 +93,9 @@ class RequestObserver:
     def keep_alive(self, context: "RequestContext", data: bytes) -> None:
         """These bytes, which keep the client's connection alive, will be written in a moment."""
 
-    def notice(self, context: "RequestContext", notice: Notice) -> None:
-        """The request or its response was changed, or something was seen in it."""
+    def notices(self, context: "RequestContext", notices: Sequence[Notice]) -> None:
+        """The request or its response was changed, or something was seen in it. All that is known at once is told at
+        once: a long history may have hundreds of notices."""
 
     def open_stream(self, context: "RequestContext") -> None:
         """The response will be streamed."""
@@ -137,7 +138,7 @@ class Observers:
         self.answer = _overriding(observers, RequestObserver.answer)
         self.answer_head = _overriding(observers, RequestObserver.answer_head)
         self.keep_alive = _overriding(observers, RequestObserver.keep_alive)
-        self.notice = _overriding(observers, RequestObserver.notice)
+        self.notices = _overriding(observers, RequestObserver.notices)
         self.open_stream = _overriding(observers, RequestObserver.open_stream)
         self.first_event = _overriding(observers, RequestObserver.first_event)
         self.response = _overriding(observers, RequestObserver.response)
@@ -339,13 +340,15 @@ class RequestContext:
         """Whether the request has been written to the backend, so that it may run there."""
         return self.phase in ("head", "stream")
 
-    def note(self, notices: Iterable[Notice]) -> None:
+    def note(self, notices: Sequence[Notice]) -> None:
         """Records notices, and counts the changes among them."""
+        if not notices:
+            return
         for notice in notices:
             if notice.action not in NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
-            for observe in self.observers.notice:
-                observe(self, notice)
+        for observe in self.observers.notices:
+            observe(self, notices)
 
     def open_stream(self) -> None:
         """Records that the response will be streamed."""

@@ -1,6 +1,6 @@
 """Counts and measures requests."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, product
 from typing import Final
 
@@ -9,7 +9,7 @@ from msgspec import UNSET
 from gateway.core.backend_status import KNOWN_CODES
 from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated, GatewayError
 from gateway.core.events import UsageReport
-from gateway.core.notices import Notice
+from gateway.core.notices import Notice, NoticeRule, Stage
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import (
     CLIENT_DISCONNECTED,
@@ -56,14 +56,19 @@ class RequestMetrics(RequestObserver):
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
-        self._metrics.notices.inc(notice.stage, notice.rule)
-        if notice.rule in UNKNOWN:
-            self._metrics.unknown_events.inc(context.backend)
-            if notice.unknown is not UNSET:
-                self._metrics.unknown_fields.inc(context.backend, notice.unknown.path, str(notice.unknown.number))
-        elif notice.rule in LATE:
-            self._metrics.late_events.inc(context.backend)
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
+        counts: dict[tuple[Stage, NoticeRule], int] = {}
+        for notice in notices:
+            kind = (notice.stage, notice.rule)
+            counts[kind] = counts.get(kind, 0) + 1
+            if notice.rule in UNKNOWN:
+                self._metrics.unknown_events.inc(context.backend)
+                if notice.unknown is not UNSET:
+                    self._metrics.unknown_fields.inc(context.backend, notice.unknown.path, str(notice.unknown.number))
+            elif notice.rule in LATE:
+                self._metrics.late_events.inc(context.backend)
+        for (stage, rule), count in counts.items():
+            self._metrics.notices.inc(stage, rule, by=count)
 
     def open_stream(self, context: RequestContext) -> None:
         self._metrics.open_streams.inc()

@@ -4,13 +4,26 @@ the part of the prompt that no format changes: the list of tools, and when to ca
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
+from gateway.core.conversation import (
+    Conversation,
+    Json,
+    JsonObject,
+    NamedTool,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolSpec,
+)
 from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.parser import ToolCallParser
+
+# Writes JSON with blanks, as models were trained on it, and every character as it is.
+write_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -75,10 +88,18 @@ def id_prefix(conversation: Conversation) -> str:
     """
     digest = hashlib.blake2s(digest_size=8)
     for turn in conversation.turns:
-        answers = [result.call_id for result in turn.results]
-        written = repr(
-            (turn.role, turn.text, [call.id for call in turn.calls], answers, [r.text for r in turn.results])
-        )
+        texts: list[str] = []
+        calls: list[str] = []
+        results: list[ToolResult] = []
+        for block in turn.blocks:
+            if type(block) is Text:
+                texts.append(block.text)
+            elif type(block) is ToolCall:
+                calls.append(block.id)
+            elif type(block) is ToolResult:
+                results.append(block)
+        answers = [result.call_id for result in results]
+        written = repr((turn.role, "\n".join(texts), calls, answers, [result.text for result in results]))
         digest.update(written.encode("utf-8", "surrogatepass"))
     return f"call_{digest.hexdigest()}_"
 
@@ -98,7 +119,7 @@ def rules(choice: ToolChoice, parallel: bool, several: str = "") -> str:
 def _line(tool: ToolSpec) -> str:
     parameters: Json = dict(tool.parameters) or {"type": "object", "properties": {}}
     written: Json = {"name": tool.name, "description": tool.description, "parameters": parameters}
-    return json.dumps(written, ensure_ascii=False)
+    return write_json(written)
 
 
 def when_to_call(choice: ToolChoice) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.declared_tools import Declared
-from gateway.tool_calls.parsers.format import Constraint, listed, rules
+from gateway.tool_calls.parsers.format import Constraint, listed, rules, write_json
 from gateway.tool_calls.parsers.json_call import JsonCallReader
 from gateway.tool_calls.parsers.json_scan import repaired_object
 from gateway.tool_calls.parsers.mark import Mark
@@ -42,7 +42,7 @@ class Tagged(msgspec.Struct, frozen=True):
     def render_call(self, name: str, arguments: str) -> str:
         """Shows arguments that are no object as a string, so that the model reads its own text."""
         written = repaired_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
-        call = f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {written}}}'
+        call = f'{{"name": {write_json(name)}, "arguments": {written}}}'
         mark = self.marks[0]
         return f"{mark.text}\n{call}\n{mark.closer}" if mark.closer else call
 

@@ -14,6 +14,8 @@ import re
 from enum import Enum
 from typing import Final
 
+import msgspec
+
 # JSON allows these characters between its parts.
 BLANKS: Final = " \t\n\r"
 
@@ -229,6 +231,15 @@ def _escaped(character: str) -> str:
 
 def repaired_value(text: str) -> str | None:
     """Returns the text as one JSON value, with invalid characters in strings escaped; None when it is none."""
+    # Nearly all of it is valid, and a strict decoder finds that in a fraction of the time.
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _scanned_value(text)
+    return text.strip(BLANKS)
+
+
+def _scanned_value(text: str) -> str | None:
     # The blank ends a number that ends the text.
     text = f"{text} "
     scanner, pieces, at = JsonScanner(), list[str](), 0

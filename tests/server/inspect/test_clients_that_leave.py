@@ -59,14 +59,14 @@ async def test_a_client_that_leaves(script: Script, stream: bool) -> None:
 
 async def test_a_client_that_leaves_while_its_request_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent for it, and no notice of the preparation is told."""
-    loop, begun, left, prepared = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), endpoint._prepared
+    loop, begun, left, prepared = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), Exchange
 
     def wait(*args: Any) -> Exchange:
         loop.call_soon_threadsafe(begun.set)
         assert left.wait(30)
         return prepared(*args)
 
-    monkeypatch.setattr(endpoint, "_prepared", wait)
+    monkeypatch.setattr(endpoint, "Exchange", wait)
     # What is large is prepared in a thread.
     messages: Json = [{"role": "tool", "tool_call_id": "c", "content": "lost " * 30_000}]
     async with demo_gateway() as gateway:

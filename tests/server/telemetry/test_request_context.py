@@ -1,5 +1,6 @@
 """Tests the calls that observers of a request receive, and their order, over real sockets."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
@@ -26,8 +27,8 @@ class Recorder(RequestObserver):
     def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
         self.seen.append(f"connect {backend.name} {exchange.conversation.model}")
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
-        self.seen.append(f"notice {notice.rule}")
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
+        self.seen += [f"notice {notice.rule}" for notice in notices]
 
     def open_stream(self, context: RequestContext) -> None:
         self.seen.append("open_stream")

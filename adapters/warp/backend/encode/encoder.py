@@ -14,7 +14,7 @@ from adapters.warp.backend.encode.request import open_request, write_query
 from adapters.warp.backend.encode.structured import write_structured
 from adapters.warp.backend.options import WarpOptions
 from gateway.adapter import BackendRequest, SentText
-from gateway.core.conversation import Block, Conversation, Image, Text, ToolResult, Turn
+from gateway.core.conversation import Block, Conversation, Image, Text, ToolResult, Turn, has_parts
 from gateway.core.data_url import read_image
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -79,6 +79,8 @@ def _attach_images(target: pb.Input, conversation: Conversation) -> tuple[Conver
 
     Raises InvalidRequest for a `data:` URL that holds no image.
     """
+    if not any(map(has_parts, conversation.turns)):
+        return conversation, []
     attached = _Attached(target)
     turns = tuple(attached.turn(indexed) for indexed in index_turns(conversation))
     return msgspec.structs.replace(conversation, turns=turns), attached.notices

@@ -1,7 +1,7 @@
 """Observes requests as traces: decides which of them are recorded, and owns the exporter of their spans."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -75,9 +75,10 @@ class Tracing(RequestObserver):
         if trace := self._traces.get(context):
             trace.connect(backend, exchange)
 
-    def notice(self, context: RequestContext, notice: Notice) -> None:
+    def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
         if trace := self._traces.get(context):
-            trace.note(notice)
+            for notice in notices:
+                trace.note(notice)
 
     def response(self, context: RequestContext, event: ResponseStart | Finish) -> None:
         if trace := self._traces.get(context):

@@ -338,8 +338,8 @@ async def test_an_inspector_that_is_off_observes_nothing() -> None:
         without, with_it = off.app.gateway_state.observers, on.app.gateway_state.observers
         assert off.app.gateway_state.inspector is None
         methods = {name for name in vars(RequestObserver) if not name.startswith("_")}
-        assert {"begin", "notice", "conclude", "error", "body"} <= methods
+        assert {"begin", "notices", "conclude", "error", "body"} <= methods
         for name in methods:
             more = len(getattr(with_it, name)) - len(getattr(without, name))
             # A request that does not fail has no `error_writer`.
-            assert more == (1 if name in ("begin", "notice", "conclude", "error_writer") else 0), name
+            assert more == (1 if name in ("begin", "notices", "conclude", "error_writer") else 0), name
