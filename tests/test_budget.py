@@ -61,6 +61,8 @@ AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 MAPPED = ProtoAdapter(check_options({"preset": "warp"}, ProtoOptions, "options"), 1 << 20)
 PROTO = ProtoAdapter(check_options(PARTS, ProtoOptions, "options"), 1 << 20)
 SMALL = payload.request("m", stream=True)
+# So many events are read together that the whole response is.
+WHOLE = 1000
 TOOLED = payload.request("m", stream=True, tools=("write_file",))
 
 
@@ -209,7 +211,9 @@ MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
+    "chunk of a read with the end": lambda: chunk_cost(NATIVE, payload.chunks, WHOLE),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "argument chunk of a read with the end": lambda: chunk_cost(NATIVE, tool_chunks, WHOLE),
     "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
     "gemini chunk": lambda: chunk_cost(GEMINI, payload.gemini_chunks),
     "gemini chunk of eight": lambda: chunk_cost(GEMINI, payload.gemini_chunks, 8),
