@@ -7,6 +7,7 @@ tests/budget.json; when the code got cheaper, lower it.
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -107,14 +108,14 @@ def chunk_cost(
     return (cost(2 * chunks) - cost(chunks)) / chunks
 
 
-def tool_chunks(count: int) -> list[bytes]:
-    """A call whose arguments come in pieces."""
+def tool_chunks(count: int, **fields: str) -> list[bytes]:
+    """A call whose arguments come in pieces, beside these fields of the response."""
 
     def chunk(piece: str, **more: str) -> bytes:
         function = {"arguments": piece, **more}
         call = {"index": 0, "function": function, **({"id": "call_1", "type": "function"} if more else {})}
         choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
-        return b"data: " + msgspec.json.encode({"id": "c", "choices": [choice]}) + b"\n\n"
+        return b"data: " + msgspec.json.encode({"id": "c", **fields, "choices": [choice]}) + b"\n\n"
 
     begun = chunk('{"text":"', name="write_file")
     return [begun, *[chunk("a piece ")] * count, chunk('"}'), *payload.chunks(0)[1:]]
@@ -213,6 +214,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "chunk of a read with the end": lambda: chunk_cost(NATIVE, payload.chunks, WHOLE),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "argument chunk with fields": lambda: chunk_cost(NATIVE, partial(tool_chunks, system_fingerprint="fp_1")),
     "argument chunk of a read with the end": lambda: chunk_cost(NATIVE, tool_chunks, WHOLE),
     "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
     "gemini chunk": lambda: chunk_cost(GEMINI, payload.gemini_chunks),

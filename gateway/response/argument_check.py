@@ -15,6 +15,8 @@ from gateway.framing.json_text import FirstValue
 
 # A response that ends so is incomplete, and its client does not execute what was cut off.
 _INCOMPLETE: Final[frozenset[Reason]] = frozenset({"length", "content_filter"})
+# The other events are passed on as they are.
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish})
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _AS_TEXT: Final = (
     "the arguments of a call are not a JSON object; the client gets them as text inside one, unless they were streamed"
@@ -50,17 +52,19 @@ class ArgumentCheck:
         whose arguments are no JSON value."""
         seen: list[Event] | None = None
         for position, event in enumerate(events):
-            # Nearly every event is a further piece, in which no value ends.
+            # Nearly every event is a further piece, in which no value ends, or fields beside one.
             if type(event) is ToolCallDelta and event.index in self.open:
                 call, piece = self.open[event.index], event.arguments
-                if not (call.value.over or "}" in piece or "]" in piece):
+                matters = call.value.over or "}" in piece or "]" in piece
+                if not matters:
                     call.pieces.append(piece)
-                    if seen is not None:
-                        seen.append(event)
-                    continue
-            if seen is None:
-                seen = events[:position]
-            self._check(event, seen)
+            else:
+                matters = type(event) in _MARKS
+            if matters:
+                seen = events[:position] if seen is None else seen
+                self._check(event, seen)
+            elif seen is not None:
+                seen.append(event)
         return events if seen is None else seen
 
     def _check(self, event: Event, seen: list[Event]) -> None:
