@@ -4,11 +4,15 @@ A figure above its budget means that somebody put work on the hot path. When tha
 tests/budget.json; when the code got cheaper, lower it.
 """
 
+import asyncio
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -34,9 +38,15 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_tokens
+from gateway.dialect import RequestHead
+from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
 from gateway.memory.history_digest import history_digests
+from gateway.registry import load_dialect
+from gateway.server.api.client_response import ClientResponse
+from gateway.server.api.relay import relay
+from gateway.server.api.responders import StreamResponder
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER
@@ -45,8 +55,11 @@ from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import CHAT, Observers, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
-from gateway.settings import BackendSettings, InspectorSettings, check_options
+from gateway.server.upstream.deadlines import Deadlines, DeadlineScheduler
+from gateway.server.upstream.http1.response_decoder import ResponseDecoder
+from gateway.settings import BackendSettings, InspectorSettings, ServerSettings, check_options
 from tests.adapters.proto.backend.mappings import PARTS
 from tests.adapters.proto.backend.services import answer, envelope
 
@@ -62,6 +75,8 @@ AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 MAPPED = ProtoAdapter(check_options({"preset": "warp"}, ProtoOptions, "options"), 1 << 20)
 PROTO = ProtoAdapter(check_options(PARTS, ProtoOptions, "options"), 1 << 20)
 SMALL = payload.request("m", stream=True)
+# So many events are read together that the whole response is.
+WHOLE = 1000
 TOOLED = payload.request("m", stream=True, tools=("write_file",))
 
 
@@ -106,14 +121,24 @@ def chunk_cost(
     return (cost(2 * chunks) - cost(chunks)) / chunks
 
 
-def tool_chunks(count: int) -> list[bytes]:
-    """A call whose arguments come in pieces."""
+def first_chunk_cost() -> int:
+    """Calls between the first bytes of a streamed response and its first events."""
+    first = b"".join(payload.chunks(1)[:2])
+
+    def begun() -> Exchange:
+        return Exchange(NATIVE, decode(SMALL), POLICY, label=LABEL)
+
+    return calls(lambda: begun().feed(first)) - calls(begun)
+
+
+def tool_chunks(count: int, **fields: str) -> list[bytes]:
+    """A call whose arguments come in pieces, beside these fields of the response."""
 
     def chunk(piece: str, **more: str) -> bytes:
         function = {"arguments": piece, **more}
         call = {"index": 0, "function": function, **({"id": "call_1", "type": "function"} if more else {})}
         choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
-        return b"data: " + msgspec.json.encode({"id": "c", "choices": [choice]}) + b"\n\n"
+        return b"data: " + msgspec.json.encode({"id": "c", **fields, "choices": [choice]}) + b"\n\n"
 
     begun = chunk('{"text":"', name="write_file")
     return [begun, *[chunk("a piece ")] * count, chunk('"}'), *payload.chunks(0)[1:]]
@@ -223,6 +248,62 @@ def notice_cost() -> float:
         return (cost(200) - cost(100)) / 100
 
 
+class _Peers:
+    """The connections of a streamed response, without sockets: each wait for the backend brings the next bytes, and
+    what the client gets is dropped."""
+
+    paused = False
+    connection = request_body = None
+
+    def __init__(self, reads: Iterable[bytes]) -> None:
+        self.response = ResponseDecoder()
+        self.response.begin(1 << 30)
+        self.response.feed(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        self.flow = Mock(write_paused=False)
+        self._reads = iter(reads)
+
+    def arrival(self) -> asyncio.Future[None]:
+        self.response.feed(next(self._reads))
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    async def ready(self) -> None:
+        pass
+
+    def open(self, status: int, headers: object, body: bytes = b"") -> None:
+        pass
+
+    def write(self, body: bytes) -> None:
+        pass
+
+    def close(self, body: bytes = b"") -> None:
+        pass
+
+
+def relayed_cost(chunks: int = 80) -> float:
+    """Counts the calls for one more chunk between the read from the backend and the write to the client."""
+    backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)
+    observers, dialect = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus()), load_dialect()
+    request = dialect.decode(read_document(SMALL), RequestHead("/", b"", {}))
+
+    async def relayed(reads: Sequence[bytes]) -> None:
+        peers = cast(Any, _Peers(reads))
+        deadlines = Deadlines(DeadlineScheduler(), None)
+        context = RequestContext("POST", "/", CHAT, {}, observers)
+        exchange = Exchange(NATIVE, request.conversation, POLICY, label=LABEL)
+        response = ClientResponse(peers, dialect, "req_1")
+        with StreamResponder(context, response, deadlines, dialect, request, ServerSettings()) as writer:
+            await relay(context, backend, exchange, BackendResponse(peers, lambda: None), deadlines, writer)
+        assert response.ended
+
+    def cost(chunks: int) -> int:
+        reads = payload.chunks(chunks)
+        return calls(lambda: asyncio.run(relayed(reads)))
+
+    return (cost(2 * chunks) - cost(chunks)) / chunks
+
+
 def listed_cost() -> int:
     """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
     its beginning and of its end each, and those for what stays of it."""
@@ -244,9 +325,14 @@ def packed_cost() -> float:
 
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
+    "first chunk": first_chunk_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
+    "chunk that is relayed": relayed_cost,
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
+    "chunk of a read with the end": lambda: chunk_cost(NATIVE, payload.chunks, WHOLE),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "argument chunk with fields": lambda: chunk_cost(NATIVE, partial(tool_chunks, system_fingerprint="fp_1")),
+    "argument chunk of a read with the end": lambda: chunk_cost(NATIVE, tool_chunks, WHOLE),
     "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
     "gemini chunk": lambda: chunk_cost(GEMINI, payload.gemini_chunks),
     "gemini chunk of eight": lambda: chunk_cost(GEMINI, payload.gemini_chunks, 8),

@@ -18,6 +18,7 @@ from gateway.core.events import (
     ReasoningDelta,
     ReasoningEnd,
     TextDelta,
+    ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
     UsageReport,
@@ -58,6 +59,7 @@ COMPRESSED: Final = Notice(
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
 _TEXT: Final = {TextDelta}
+_DELTAS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
 _NO_TRAILERS: Final[Mapping[str, str]] = {}
 # A response whose tokens may have to be estimated is estimated each time it has grown by this number of events.
 _UNCOUNTED: Final = 512
@@ -326,6 +328,9 @@ class Exchange:
             return events
         stateful = False
         for position, event in enumerate(events):
+            # Nearly every event is one of these: a read with the end may hold the whole response.
+            if type(event) in _DELTAS or (type(event) is PassthroughFields and event.scope == "response"):
+                continue
             if type(event) is ReasoningEnd or type(event) is ToolCallStart or type(event) is ToolCallEnd:
                 stateful = stateful or bool(event.extra)
             if type(event) in STATEFUL and self._label is not None:
@@ -336,19 +341,24 @@ class Exchange:
                 counted = event.prompt_tokens is not None or event.completion_tokens is not None or event.total_tokens
                 self.uncounted = self.uncounted and not counted
             elif type(event) is Finish:
-                if event.reason == "tool_calls" and not self._called:
-                    # To call it a stop would report a lost call as a success.
-                    lost = InvalidToolCall("The backend ended its response with tool calls, but sent none.")
-                    lost.notices = () if fault is None else fault.notices
-                    lost.keep(events[:position])
-                    raise lost
-                self.finished = True
-                # The gateway may end the answer itself, at a sequence of the client.
-                self.continues = False
-                if event.reason == "stop" and self._called:
-                    # Clients act on the reason, so it follows from the emitted events, not from the backend's reason.
-                    events[position] = Finish("tool_calls", event.raw, event.stop_sequence)
+                events[position] = self._finish(event, events[:position], fault)
         return self._with_state_notice(events) if stateful else events
+
+    def _finish(self, finish: Finish, before: list[Event], fault: BackendError | None) -> Finish:
+        """Returns the finish for the client. Raises InvalidToolCall."""
+        if finish.reason == "tool_calls" and not self._called:
+            # To call it a stop would report a lost call as a success.
+            lost = InvalidToolCall("The backend ended its response with tool calls, but sent none.")
+            lost.notices = () if fault is None else fault.notices
+            lost.keep(before)
+            raise lost
+        self.finished = True
+        # The gateway may end the answer itself, at a sequence of the client.
+        self.continues = False
+        if finish.reason == "stop" and self._called:
+            # Clients act on the reason, so it follows from the emitted events, not from the backend's reason.
+            return Finish("tool_calls", finish.raw, finish.stop_sequence)
+        return finish
 
     def _with_state_notice(self, events: list[Event]) -> list[Event]:
         """Returns the events with a notice of state that the client does not get: one for each response."""

@@ -85,6 +85,9 @@ class SSEDecoder:
             end = _next_blank(data, at)
             self._event(data[at:end], events)
             at = end + _END
+        if at < len(data) and (split := self._fast_path.split(data[at:])) is not None:
+            events += split
+            return
         for piece, is_data in self._fast_path.pieces(data, at):
             if is_data:
                 events.append(piece)

@@ -15,6 +15,8 @@ from gateway.framing.json_text import FirstValue
 
 # A response that ends so is incomplete, and its client does not execute what was cut off.
 _INCOMPLETE: Final[frozenset[Reason]] = frozenset({"length", "content_filter"})
+# The other events are passed on as they are.
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish})
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _AS_TEXT: Final = (
     "the arguments of a call are not a JSON object; the client gets them as text inside one, unless they were streamed"
@@ -48,32 +50,36 @@ class ArgumentCheck:
         """Returns the events without what follows the first value of a call's arguments, and with a notice behind the
         end of each call that is not as it should be. Raises InvalidToolCall at the finish of a response with a call
         whose arguments are no JSON value."""
+        seen: list[Event] | None = None
         for position, event in enumerate(events):
-            # Nearly every event is a further piece, in which no value ends.
-            if type(event) is not ToolCallDelta or event.index not in self.open:
-                return self._feed(events, position)
-            call, piece = self.open[event.index], event.arguments
-            if call.value.over or "}" in piece or "]" in piece:
-                return self._feed(events, position)
-            call.pieces.append(piece)
-        return events
-
-    def _feed(self, events: list[Event], start: int) -> list[Event]:
-        """Looks at the events from this position on."""
-        seen = events[:start]
-        for event in events[start:]:
-            if type(event) is ToolCallDelta and (call := self.open.get(event.index)):
-                seen += call.add(event)
-            elif type(event) is ToolCallEnd and (call := self.open.pop(event.index, None)):
-                self._end(call, event, seen)
-            elif type(event) is Finish and self._held:
-                self._release(event.reason, seen)
-                seen.append(event)
+            # Nearly every event is a further piece, in which no value ends, or fields beside one.
+            if type(event) is ToolCallDelta and event.index in self.open:
+                call, piece = self.open[event.index], event.arguments
+                matters = call.value.over or "}" in piece or "]" in piece
+                if not matters:
+                    call.pieces.append(piece)
             else:
-                if type(event) is ToolCallStart and self._is_checked(event):
-                    self.open[event.index] = self._opened(event)
+                matters = type(event) in _MARKS
+            if matters:
+                seen = events[:position] if seen is None else seen
+                self._check(event, seen)
+            elif seen is not None:
                 seen.append(event)
-        return seen
+        return events if seen is None else seen
+
+    def _check(self, event: Event, seen: list[Event]) -> None:
+        """Adds the event, as the client gets it, to those that were seen."""
+        if type(event) is ToolCallDelta and (call := self.open.get(event.index)):
+            seen += call.add(event)
+        elif type(event) is ToolCallEnd and (call := self.open.pop(event.index, None)):
+            self._end(call, event, seen)
+        elif type(event) is Finish and self._held:
+            self._release(event.reason, seen)
+            seen.append(event)
+        else:
+            if type(event) is ToolCallStart and self._is_checked(event):
+                self.open[event.index] = self._opened(event)
+            seen.append(event)
 
     def _is_checked(self, start: ToolCallStart) -> bool:
         return start.extra.get("type") != "custom" and start.name not in self._hidden

@@ -1,8 +1,7 @@
 """Summaries with several processes on one store: one call for one history, nothing of a killed worker, the same bytes
-after a restart; and no trace of compression where it is off."""
+after a restart."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.faulty import faulty_backend
-from gateway.testing.gateway import GatewayCommand, gateway_command, python_process
+from gateway.testing.gateway import GatewayCommand, gateway_command
 from tests.server.summaries.scripted import WINDOW, Messages, ScriptedModel, agent_history
 
 # Above the trigger, and within the window for some rounds more.
@@ -114,22 +113,3 @@ async def test_a_request_is_sent_with_the_same_bytes_after_a_restart(tmp_path: P
             await ask(command.base_url, agent_history(LONG + 2))
         assert len(model.sent) < len(agent_history(LONG))
         assert model.bodies[-1] == model.bodies[-2]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("enabled", [False, True])
-async def test_compression_that_is_off_is_not_even_loaded(enabled: bool, tmp_path: Path) -> None:
-    settings = {
-        "compress": {"enabled": enabled},
-        "backends": {"b": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1"}},
-        "models": {"m": {"backend": "b", "context_length": WINDOW}},
-    }
-    program = (
-        "import sys; from gateway.server.api.app import create_app; from gateway.settings import parse_settings; "
-        f"create_app(parse_settings({json.dumps(json.dumps(settings))})); "
-        "print([name for name in sys.modules if name.startswith(('gateway.memory.summaries', 'gateway.server.summ'))])"
-    )
-    async with python_process(tmp_path, "-c", program) as process:
-        assert process.stdout is not None
-        loaded = (await process.stdout.read()).decode().strip()
-    assert (loaded != "[]") is enabled, loaded

@@ -12,6 +12,7 @@ are verified by parsing the chunk once more with another text in its place, so t
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -47,10 +48,19 @@ class DeltaFastPath:
         self._extensions: tuple[PassthroughFields, ...] = ()
         self._delta: Callable[[str], Delta] = TextDelta
         self._tries = _TRIES
+        # A chunk that was read in full, and is learned with the next one: its events are sent first, and the last chunk
+        # of a response is never learned.
+        self._due: tuple[bytes, Json, Delta, tuple[PassthroughFields, ...]] | None = None
 
     def read(self, chunks: Iterator[bytes], events: list[Event]) -> bytes | None:
         """Adds the events of all chunks that match. Return the first chunk that must be read in full, or None after the
         last one."""
+        if self._due is not None:
+            if (first := next(chunks, None)) is None:
+                return None
+            due, self._due = self._due, None
+            self._learn(*due)
+            chunks = chain((first,), chunks)
         if not self._learned:
             return next(chunks, None)
         before, after, text, extensions, delta = self._before, self._after, self._text, self._extensions, self._delta
@@ -76,16 +86,18 @@ class DeltaFastPath:
         return partial(ReasoningDelta, field=delta.field) if type(delta) is ReasoningDelta else TextDelta
 
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
-        """Keeps the chunk when its events are one delta, optionally after unknown fields."""
-        self._learned = False
+        """Keeps the chunk, to learn it, when its events are one delta, optionally after unknown fields."""
+        self._learned, self._due = False, None
         if not self._tries or not events:
             return
         *others, delta = events
         extensions = tuple([event for event in others if type(event) is PassthroughFields])
         if not (type(delta) is TextDelta or type(delta) is ReasoningDelta or type(delta) is ToolCallDelta):
             return
-        if len(extensions) < len(others):
-            return
+        if len(extensions) == len(others):
+            self._due = (chunk, document, delta, extensions)
+
+    def _learn(self, chunk: bytes, document: Json, delta: Delta, extensions: tuple[PassthroughFields, ...]) -> None:
         self._tries -= 1
         cut = _cut(chunk, _text(delta))
         if cut is not None and _changes_only_the_text(*cut, document, delta):

@@ -20,7 +20,10 @@ SINGLE: Final = frozenset(
     {b"content-encoding", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site"}
     | {b"x-dragoman-state"}
 )
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+ALIVE: Final = "/healthz"
+READY: Final = "/readyz"
+OPEN_PATHS: Final = frozenset({ALIVE, READY})
+START_PAGE: Final = "/"
 
 
 def is_loopback(host: str) -> bool:
@@ -84,3 +87,17 @@ def check_media_type(head: Head) -> None:
     if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
         message = "The content type must be application/json: send the header Content-Type: application/json."
         raise InvalidRequest(message, status=415, code="unsupported_media_type")
+
+
+def is_start_page(method: str, path: str, head: Head) -> bool:
+    """Returns whether a request is that of a browser for the start page."""
+    return method == "GET" and path == START_PAGE and _accepts_html(head.get(b"accept", b""))
+
+
+def _accepts_html(accept: bytes) -> bool:
+    """Returns whether an Accept header names HTML itself: wildcards are what programs send."""
+    for choice in accept.lower().split(b","):
+        media_type, *parameters = (part.strip() for part in choice.split(b";"))
+        if media_type == b"text/html":
+            return all(not part.startswith(b"q=") or part[2:].strip(b"0.") for part in parameters)
+    return False

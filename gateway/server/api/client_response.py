@@ -18,7 +18,8 @@ REQUEST_ID: Final = b"x-request-id"
 
 
 class ClientResponse:
-    """The response to one client. `status` is 0 until the head has been sent; `ended` means that nothing may follow.
+    """The response to one client. `status` is 0 until the head has been sent; `ended` means that nothing may follow;
+    `write` sends whole events now.
 
     Every response carries the `id` of its request as `x-request-id`. `request_body` is the body of the request;
     `dialect` encodes errors.
@@ -35,10 +36,12 @@ class ClientResponse:
         "id",
         "request_body",
         "status",
+        "write",
     )
 
     def __init__(self, writer: Writer, dialect: Dialect, request_id: str) -> None:
         self._writer = writer
+        self.write = writer.write
         self._dialect = dialect
         self.flow = writer.flow
         self.connection = writer.connection
@@ -89,10 +92,6 @@ class ClientResponse:
     async def ready(self) -> None:
         """Waits while the client is slow. On the hot path, check `flow.write_paused` first."""
         await self._writer.ready()
-
-    def write(self, data: bytes) -> None:
-        """Sends whole events now."""
-        self._writer.write(data)
 
     async def end(self, data: bytes = b"") -> None:
         """Sends the last events and ends the stream."""

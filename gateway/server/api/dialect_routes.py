@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route as AppRoute
 
 from gateway.core.backend_status import redact_error
 from gateway.core.conversation import Conversation
-from gateway.core.errors import BackendError, GatewayError, InvalidRequest, SettingsError
+from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.tokens import estimate_view
 from gateway.dialect import (
@@ -82,17 +81,10 @@ def advice(path: str, dialects: Iterable[Dialect]) -> str:
 
 
 def add_dialect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
-    """Adds the routes of all dialects. Raises SettingsError for one that the gateway has itself."""
-    own = {
-        (method, route.path) for route in app.routes if isinstance(route, AppRoute) for method in route.methods or ()
-    }
+    """Adds the routes of all dialects."""
     handlers = _handlers(gateway_state)
     for dialect in gateway_state.dialects.dialects:
         for route in dialect.routes:
-            if (route.method, route.path) in own:
-                raise SettingsError(
-                    f"the dialect {dialect.name!r} serves {route.method} {route.path}, which is a path of the gateway"
-                )
             if route.mark is None:
                 _add(app, route, handlers[route.kind])
 

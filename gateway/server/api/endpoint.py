@@ -90,6 +90,8 @@ class GenerateEndpoint:
                 error.headers = NO_RETRY
             raise
         finally:
+            # It keeps the frames that it has passed, and those the deadlines: that would wait for the collector.
+            deadlines.reason = None
             # The connection's next request may have begun already, with its own callback in place.
             if connection.on_lost is disconnect:
                 connection.on_lost = None

@@ -19,8 +19,6 @@ from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_exposure, check_names, load_keys
 from gateway.server.access.request_checks import HostFilter, is_loopback
 from gateway.server.inspect.access import InspectorAccess, inspector_off
-from gateway.server.inspect.cache_doctor import CacheDoctor
-from gateway.server.inspect.inspector import Inspector
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.media.check import media_faults, uses_media
 from gateway.server.state.answer_store import AnswerStores
@@ -54,6 +52,7 @@ from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
+    from gateway.server.inspect.inspector import Inspector
     from gateway.server.media.media import Media
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
@@ -154,23 +153,25 @@ class GatewayState:
         """The store that the settings name. What belongs to a request uses the store of `stores.of`."""
         return self.stores.shared
 
-    def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
+    def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> "Inspector | None":
         """Returns the inspector, or None where nobody may look, and nothing is saved or examined. Adds what observes
         requests."""
-        inspector = Inspector(
-            settings.inspector, self.access, lambda: self.settings, lambda: self.backends.secrets, self.redact
-        )
         wanted = settings.inspector
         watches = wanted.record is not None or wanted.caches == "always"
-        is_open = inspector.access.is_open(settings, bool(self._keys(settings)))
+        is_open = self.access.is_open(settings, bool(self._keys(settings)))
         if not watches and not is_open:
             return None
+        from gateway.server.inspect.inspector import Inspector
+
+        inspector = Inspector(wanted, self.access, lambda: self.settings, lambda: self.backends.secrets, self.redact)
         if wanted.record is not None:
             inspector.save_in(wanted.record)
         inspector.recent.price_of = self._price
         if is_open:
             inspector.recent.may_keep = self.stores.remembers
         if wanted.caches != "never":
+            from gateway.server.inspect.cache_doctor import CacheDoctor
+
             most_bytes = int(wanted.keep_mb * 2**20 * _PROMPTS)
             inspector.recent.caches = CacheDoctor(most_bytes, self.metrics, self.stores.remembers)
         observers.append(inspector.recent)

@@ -1,4 +1,4 @@
-"""The outermost ASGI layer: request ids, admission, the hot route, and the one place that turns failures into
+"""The outermost ASGI layer: request ids, admission, the hot route, health, and the one place that turns failures into
 responses."""
 
 import asyncio
@@ -12,11 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.core.errors import BackendError, GatewayError, ServerShutdown
 from gateway.dialect import RequestHead, RouteKind
 from gateway.dialects.route_table import Served
-from gateway.server.access.request_checks import OPEN_PATHS, check_single, check_site
+from gateway.server.access.request_checks import ALIVE, OPEN_PATHS, check_single, check_site, is_start_page
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
-from gateway.server.api.start_page import is_start_page
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
 from gateway.server.log.logger import LOGGER
@@ -29,8 +28,8 @@ LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "mo
 
 
 class GatewayMiddleware:
-    """Wraps the application, and serves the hot routes of every dialect itself. Every route but the health routes needs
-    a key, whether the path exists or not; the start page checks it itself."""
+    """Wraps the application, and serves the hot routes of every dialect and the health routes itself. Every route but
+    the health routes needs a key, whether the path exists or not; the start page checks it itself."""
 
     def __init__(self, app: ASGIApp, gateway_state: GatewayState) -> None:
         self._app = app
@@ -128,9 +127,20 @@ class GatewayMiddleware:
                 if admission.shared is not None:
                     await admission.shared.confirm(context.key)
                 await self._generate(context, response, served.dialect, head)
+        elif context.path in OPEN_PATHS and context.method == "GET":
+            await self._health(context.path, response)
         else:
             facts = {"context": context, "served": served, "head": head, "request_body": response.request_body}
             await self._app({**scope, **facts}, receive, response.forward)
+
+    async def _health(self, path: str, response: ClientResponse) -> None:
+        """Reports that the process is alive, or whether it accepts requests."""
+        if path == ALIVE:
+            await response.whole(200, b'{"status":"ok"}')
+        elif self._state.ready:
+            await response.whole(200, b'{"status":"ready"}')
+        else:
+            await response.whole(503, b'{"status":"draining"}')
 
 
 def _report(context: RequestContext, error: GatewayError) -> None:

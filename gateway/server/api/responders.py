@@ -197,21 +197,23 @@ class StreamResponder(_Response):
     async def send(self, events: Sequence[Event]) -> None:
         if len(events) > PART:
             async for part in _parts(events):
+                # The next read of the backend is as far away as the last part.
+                self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
                 await self.send(part)
             return
         self._context.record(events)
         if payload := self._encoder.feed(events):
             self.opening = False
             now = time.monotonic()
+            self._deadlines.quiet_due = now + self._settings.sse_ping_s
+            if self._keep_alive is None and self._response.status and not self._response.flow.write_paused:
+                self._response.write(payload)
+                return
             # From here the request waits for the client, not for the backend.
             self._deadlines.expect(now + self._settings.write_timeout_s, ClientDisconnected)
-            self._deadlines.quiet_due = now + self._settings.sse_ping_s
             if self._keep_alive is not None:
                 await self._end_keep_alive(self._keep_alive)
-            if self._response.status and not self._response.flow.write_paused:
-                self._response.write(payload)
-            else:
-                await self._send(payload)
+            await self._send(payload)
 
     async def finish(self, events: Sequence[Event]) -> None:
         if len(events) > PART:

@@ -18,13 +18,12 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.connect.client import Client, client_names, load_client
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.server.access.request_checks import Head
+from gateway.server.access.request_checks import is_start_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.page_routes import PAGE_HEADERS
 from gateway.server.inspect.access import INSPECT, inspector_off
 from gateway.server.upstream.transport import gateway_version
 
-PATH: Final = "/"
 # One address has two answers, and neither is for keeping: the models change.
 HEADERS: Final[Mapping[str, str]] = {**PAGE_HEADERS, "cache-control": "no-store", "vary": "Accept"}
 # Files of the inspector's page, which are served where that page is.
@@ -49,20 +48,6 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 _LOCKED: Final = "<h1>A client key is needed.</h1>"
-
-
-def is_start_page(method: str, path: str, head: Head) -> bool:
-    """Returns whether a request is that of a browser for the start page."""
-    return method == "GET" and path == PATH and _accepts_html(head.get(b"accept", b""))
-
-
-def _accepts_html(accept: bytes) -> bool:
-    """Returns whether an Accept header names HTML itself: wildcards are what programs send."""
-    for choice in accept.lower().split(b","):
-        media_type, *parameters = (part.strip() for part in choice.split(b";"))
-        if media_type == b"text/html":
-            return all(not part.startswith(b"q=") or part[2:].strip(b"0.") for part in parameters)
-    return False
 
 
 class StartPageRoute(BaseRoute):

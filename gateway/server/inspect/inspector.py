@@ -3,29 +3,29 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
 from gateway.inspector.requests import RequestContents
 from gateway.inspector.summary import Summary
-from gateway.inspector.views.diff import Difference
-from gateway.inspector.views.redacted import compared, remade_redacted, tried
-from gateway.inspector.views.remade import Remade
-from gateway.inspector.views.what_if import Rules, WhatIf, with_rules
 from gateway.recording.lines import RedactionLevel
-from gateway.recording.redact.redact import Redacted, redact
 from gateway.server.inspect.access import InspectorAccess
-from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.resend import Resend
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
-from gateway.server.inspect.workers.served import serving_requests
 from gateway.settings import InspectorSettings, Settings
+
+if TYPE_CHECKING:
+    from gateway.inspector.views.diff import Difference
+    from gateway.inspector.views.remade import Remade
+    from gateway.inspector.views.what_if import Rules, WhatIf
+    from gateway.recording.redact.redact import Redacted
+    from gateway.server.inspect.folder import RecordingFolder
 
 # So many requests that somebody looks at stay made again, for the next page of them.
 _MOST_REMADE: Final = 8
@@ -68,6 +68,8 @@ class Inspector:
 
     def save_in(self, folder: str) -> None:
         """Saves every request in a folder from now on. Raises SettingsError for one that cannot be used."""
+        from gateway.server.inspect.folder import RecordingFolder
+
         self.folder = RecordingFolder(folder)
         self.recent.on_end.append(self.folder.save)
 
@@ -82,9 +84,15 @@ class Inspector:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Answers the other workers, if there are some, until the block ends; then nothing is sent again any more."""
-        others = nullcontext() if self._socket is None else serving_requests(self._own, self._socket)
-        async with aclosing(self.resend), others:
+        async with aclosing(self.resend), self._shared():
             yield
+
+    def _shared(self) -> AbstractAsyncContextManager[None]:
+        if self._socket is None:
+            return nullcontext()
+        from gateway.server.inspect.workers.served import serving_requests
+
+        return serving_requests(self._own, self._socket)
 
     def show(self, recorded: RecordedRequests, settings: Settings) -> None:
         """Shows the requests of a recording in place of those of this process; `settings` are for what is not built
@@ -103,10 +111,14 @@ class Inspector:
 
     async def export(
         self, ids: Sequence[str], level: RedactionLevel, keep: Sequence[str] = (), seed: str | None = None
-    ) -> Redacted:
+    ) -> "Redacted":
         """Returns these requests as one recording, redacted. In all recordings of one `seed` the same words become the
         same ones; without one, they do in this recording alone. Raises InvalidRequest for a request that is not here,
         or whose contents are not, and for words that nobody may see."""
+        # Loaded, as what shows a request, with the first one that somebody looks at.
+        from gateway.recording.redact.redact import redact
+        from gateway.server.inspect.folder import new_recording
+
         if level == "none":
             self.check_reveal()
         found = [await self.contents(request_id) for request_id in ids]
@@ -114,7 +126,7 @@ class Inspector:
         words, known = seed.encode() if seed else secrets.token_bytes(16), self._secrets(*found)
         return await self.thread.run(redact, recording, level, words, known, keep, self._settings())
 
-    async def remade(self, request_id: str, level: RedactionLevel) -> Remade:
+    async def remade(self, request_id: str, level: RedactionLevel) -> "Remade":
         """Returns a request with its stages, redacted. Raises InvalidRequest like `export`."""
         summary = await self.summary(request_id)
         key = (summary.seq, level)
@@ -122,6 +134,8 @@ class Inspector:
         if remade is not None and summary.contents == "kept":
             self._remade.move_to_end(key)
             return remade
+        from gateway.inspector.views.redacted import remade_redacted
+
         contents = await self.contents(request_id)
         known = self._secrets(contents)
         made = await self.thread.run(
@@ -147,17 +161,22 @@ class Inspector:
         found = await self.requests.previous(summary.conversation, summary.seq)
         return None if found is None else found.id
 
-    async def difference(self, request_id: str, against: str, level: RedactionLevel) -> Difference:
+    async def difference(self, request_id: str, against: str, level: RedactionLevel) -> "Difference":
         """Returns the difference between what was sent for a request and for another. Raises InvalidRequest like
         `export`."""
+        from gateway.inspector.views.redacted import compared
+
         old, new = await self.contents(against), await self.contents(request_id)
         known = self._secrets(old, new)
         pair = (old.interaction, new.interaction)
         return await self.thread.run(compared, pair, new.cached_tokens, level, self._seed, known, self._settings())
 
-    async def what_if(self, rules: Rules, level: RedactionLevel) -> WhatIf:
+    async def what_if(self, rules: "Rules", level: RedactionLevel) -> "WhatIf":
         """Returns the request to the backend under other rules. Raises InvalidRequest like `export`, and for
         rules that are none."""
+        from gateway.inspector.views.redacted import tried
+        from gateway.inspector.views.what_if import with_rules
+
         contents, settings = await self.contents(rules.id), self._settings()
         interaction = with_rules(contents.interaction, rules, settings)
         return await self.thread.run(tried, interaction, level, self._seed, self._secrets(contents), settings)

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-import httpx
 import msgspec
 
 from gateway.core.conversation import Json
@@ -243,6 +242,9 @@ class RefreshedCredential:
             self._keep()
 
     async def _ask(self, refresh_token: str) -> dict[str, Json]:
+        # Imported with the first refresh: most credentials are keys.
+        import httpx
+
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         try:
             async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, follow_redirects=False) as client:

@@ -12,10 +12,9 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-import httpx
 import msgspec
 
 from gateway.adapter import BackendModel, ListingAdapter
@@ -38,6 +37,9 @@ from gateway.server.upstream.http.errors import TLSError, TooLarge, Truncated
 from gateway.server.upstream.http.tls import BACKEND_CONTEXTS, tls_context
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.transport import gateway_version
+
+if TYPE_CHECKING:
+    import httpx
 
 KEPT_S: Final = 60
 FAILURE_KEPT_S: Final = 5
@@ -158,6 +160,9 @@ async def fetch_models(
 ) -> tuple[BackendModel, ...]:
     """Requests the list of models with these headers of a credential, for so many seconds. Raises InvalidRequest where
     the wire has no list of models, BackendError where the request for it fails."""
+    # Imported with the first list that is asked for.
+    import httpx
+
     adapter = backend.adapter
     if not isinstance(adapter, ListingAdapter) or adapter.models_path is None:
         raise InvalidRequest(
@@ -211,6 +216,8 @@ def _is_name(text: str) -> bool:
 
 
 async def _read(backend: Backend, adapter: ListingAdapter, path: str, credential: Mapping[str, str]) -> bytes:
+    import httpx
+
     headers = {
         **adapter.models_headers,
         "accept": "application/json",
@@ -278,7 +285,7 @@ def _too_large() -> BackendError:
     return BackendProtocolError("The backend's list of models is too large.", code="upstream_response_too_large")
 
 
-async def _refused(backend: Backend, answer: httpx.Response) -> BackendError:
+async def _refused(backend: Backend, answer: "httpx.Response") -> BackendError:
     """The error of a status other than 200, with the backend's own words for the log. A redirect is not read: it may
     hold a credential."""
     status = answer.status_code
@@ -293,7 +300,9 @@ async def _refused(backend: Backend, answer: httpx.Response) -> BackendError:
     return error
 
 
-async def _beginning(answer: httpx.Response) -> bytes:
+async def _beginning(answer: "httpx.Response") -> bytes:
+    import httpx
+
     body = b""
     try:
         async for piece in answer.aiter_raw():

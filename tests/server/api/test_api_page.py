@@ -26,7 +26,7 @@ def listed(section: str) -> set[str]:
 
 
 def test_the_page_lists_every_route() -> None:
-    app = create_app(Settings())
+    app = create_app(Settings()).load_routes()
     served = {
         (method, re.sub(r":path\}", "}", route.path))
         for route in app.routes
@@ -38,7 +38,7 @@ def test_the_page_lists_every_route() -> None:
 
 
 def test_the_page_names_the_short_routes() -> None:
-    app = create_app(Settings())
+    app = create_app(Settings()).load_routes()
     paths = {re.sub(r":path\}", "}", route.path) for route in app.routes if isinstance(route, Route)}
     short = {path for path in paths if f"/v1{path}" in paths}
     sentence = PAGE.partition("| `GET /__demo/requests`")[2].partition("do the same")[0]
@@ -46,7 +46,7 @@ def test_the_page_names_the_short_routes() -> None:
 
 
 def test_the_page_names_the_paths_of_head() -> None:
-    routes = [route for route in create_app(Settings()).routes if isinstance(route, Route)]
+    routes = [route for route in create_app(Settings()).load_routes().routes if isinstance(route, Route)]
     sentence = PAGE.partition("`HEAD` is not offered")[2].partition(".\n")[0]
     assert set(re.findall(r"`(/[^`]+|/)`", sentence)) == {
         route.path for route in routes if "HEAD" in (route.methods or ())

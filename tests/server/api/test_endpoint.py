@@ -1,6 +1,7 @@
 """Tests the chat route with a scripted backend on real sockets: good responses and every fault of the table."""
 
 import asyncio
+import gc
 import json
 import socket
 from typing import Final
@@ -8,6 +9,9 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.exchange import Exchange
+from gateway.server.api.responders import StreamResponder
+from gateway.server.upstream.deadlines import Deadlines
 from gateway.testing.gateway import hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, events, faulty_backend
 from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
@@ -314,6 +318,30 @@ async def test_a_timeout_before_anything_was_sent_may_be_tried_again() -> None:
                     response = await gateway.chat(stream=True)
                 assert f"timeouts.{setting}" in response.json()["error"]["message"]
                 assert "x-should-retry" not in response.headers
+
+
+async def test_a_client_that_leaves_leaves_nothing_to_the_collector(start: Start) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD, events("start", "text Hel"))
+        await connection.gone()
+
+    def kept() -> int:
+        return sum(isinstance(one, Deadlines | Exchange | StreamResponder) for one in gc.get_objects())
+
+    gateway, backend = await start(script)
+    gc.collect()
+    before = kept()
+    gc.disable()
+    try:
+        async with gateway.client.stream("POST", "/v1/chat/completions", json={**hello(), **STREAM}) as response:
+            await anext(response.aiter_bytes())
+        await backend.closed.wait()
+        while gateway.server.server_state.tasks:  # noqa: ASYNC110 (nothing is told of it)
+            await asyncio.sleep(0.01)
+        after = kept()
+    finally:
+        gc.enable()
+    assert after == before
 
 
 async def test_silence_is_broken_by_comments_and_faults_then_travel_in_band(start: Start) -> None:

@@ -19,7 +19,7 @@ from gateway.testing.golden_runner import play
 from tests.test_golden import EVERY
 
 # Any: an OpenAPI document is untyped.
-DOCUMENT: Final[dict[str, Any]] = create_app(Settings()).openapi()
+DOCUMENT: Final[dict[str, Any]] = create_app(Settings()).load_routes().openapi()
 OPERATIONS: Final = [(path, way) for path, ways in DOCUMENT["paths"].items() for way in ways.values()]
 METHODS: Final = [(path, method) for path, ways in DOCUMENT["paths"].items() for method in ways]
 CHATS: Final = [golden for golden in EVERY if golden.scenario.dialect == OpenAIChatDialect.name]

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.connect.client import client_names, load_client
 from gateway.core.conversation import Json
+from gateway.server.access.request_checks import is_start_page
 from gateway.server.api.inspect.page_routes import PAGE_HEADERS
-from gateway.server.api.start_page import is_start_page
 from gateway.testing.gateway import running_gateway
 from tests.server.api.test_middleware import KEY_VARIABLE, well
 from tests.server.conftest import Start

@@ -1,9 +1,6 @@
 """A store that fails changes no answer of a gateway, and what is switched off costs nothing."""
 
 import asyncio
-import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -80,35 +77,6 @@ async def test_a_store_that_hangs_costs_three_requests_their_deadline_and_the_ot
         assert await answers(gateway, 20) == [(200, "answered")] * 20
         # Three failures; then a ping after a second, another one after twice that, and so on.
         assert 3 <= asked <= 3 + 5
-
-
-UNUSED: Final = """
-import asyncio, json, sys
-from gateway.server.api.app import create_app
-from gateway.settings import read_settings
-
-OPTIONAL = ("sqlite3", "_sqlite3", "valkey", "cryptography", "gateway.server.state.sqlite")
-
-async def main():
-    for settings in sys.argv[1:]:
-        app = create_app(read_settings(json.loads(settings)))
-        async with app.gateway_state.running():
-            app.gateway_state.tick()
-            await asyncio.sleep(0)
-        print(*(name for name in OPTIONAL if name in sys.modules))
-
-asyncio.run(main())
-"""
-
-
-def test_without_a_store_of_its_own_a_gateway_imports_none(tmp_path: Path) -> None:
-    base: dict[str, Json] = {"log": {"file": None}}
-    named: dict[str, Json] = {**base, "state": {"store": f"sqlite:{tmp_path / 'gateway.db'}"}}
-    command = [sys.executable, "-c", UNUSED, json.dumps(base), json.dumps(named)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    without, with_one = done.stdout.splitlines()
-    assert without == ""
-    assert "sqlite3" in with_one.split()
 
 
 async def test_what_one_worker_forgets_the_other_one_does_not_find(tmp_path: Path) -> None:

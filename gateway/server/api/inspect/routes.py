@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
@@ -61,8 +62,8 @@ class Exported(msgspec.Struct, frozen=True):
     unchecked: int = 0
 
 
-def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
-    """Adds the routes."""
+def add_inspect_routes(app: FastAPI, gateway_state: GatewayState, gateway: ASGIApp) -> None:
+    """Adds the routes. `gateway` is the whole application, to which they send requests again."""
 
     def inspector() -> Inspector:
         found = gateway_state.inspector
@@ -121,7 +122,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     add_page_routes(app)
     add_settings_routes(app, gateway_state, inspector)
     add_request_routes(app, inspector)
-    add_send_routes(app, gateway_state, inspector)
+    add_send_routes(app, gateway_state, gateway, inspector)
 
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:

@@ -10,6 +10,7 @@ import msgspec
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from gateway.core.errors import InvalidRequest
 from gateway.diagnostics.doctor.examination import chosen
@@ -72,8 +73,10 @@ class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backend: str
 
 
-def add_send_routes(app: FastAPI, gateway_state: GatewayState, inspector: Callable[[], Inspector]) -> None:
-    """Adds the routes."""
+def add_send_routes(
+    app: FastAPI, gateway_state: GatewayState, gateway: ASGIApp, inspector: Callable[[], Inspector]
+) -> None:
+    """Adds the routes. `gateway` serves what is sent again."""
     doctor = Doctor(gateway_state)
 
     @app.get(f"{API}/doctor", include_in_schema=False)
@@ -96,4 +99,4 @@ def add_send_routes(app: FastAPI, gateway_state: GatewayState, inspector: Callab
         # Its type is checked, which no form of another page can have; it says nothing.
         await read_client_body(request, _MOST_BODY)
         contents = await found.contents(request_id)
-        return json_response(Sent(await found.resend.send(app, contents.interaction)), status=202)
+        return json_response(Sent(await found.resend.send(gateway, contents.interaction)), status=202)

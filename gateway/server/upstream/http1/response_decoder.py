@@ -115,10 +115,12 @@ class ResponseDecoder:
 
     def read(self) -> bytes:
         """Returns the body bytes received since the last call."""
+        self.taken = self.fed
+        if not self._chunks:
+            return b""
         data = b"".join(self._chunks)
         self._chunks.clear()
         self._left -= len(data)
-        self.taken = self.fed
         return data
 
     def _limit(self) -> None:

@@ -116,7 +116,9 @@ def test_a_backend_that_changes_more_is_given_up() -> None:
     template = DeltaFastPath(ChunkReader(1).more)
     for number in range(20):
         document = chunk({"content": "a"}, noise=number)
-        template.learn(json.dumps(document).encode(), document, [TextDelta("a")])
+        written = json.dumps(document).encode()
+        assert read(template, written) is None
+        template.learn(written, document, [TextDelta("a")])
     data = json.dumps(chunk({"content": "a"}))
     template.learn(data.encode(), json.loads(data), [TextDelta("a")])
     assert read(template, data.encode()) is None

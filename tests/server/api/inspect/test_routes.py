@@ -198,7 +198,7 @@ def test_every_route_is_in_the_table() -> None:
     """So that the tests of who may look try it."""
     served = {
         (method, re.sub(r"\{\w+\}", "x", route.path).removeprefix(API))
-        for route in create_app(read_settings({})).routes
+        for route in create_app(read_settings({})).load_routes().routes
         if isinstance(route, Route) and route.path.startswith(API)
         for method in (route.methods or set()) - {"HEAD"}
     }

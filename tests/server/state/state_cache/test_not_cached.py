@@ -1,12 +1,10 @@
 """Answers whose state is not cached: those that were cut or are too large, and all where the cache is off."""
 
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from gateway.server.state.state_cache import MOST_ENTRY
-from gateway.testing.gateway import python_process
 from tests.server.state.state_cache.scene import ASK, LOST, THOUGHT, Scene, call, dropped, results, said
 
 
@@ -35,19 +33,3 @@ async def test_off_nothing_is_kept_and_nothing_is_put_back(scene: Scene, off: st
     await scene.answered({**THOUGHT, "tool_calls": [call("call_9")]})
     ((message,), rules) = await scene.sent(ASK, said(call("call_9"), content=""), *results("call_9"), **how)
     assert ("reasoning_content" in message, rules) == (False, [])
-
-
-OFF: Final = """
-import sys
-from gateway.server.api.app import create_app
-from gateway.settings import read_settings
-
-create_app(read_settings({"log": {"file": None}, "server": {"api_keys_env": None}}))
-print([name for name in sys.modules if "state_cache" in name or "cached_states" in name or "provider_state." in name])
-"""
-
-
-async def test_a_gateway_without_the_keeper_does_not_even_import_it(tmp_path: Path) -> None:
-    async with python_process(tmp_path, "-c", OFF) as process:
-        output, _ = await process.communicate()
-    assert output.decode().strip() == "[]"
