@@ -22,7 +22,19 @@ import msgspec
 import uvloop
 
 from bench.agent_body import SIZES, AgentBody, agent_body
-from bench.gateways import BACKEND, CHAT, KEY, MeasuredGateway, Running, backend, known, litellm, serve_command, started
+from bench.gateways import (
+    BACKEND,
+    CHAT,
+    KEY,
+    OWN_PORT,
+    MeasuredGateway,
+    Running,
+    backend,
+    known,
+    litellm,
+    serve_command,
+    started,
+)
 from bench.load import Connection, Load, Target, connect
 from gateway.core.conversation import Json
 
@@ -115,8 +127,8 @@ def _tell(line: str) -> None:
 
 def _gateways(folder: Path, only: Sequence[str] | None) -> dict[str, MeasuredGateway]:
     file = folder / "agents.json"
-    file.write_bytes(msgspec.json.encode(settings(9201, BACKEND, folder / "gateway.log")))
-    target = Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),))
+    file.write_bytes(msgspec.json.encode(settings(OWN_PORT, BACKEND, folder / "gateway.log")))
+    target = Target(f"http://127.0.0.1:{OWN_PORT}{CHAT}", (("authorization", f"Bearer {KEY}"),))
     own = MeasuredGateway(target, serve_command(file), {"DRAGOMAN_API_KEYS": KEY})
     controls = {name: gateway for name, gateway in known(folder).items() if name in (RELAY, "nginx")}
     found = {**controls, "dragoman": own}
