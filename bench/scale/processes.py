@@ -15,6 +15,8 @@ from bench.load_test.gateway_process import free_ports
 from bench.load_test.store_servers import PROGRAMS, server
 from gateway.core.conversation import Json
 
+# A process starts slowly where others keep the processors.
+_PATIENCE_S: Final = 90.0
 # Nobody reaches them; they are counted for each key all the same.
 _LIMITS: Final[Json] = {"requests_per_minute": 1_000_000, "concurrent_streams": 10_000}
 
@@ -55,7 +57,7 @@ def backend(folder: Path, deltas: int, held: int = 0, pinned: bool = True) -> It
     """The backend, with these arguments of `bench.mock`; with `pinned` on the last core. Yields its base URL."""
     (port,) = free_ports(1)
     command = (sys.executable, "-m", "bench.mock", str(port), str(deltas), str(held))
-    with started(command, port, -1 if pinned else None, {}, folder / f"mock{port}.log"):
+    with started(command, port, -1 if pinned else None, {}, folder / f"mock{port}.log", _PATIENCE_S):
         yield f"http://127.0.0.1:{port}/v1"
 
 
@@ -76,6 +78,7 @@ def gateways(
                         0 if pinned else None,
                         {"DRAGOMAN_API_KEYS": keys},
                         folder / f"gateway{port}.err",
+                        _PATIENCE_S,
                     )
                 ),
             )

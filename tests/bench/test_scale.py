@@ -83,6 +83,7 @@ def test_figures_are_compared_side_by_side() -> None:
     assert lines[-1].startswith("| until passed on, longest, ms | - | 20 | 20 |")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_few_real_agents_cause_what_is_computed(tmp_path: Path) -> None:
     """Each has a key of its own, whose limits are counted in a real store: two calls for each request."""
