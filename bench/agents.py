@@ -22,7 +22,19 @@ import msgspec
 import uvloop
 
 from bench.agent_body import SIZES, AgentBody, agent_body
-from bench.gateways import BACKEND, CHAT, KEY, MeasuredGateway, Running, backend, known, litellm, serve_command, started
+from bench.gateways import (
+    BACKEND,
+    CHAT,
+    KEY,
+    OWN_PORT,
+    MeasuredGateway,
+    Running,
+    backend,
+    known,
+    litellm,
+    serve_command,
+    started,
+)
 from bench.load import Connection, Load, Target, connect
 from gateway.core.conversation import Json
 
@@ -47,6 +59,12 @@ _ADAPTERS: Final[Mapping[str, Mapping[str, Json]]] = {
 _LIMITED: Final[Mapping[str, Mapping[str, Json]]] = {
     "off": {"max_tool_results": None, "max_history_messages": None},
     "on": {"max_tool_results": 10, "max_history_messages": 50},
+}
+# The wires that other gateways are measured with.
+_OTHERS: Final[Mapping[str, Sequence[str]]] = {
+    RELAY: ("native",),
+    "nginx": ("native",),
+    "litellm": ("native", "messages"),
 }
 # The conversations of one run of the benchmark, each with a number of its own.
 _CONVERSATIONS: Final = count()
@@ -73,10 +91,12 @@ Rows: TypeAlias = dict[tuple[Way, str], list[tuple[float, ...]]]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that choose among the rows of agents."""
+    """Adds the options that choose among the rows of agents, and add some."""
     parser.add_argument("--size", nargs="*", choices=SIZES, default=list(SIZES), help="agents: of a request, in KB")
     parser.add_argument("--wire", nargs="*", choices=WIRES, default=list(WIRES), help="agents: of the backend")
     parser.add_argument("--limits", nargs="*", choices=LIMITS, default=list(LIMITS), help="agents: of the history")
+    beside = "agents: another checkout of Dragoman, to be measured beside this one under this name"
+    parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "FOLDER"), help=beside)
 
 
 def measure_agents(options: argparse.Namespace, folder: Path) -> str:
@@ -84,7 +104,7 @@ def measure_agents(options: argparse.Namespace, folder: Path) -> str:
     rows: Rows = {}
     with backend(folder, DELTAS):
         for _ in range(options.rounds):
-            for name, gateway in _gateways(folder, options.only).items():
+            for name, gateway in _gateways(folder, options).items():
                 with _running(name, gateway, folder) as running:
                     for way, size in chosen(name, options):
                         row = uvloop.run(_row(gateway.target, running, way.model, size, options.seconds))
@@ -98,7 +118,7 @@ def measure_memory(options: argparse.Namespace, folder: Path) -> str:
     nothing before."""
     rows: Rows = {}
     with backend(folder, DELTAS, held=AT_ONCE):
-        for name, gateway in _gateways(folder, options.only).items():
+        for name, gateway in _gateways(folder, options).items():
             for way, size in chosen(name, options):
                 with _running(name, gateway, folder) as running:
                     body = agent_body(size, way.model, stream=True)
@@ -113,16 +133,23 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _gateways(folder: Path, only: Sequence[str] | None) -> dict[str, MeasuredGateway]:
+def _gateways(folder: Path, options: argparse.Namespace) -> dict[str, MeasuredGateway]:
     file = folder / "agents.json"
-    file.write_bytes(msgspec.json.encode(settings(9201, BACKEND, folder / "gateway.log")))
-    target = Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),))
+    file.write_bytes(msgspec.json.encode(settings(OWN_PORT, BACKEND, folder / "gateway.log")))
+    target = Target(f"http://127.0.0.1:{OWN_PORT}{CHAT}", (("authorization", f"Bearer {KEY}"),))
     own = MeasuredGateway(target, serve_command(file), {"DRAGOMAN_API_KEYS": KEY})
     controls = {name: gateway for name, gateway in known(folder).items() if name in (RELAY, "nginx")}
-    found = {**controls, "dragoman": own}
+    found = {**controls, **{name: of_checkout(own, Path(other)) for name, other in options.beside}, "dragoman": own}
     if (other := litellm(folder)) is not None:
         found["litellm"] = other
-    return {name: gateway for name, gateway in found.items() if not only or name in only}
+    return {name: gateway for name, gateway in found.items() if not options.only or name in options.only}
+
+
+def of_checkout(gateway: MeasuredGateway, checkout: Path) -> MeasuredGateway:
+    """Returns the gateway as it is in this folder."""
+    # The safe path leaves out the working directory, which is this checkout.
+    python = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(checkout.resolve())}
+    return msgspec.structs.replace(gateway, environ={**gateway.environ, **python})
 
 
 def settings(port: int, backend_url: str, log: Path) -> Mapping[str, Json]:
@@ -141,13 +168,12 @@ def settings(port: int, backend_url: str, log: Path) -> Mapping[str, Json]:
 
 def chosen(gateway: str, options: argparse.Namespace) -> Iterator[tuple[Way, str]]:
     """Yields the chosen ways through this gateway, with each chosen size: a relay knows one wire and no limits."""
-    wires = {"dragoman": WIRES, "litellm": ("native", "messages")}.get(gateway, ("native",))
     for size in options.size:
-        for wire in wires:
-            for limits in LIMITS if gateway == "dragoman" else ("off",):
-                # The others are what the rows of any wire are compared with.
-                if gateway != "dragoman" or (wire in options.wire and limits in options.limits):
-                    yield Way(gateway, wire, limits), size
+        if (others := _OTHERS.get(gateway)) is not None:
+            # What the rows of any wire are compared with.
+            yield from ((Way(gateway, wire), size) for wire in others)
+        else:
+            yield from ((Way(gateway, wire, limits), size) for wire in options.wire for limits in options.limits)
 
 
 @contextlib.contextmanager

@@ -18,11 +18,10 @@ import msgspec
 import uvloop
 
 from bench import payload
-from bench.gateways import BACKEND, BACKEND_PORT, CHAT, Running, started
+from bench.gateways import BACKEND, BACKEND_PORT, CHAT, OWN_PORT, Running, started
 from bench.load import Target, drive
 from gateway.core.conversation import Json
 
-_PORT: Final = 9205
 # In tokens: no body of these comes near the trigger.
 _HUGE: Final = 100_000_000
 OFF, BELOW, ABOVE = "off", "on, below the trigger", "on, above it"
@@ -55,7 +54,7 @@ def main() -> None:
         mock = (sys.executable, "-m", "bench.mock", str(BACKEND_PORT))
         with (
             started(mock, BACKEND_PORT, 1, {}, folder / "mock.log"),
-            started(command, _PORT, 0, {}, folder / "gateway.log") as gateway,
+            started(command, OWN_PORT, 0, {}, folder / "gateway.log") as gateway,
         ):
             figures = uvloop.run(_measure(gateway, options.rounds, options.seconds))
     print(f"| processor time of a request, ms (times off) | {OFF} | {BELOW} | {ABOVE} |\n|---|---|---|---|")
@@ -74,7 +73,7 @@ def _settings(folder: Path) -> Path:
         **above,
     }
     settings = {
-        "server": {"port": _PORT, "api_keys_env": None},
+        "server": {"port": OWN_PORT, "api_keys_env": None},
         "log": {"file": None},
         "inspector": {"enabled": "off"},
         "backends": {"b": {"adapter": "openai_chat", "base_url": f"{BACKEND}/v1"}},
@@ -102,7 +101,7 @@ async def _compare(gateway: Running, rounds: int, seconds: float, name: str, his
 
 async def _cpu_s(gateway: Running, body: bytes, seconds: float) -> float:
     before = gateway.cpu_s
-    load = await drive(Target(f"http://127.0.0.1:{_PORT}{CHAT}"), body, connections=4, seconds=seconds, stream=False)
+    load = await drive(Target(f"http://127.0.0.1:{OWN_PORT}{CHAT}"), body, connections=4, seconds=seconds, stream=False)
     # What follows from a request comes after its answer.
     await asyncio.sleep(0.2)
     if load.errors:

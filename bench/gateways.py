@@ -17,7 +17,13 @@ import msgspec
 from bench import payload
 from bench.load import Target
 
-BACKEND_PORT: Final = 9200
+# The first of the ports of a run; two runs on one machine need ports of their own.
+BACKEND_PORT: Final = int(os.environ.get("BENCH_PORT", "9200"))
+OWN_PORT: Final = BACKEND_PORT + 1
+_RELAY_PORT: Final = BACKEND_PORT + 2
+_NGINX_PORT: Final = BACKEND_PORT + 3
+_H11_PORT: Final = BACKEND_PORT + 4
+_LITELLM_PORT: Final = BACKEND_PORT + 5
 BACKEND: Final = f"http://127.0.0.1:{BACKEND_PORT}"
 CHAT: Final = "/v1/chat/completions"
 KEY: Final = "bench-key"
@@ -97,7 +103,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
     python = sys.executable
     key = (("authorization", f"Bearer {KEY}"),)
     chat, responses, messages = (
-        Target(f"http://127.0.0.1:9201{path}", key, request)
+        Target(f"http://127.0.0.1:{OWN_PORT}{path}", key, request)
         for path, request in (
             (CHAT, payload.request),
             ("/v1/responses", payload.responses_request),
@@ -127,14 +133,16 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
     found = {
         "direct": MeasuredGateway(Target(BACKEND + CHAT)),
         "dragoman": own,
-        "relay": MeasuredGateway(Target(f"http://127.0.0.1:9202{CHAT}"), (*relay, "9202"), to_backend),
+        "relay": MeasuredGateway(
+            Target(f"http://127.0.0.1:{_RELAY_PORT}{CHAT}"), (*relay, str(_RELAY_PORT)), to_backend
+        ),
         "relay, h11": MeasuredGateway(
-            Target(f"http://127.0.0.1:9204{CHAT}"), (*relay, "9204", "--http", "h11"), to_backend
+            Target(f"http://127.0.0.1:{_H11_PORT}{CHAT}"), (*relay, str(_H11_PORT), "--http", "h11"), to_backend
         ),
     }
     if (nginx := shutil.which("nginx")) is not None:
         command = (nginx, "-p", str(folder), "-c", str(_nginx(folder)))
-        found["nginx"] = MeasuredGateway(Target(f"http://127.0.0.1:9203{CHAT}"), command)
+        found["nginx"] = MeasuredGateway(Target(f"http://127.0.0.1:{_NGINX_PORT}{CHAT}"), command)
     return found
 
 
@@ -148,7 +156,7 @@ def settings_file(folder: Path, name: str = "settings", **sections: object) -> P
     file = folder / f"{name}.json"
     settings = {
         **sections,
-        "server": {"port": 9201},
+        "server": {"port": OWN_PORT},
         "log": {"file": str(folder / "gateway.log")},
         "backends": {
             "native": {"adapter": "adapters.openai_chat.backend:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
@@ -188,7 +196,7 @@ def _nginx(folder: Path) -> Path:
             f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
         + f"upstream backend {{ server 127.0.0.1:{BACKEND_PORT}; keepalive 1024; keepalive_requests 1000000; }}\n"
-        "server { listen 127.0.0.1:9203 backlog=4096; location / { proxy_pass http://backend;\n"
+        f"server {{ listen 127.0.0.1:{_NGINX_PORT} backlog=4096; location / {{ proxy_pass http://backend;\n"
         'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }\n'
     )
     return file
@@ -214,9 +222,19 @@ def litellm(folder: Path) -> MeasuredGateway | None:
     # Every JSON document is one of YAML.
     file = folder / "litellm.yaml"
     file.write_bytes(msgspec.json.encode(settings))
-    command = (program, "--config", str(file), "--host", "127.0.0.1", "--port", "9206", "--num_workers", "1")
+    command = (
+        program,
+        "--config",
+        str(file),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(_LITELLM_PORT),
+        "--num_workers",
+        "1",
+    )
     environ = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    target = Target(f"http://127.0.0.1:9206{CHAT}", (("authorization", f"Bearer sk-{KEY}"),))
+    target = Target(f"http://127.0.0.1:{_LITELLM_PORT}{CHAT}", (("authorization", f"Bearer sk-{KEY}"),))
     return MeasuredGateway(target, command, environ)
 
 

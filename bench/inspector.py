@@ -29,11 +29,10 @@ import uvloop
 
 from bench import payload
 from bench.cases import warm
-from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, started
+from bench.gateways import BACKEND_PORT, CHAT, KEY, OWN_PORT, Running, settings_file, started
 from bench.load import Target, drive
 
-_PORT: Final = 9201
-_BASE_URL: Final = f"http://127.0.0.1:{_PORT}"
+_BASE_URL: Final = f"http://127.0.0.1:{OWN_PORT}"
 _TARGET: Final = Target(_BASE_URL + CHAT, (("authorization", f"Bearer {KEY}"),))
 _ADMIN: Final = "bench-admin-key"
 _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
@@ -101,8 +100,8 @@ def _figures(folder: Path, gateways: int, turns: int) -> Mapping[str, Figures]:
 def _gateway(folder: Path, contents: str) -> Iterator[Running]:
     """Runs a gateway whose inspector keeps these contents."""
     file = settings_file(folder, "inspected", inspector={"enabled": "on", "contents": contents})
-    command = (sys.executable, "-m", "bench.switched_gateway", str(file), str(_PORT))
-    with started(command, _PORT, 0, _ENVIRON, folder / "inspected.log") as running:
+    command = (sys.executable, "-m", "bench.switched_gateway", str(file), str(OWN_PORT))
+    with started(command, OWN_PORT, 0, _ENVIRON, folder / "inspected.log") as running:
         yield running
 
 

@@ -134,9 +134,9 @@ class MockProtocol(asyncio.Protocol):
         write = _WIRES.get(url, payload.chunks)
         self._transport.write(_STREAM % (_MEDIA_TYPES.get(url, _EVENTS), _CLOSE if mark else b""))
         events = _marked(write, count, mark) if mark else _plain(write, count)
-        self._play(events, 0, delay)
+        self._play(events, 0, delay, asyncio.get_running_loop().time())
 
-    def _play(self, events: Sequence[bytes], at: int, delay: float) -> None:
+    def _play(self, events: Sequence[bytes], at: int, delay: float, due: float) -> None:
         if self._transport.is_closing():
             return
         if at == len(events):
@@ -145,9 +145,10 @@ class MockProtocol(asyncio.Protocol):
         self._transport.write(events[at])
         loop = asyncio.get_running_loop()
         if delay:
-            loop.call_later(delay, self._play, events, at + 1, delay)
+            # By the time at which it was due: a busy machine does not make responses longer.
+            loop.call_at(due + delay, self._play, events, at + 1, delay, due + delay)
         else:
-            loop.call_soon(self._play, events, at + 1, delay)
+            loop.call_soon(self._play, events, at + 1, delay, due)
 
 
 async def serve(port: int, deltas: int = payload.CHUNKS, held: int = 0) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import os
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -24,10 +26,11 @@ from bench.agents import (
     chosen,
     converse,
     grown_mb,
+    of_checkout,
     settings,
     table,
 )
-from bench.gateways import CHAT, KEY, Running, serve_command, started
+from bench.gateways import CHAT, KEY, MeasuredGateway, Running, serve_command, started
 from bench.load import Target
 from bench.load_test.gateway_process import free_ports
 
@@ -126,6 +129,17 @@ def test_the_processor_time_of_another_process_is_read(folder: Path) -> None:
         assert spent == pytest.approx(0.5, abs=0.1)
 
 
+def test_another_checkout_runs_its_own_code(folder: Path) -> None:
+    other = folder / "other"
+    (other / "gateway").mkdir(parents=True)
+    (other / "gateway" / "__main__.py").write_text("print('the other one')")
+    target = Target(f"http://127.0.0.1:1{CHAT}")
+    found = of_checkout(MeasuredGateway(target, (sys.executable, "-m", "gateway")), other)
+    assert found.command is not None
+    said = subprocess.check_output(found.command, env={**os.environ, **found.environ}, text=True)
+    assert said == "the other one\n"
+
+
 def options(**chosen: Any) -> Namespace:
     every = {"size": list(SIZES), "wire": list(WIRES), "limits": list(LIMITS)}
     return Namespace(**{**every, **chosen})
@@ -135,6 +149,9 @@ def test_a_part_of_the_rows_can_be_chosen() -> None:
     assert len(list(chosen("dragoman", options()))) == len(SIZES) * len(WIRES) * len(LIMITS)
     few = chosen("dragoman", options(size=["500"], wire=["text"], limits=["off"]))
     assert list(few) == [(Way("dragoman", "text"), "500")]
+    assert list(chosen("before", options(size=["500"], wire=["text"], limits=["off"]))) == [
+        (Way("before", "text"), "500")
+    ]
     # What the others are compared with.
     assert list(chosen("relay", options(size=["500"], wire=["text"]))) == [(Way("relay", "native"), "500")]
 

@@ -1,0 +1,1 @@
+"""Computes, simulates and checks what a number of agents needs."""
