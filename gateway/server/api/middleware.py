@@ -19,7 +19,7 @@ from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
 from gateway.server.log.logger import LOGGER
-from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, CLIENT_GONE, RequestContext
+from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
@@ -72,7 +72,7 @@ class GatewayMiddleware:
                 context.code = SHUTDOWN
             raise
         except ClientDisconnected:
-            context.code = CLIENT_GONE
+            context.code = "client_gone"
             for disconnect in context.observers.disconnect:
                 disconnect(context)
             status = CLIENT_DISCONNECTED

@@ -14,7 +14,7 @@ from gateway.recording.lines import Cut
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.captured_bytes import BackendHead, CapturedBytes, Piece
-from gateway.server.telemetry.request_context import CLIENT_GONE, RequestContext
+from gateway.server.telemetry.request_context import RequestContext
 
 # Of a larger body of the client, so much is kept; of the errors of the backend and of the gateway, that and some more.
 FIRST: Final = 64 * 2**10
@@ -53,7 +53,7 @@ def failed_capture(
 def _cut(context: RequestContext, error: GatewayError | None) -> Cut | None:
     """Returns what broke the answer off, where no bytes of it did."""
     if error is None:
-        return "client_gone" if context.code == CLIENT_GONE else None
+        return "client_gone" if context.code == "client_gone" else None
     if context.answer is None or context.error_body is not None or not isinstance(error, BackendError):
         return None
     if isinstance(error, BackendTimeout):

@@ -22,7 +22,7 @@ _PIECE: Final = 2 << 20
 def keep_freed_memory() -> None:
     """Keeps up to `KEPT` freed bytes in this process, on glibc alone, and unless its environment says otherwise
     (`MALLOC_...`, `GLIBC_TUNABLES`). One heap serves all threads, of which only one runs at a time."""
-    if sys.platform != "linux" or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+    if sys.platform != "linux" or any(name.startswith(("MALLOC_", "GLIBC_")) for name in os.environ):
         return
     # Loaded for nothing else.
     import ctypes

@@ -23,7 +23,6 @@ from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 
 CLIENT_DISCONNECTED: Final = 499
-CLIENT_GONE: Final = "client_gone"
 # The backend and model of a request before routing.
 UNROUTED: Final = "-"
 # The route of chat requests.

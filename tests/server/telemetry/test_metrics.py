@@ -141,7 +141,9 @@ async def test_open_streams_and_departures(start: Start) -> None:
 
     gateway, _ = await start(hold)
     async with gateway.client.stream("POST", "/v1/chat/completions", json={**hello(), "stream": True}) as response:
-        await anext(response.aiter_raw())
+        # An iterator that nothing refers to closes its response.
+        pieces = response.aiter_raw()
+        await anext(pieces)
         text = await shown(gateway)
         assert missing(text, "gateway_open_streams 1", "gateway_running_requests 1") == []
     async with asyncio.timeout(5):
