@@ -21,7 +21,7 @@ from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.recent_requests import RecentRequests
-from gateway.server.inspect.resend import Resend
+from gateway.server.inspect.sent_requests import SentRequests
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
 from gateway.server.inspect.workers.served import serving_requests
@@ -52,7 +52,7 @@ class Inspector:
         self.access = access
         self.recent = RecentRequests(known)
         self.thread = SerialThread()
-        self.resend = Resend(known.send)
+        self.sent = SentRequests(known.send, self._secrets)
         self.folder: RecordingFolder | None = None
         self._settings = settings
         self._configured = configured
@@ -83,7 +83,7 @@ class Inspector:
     async def serving(self) -> AsyncIterator[None]:
         """Answers the other workers, if there are some, until the block ends; then nothing is sent again any more."""
         others = nullcontext() if self._socket is None else serving_requests(self._own, self._socket)
-        async with aclosing(self.resend), others:
+        async with aclosing(self.sent), others:
             yield
 
     def show(self, recorded: RecordedRequests, settings: Settings) -> None:

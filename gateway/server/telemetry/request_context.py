@@ -93,6 +93,9 @@ class RequestObserver:
     def keep_alive(self, context: "RequestContext", data: bytes) -> None:
         """These bytes, which keep the client's connection alive, will be written in a moment."""
 
+    def events(self, context: "RequestContext", events: Sequence[Event]) -> None:
+        """The answer has these events."""
+
     def notice(self, context: "RequestContext", notice: Notice) -> None:
         """The request or its response was changed, or something was seen in it."""
 
@@ -137,6 +140,7 @@ class Observers:
         self.answer = _overriding(observers, RequestObserver.answer)
         self.answer_head = _overriding(observers, RequestObserver.answer_head)
         self.keep_alive = _overriding(observers, RequestObserver.keep_alive)
+        self.events = _overriding(observers, RequestObserver.events)
         self.notice = _overriding(observers, RequestObserver.notice)
         self.open_stream = _overriding(observers, RequestObserver.open_stream)
         self.first_event = _overriding(observers, RequestObserver.first_event)
