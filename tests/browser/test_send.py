@@ -5,7 +5,7 @@ from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
 from tests.browser.installed import BROWSER
 from tests.browser.traffic import sent, settings
-from tests.server.inspect.test_resend import backend_requests
+from tests.server.inspect.test_sent_requests import backend_requests
 
 pytestmark = BROWSER
 

@@ -18,8 +18,11 @@ export function useAdminKey(key) {
   adminKey = key;
 }
 
-/** Returns the response of `path`; `query` leaves out null and "". Throws ApiError, or AbortError by `signal`. */
-export async function ask(path, { query = {}, signal, method = "GET", body } = {}) {
+/**
+ * Returns the response of `path`; `query` leaves out null and "", and `text` is a `body` that is JSON text already.
+ * Throws ApiError, or AbortError by `signal`.
+ */
+export async function ask(path, { query = {}, signal, method = "GET", body, text } = {}) {
   const url = new URL(path, API);
   for (const [name, value] of Object.entries(query)) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.append(name, value);
@@ -28,8 +31,9 @@ export async function ask(path, { query = {}, signal, method = "GET", body } = {
   if (!/^[ -~]*$/.test(adminKey)) throw new ApiError(401, "invalid_admin_key", "No header can carry this key.");
   const headers = {};
   if (adminKey) headers.authorization = `Bearer ${adminKey}`;
-  if (body !== undefined) headers["content-type"] = "application/json";
-  const options = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
+  const content = body === undefined ? text : JSON.stringify(body);
+  if (content !== undefined) headers["content-type"] = "application/json";
+  const options = { method, headers, signal, body: content };
   const response = await fetch(url, { ...options, cache: "no-store", credentials: "omit", redirect: "error" }).catch(
     noConnection,
   );

@@ -13,10 +13,10 @@ const STREAM = {
 };
 
 /**
- * `state` is that of the stream; `children` is the filter; `onDialog` gets the name of a dialog. A recording has no
- * gateway, and so no dialogs about one.
+ * `state` is that of the stream; `children` is the filter; `onDialog` gets the name of a dialog, and `onTry` opens the
+ * place to try. A recording has no gateway, and so nothing about one.
  */
-export function Bar({ settings, state, requests, onDialog, children }) {
+export function Bar({ settings, state, requests, onDialog, onTry, children }) {
   const [theme, setTheme] = useState("system");
   const change = () => {
     const names = Object.keys(THEMES);
@@ -32,7 +32,8 @@ export function Bar({ settings, state, requests, onDialog, children }) {
     ${state !== "recorded" && html`<${Pause} requests=${requests} />`}
     ${
       state !== "recorded" &&
-      html`<button onClick=${() => onDialog("settings")}>Settings</button>
+      html`<button onClick=${onTry}>Try</button>
+        <button onClick=${() => onDialog("settings")}>Settings</button>
         <button onClick=${() => onDialog("doctor")}>Doctor</button>`
     }
     <button onClick=${change} title="Colours: as the system has them, light, dark">Theme: ${THEMES[theme]}</button>

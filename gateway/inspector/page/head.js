@@ -7,11 +7,12 @@ import { visible } from "./text.js";
 
 /**
  * `ms` is how long it has taken, of a live request up to now; `route` is null where none was chosen; `mayReveal`: the
- * gateway shows words; `redacted`: there are none in the recording. `onFilter` gets a filter; `onSend` is null where
- * there is no gateway that could send the request again, and `unsendable` says why this one cannot be, or "".
+ * gateway shows words; `redacted`: there are none in the recording; `closed`: the settings let nobody see them.
+ * `onFilter` gets a filter; `onSend` is null where there is no gateway that could send the request again, and
+ * `unsendable` says why this one cannot be, or "".
  */
 export function Head(props) {
-  const { id, summary, ms, route, reveal, mayReveal, redacted, unsendable } = props;
+  const { id, summary, ms, route, reveal, mayReveal, redacted, closed, unsendable } = props;
   const { onCopy, onSend, onReveal, onClose, onFilter } = props;
   return html`<header class="request-head">
     <div class="title">
@@ -29,6 +30,10 @@ export function Head(props) {
     ${mayReveal &&
     !reveal &&
     html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
+    ${closed &&
+    html`<p class="replaced">
+      Words are replaced by others of the same length. Nobody may reveal them: inspector.reveal is false.
+    </p>`}
     ${redacted && html`<p class="replaced">Words were replaced by others of the same length when it was recorded.</p>`}
   </header>`;
 }

@@ -1,5 +1,6 @@
 /** The inspector: the list of requests on the left, the opened one on the right. */
 
+import { addressOf, ofAddress } from "./address.js";
 import { Bar, Warnings } from "./bar.js";
 import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
@@ -15,6 +16,7 @@ import { Requests } from "./requests.js";
 import { Sessions } from "./sessions.js";
 import { SettingsDialog } from "./settings.js";
 import { ChangeStream } from "./stream.js";
+import { Tryout, TryoutPane } from "./tryout.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 
 // Rows that the keys pass faster than this are not opened: each would have to be loaded.
@@ -37,6 +39,8 @@ export function Inspector({ settings, onBack, onRefused }) {
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const [grouped, setGrouped] = useState(false);
+  const [trying, setTrying] = useState(() => ofAddress("try") !== null);
+  const tryout = useMemo(() => new Tryout(settings.models), []);
   const filter = useRef(null);
   const list = useRef(null);
   useFocusOf(list);
@@ -57,6 +61,7 @@ export function Inspector({ settings, onBack, onRefused }) {
       const id = ofAddress("request");
       const isLeft = id === null && document.activeElement.closest(".request");
       setOpened(id);
+      setTrying(ofAddress("try") !== null);
       if (id !== null) setAt((old) => ({ ...old, current: id }));
       else if (isLeft) setAt((old) => ({ ...old, moves: old.moves + 1 }));
     };
@@ -68,11 +73,14 @@ export function Inspector({ settings, onBack, onRefused }) {
     };
   }, []);
 
-  const open = (id, byKey = false, against = null) => {
+  const go = (id, address) => {
     clearTimeout(passing.current.timer);
-    const address = addressOf(against === null ? { request: id } : { request: id, against });
     if (address !== location.hash) history.pushState(null, "", address);
     setOpened(id);
+    setTrying(id === null);
+  };
+  const open = (id, byKey = false, against = null) => {
+    go(id, addressOf(against === null ? { request: id } : { request: id, against }));
     setAt({ ...at, current: id });
     setEntered(byKey ? id : null);
   };
@@ -80,7 +88,10 @@ export function Inspector({ settings, onBack, onRefused }) {
     clearTimeout(passing.current.timer);
     history.pushState(null, "", location.pathname + location.search);
     setOpened(null);
+    setTrying(false);
     setAt({ ...at, moves: at.moves + 1 });
+    // Once that is drawn, unless a row has it.
+    queueMicrotask(() => document.activeElement === document.body && list.current.focus({ preventScroll: true }));
   };
   const moveTo = (position) => {
     const row = requests.rows[Math.max(0, Math.min(position, requests.rows.length - 1))];
@@ -99,6 +110,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     };
     const timer = setTimeout(show, wait);
     passing.current = { at: now, timer };
+  };
+  const tryOut = state === "recorded" ? undefined : () => go(null, addressOf({ try: 1 }));
+  const edit = (draft) => {
+    tryout.edit(draft);
+    tryOut();
   };
   const position = requests.rows.findIndex((row) => row.id === at.current);
   const newest = () => {
@@ -119,7 +135,8 @@ export function Inspector({ settings, onBack, onRefused }) {
     first: () => moveTo(0),
     last: () => moveTo(requests.rows.length - 1),
     open: () => at.current !== null && open(at.current, true),
-    back: () => opened !== null && close(),
+    back: () => (opened !== null || trying) && close(),
+    tryout: tryOut,
     filter: () => filter.current.focus(),
     follow: newest,
     pause: () => requests.pause(!requests.paused),
@@ -132,11 +149,11 @@ export function Inspector({ settings, onBack, onRefused }) {
   }, [opened]);
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
-    <${Bar} ...${{ settings, state, requests }} onDialog=${setDialog}>
+    <${Bar} ...${{ settings, state, requests }} onDialog=${setDialog} onTry=${tryOut}>
       <${Filter} input=${filter} text=${text} onText=${setText} onFilter=${search} onEnter=${newest} error=${failed} />
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
-    <main class=${opened === null ? "" : "has-request"}>
+    <main class=${opened === null && !trying ? "" : "has-request"}>
       <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
         ${grouped && html`<${Sessions} requests=${requests} onFilter=${setText} />`}
         ${
@@ -184,9 +201,15 @@ export function Inspector({ settings, onBack, onRefused }) {
           onView=${setView}
           onClose=${close}
           onOpen=${(id, against) => open(id, true, against)}
+          draft=${tryout.draft}
+          onEdit=${edit}
           onFilter=${setText}
           announce=${announce}
         />`
+      }
+      ${
+        trying &&
+        html`<${TryoutPane} ...${{ tryout, settings, announce }} onOpen=${(id, like) => open(id, true, like)} onClose=${close} />`
       }
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
@@ -194,16 +217,6 @@ export function Inspector({ settings, onBack, onRefused }) {
     ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
     ${dialog === "keys" && html`<${KeysDialog} version=${settings.version} onClose=${closeDialog} />`}
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
-}
-
-// The page writes its address, of which the browser then tells it nothing; it does of one that somebody else writes.
-function addressOf(fields) {
-  return `#${new URLSearchParams(fields)}`;
-}
-
-// A part of the address behind `#`: the opened request, and the one it is compared with.
-function ofAddress(name) {
-  return new URLSearchParams(location.hash.slice(1)).get(name);
 }
 
 // The time of a live request goes on while nothing is heard of it.

@@ -20,6 +20,7 @@ const KEYS = [
   { command: "reveal", keys: ["r"], shown: "r", does: "reveal the words, or hide them" },
   { command: "copy", keys: ["c"], shown: "c", does: "copy the request" },
   { command: "send", keys: ["s"], shown: "s", does: "send the request again, after a question" },
+  { command: "tryout", keys: ["t"], shown: "t", does: "try: write a request, and send it" },
   { command: "filter", keys: ["/"], shown: "/", does: "filter" },
   { command: "follow", keys: ["f"], shown: "f", does: "follow the newest request" },
   { command: "pause", keys: ["p"], shown: "p", does: "pause, go on" },

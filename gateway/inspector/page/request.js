@@ -35,10 +35,11 @@ const PARTIAL = VIEWS.filter(({ name }) => ["sent", "answer"].includes(name));
  * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
  * was opened by a key, which brings the focus here. `against` is the request that it is compared with, in place of the
  * previous one of its conversation. `recorded`: there is no gateway that could send it again. `onOpen` gets an id, and
- * that of the request to compare it with.
+ * that of the request to compare it with, `onEdit` the `draft` of the place to try with this request in it.
  */
 export function Request(props) {
   const { id, against, summary, settings, recorded, entered, view, onView, onClose, onOpen, onFilter, announce } = props;
+  const { draft, onEdit } = props;
   const [reveal, setReveal] = useState(false);
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
@@ -109,6 +110,7 @@ export function Request(props) {
       reveal=${reveal}
       mayReveal=${settings.reveal && (kept || partial || detail.value === null)}
       redacted=${settings.redacted}
+      closed=${!settings.reveal && !settings.redacted}
       onCopy=${copy}
       onSend=${send}
       unsendable=${detail.value !== null && !kept ? unsendable(partial) : ""}
@@ -156,9 +158,11 @@ export function Request(props) {
       html`<${SendDialog}
         id=${id}
         summary=${known}
-        allowed=${settings.send}
+        settings=${settings}
         absent=${kept ? "" : unsendable(partial)}
+        draft=${draft}
         onSent=${(sent) => onOpen(sent, id)}
+        onEdit=${onEdit}
         onClose=${closeDialog}
       />`
     }

@@ -97,8 +97,8 @@ class AnswerView(msgspec.Struct, frozen=True, rename={"start": "from", "stop": "
     assembled: AssembledAnswer
 
 
-class _Said(msgspec.Struct, frozen=True):
-    """What one part says, in pieces."""
+class Said(msgspec.Struct, frozen=True):
+    """What one part says, in pieces, to which more may be added while it is not whole."""
 
     kind: PartKind
     texts: list[str]
@@ -142,35 +142,35 @@ def answer_view(remade: Remade, span: Span) -> AnswerView:
 def assembled_answer(remade: Remade) -> AssembledAnswer:
     """Returns what the events of an answer add up to so far."""
     answer = read_answer(_flat(remade))
-    parts: list[_Said] = []
-    for said in filter(None, map(_said, answer.parts)):
+    parts: list[Said] = []
+    for said in filter(None, map(said_by, answer.parts)):
         # What a backend passes on beside its text interrupts it for the client's events, but for nobody who reads.
         if parts and said.kind == parts[-1].kind != "call":
             parts[-1].texts.extend(said.texts)
         else:
-            parts.append(said)
+            parts.append(msgspec.structs.replace(said, texts=[*said.texts]))
     reason = None if answer.finish is None else answer.finish.reason
     return AssembledAnswer(tuple(_part_view(one) for one in parts[:_MOST_PARTS]), reason, len(parts))
 
 
-def _said(part: AnswerPart) -> _Said | None:
+def said_by(part: AnswerPart) -> Said | None:
     """Returns what a part says; None where that is nothing a person reads."""
     match part:
         case AnswerText():
-            return _Said("text", [part.text])
+            return Said("text", part.pieces)
         case AnswerReasoning():
-            return _Said("thinking", [part.text])
+            return Said("thinking", part.pieces)
         case AnswerCall():
-            return _Said("call", [part.arguments], part.start.id, part.start.name)
+            return Said("call", part.pieces, part.start.id, part.start.name)
         case PassthroughFields():
-            return _Said("call", [msgspec.json.encode(part.fields).decode()], name=part.call) if part.call else None
+            return Said("call", [msgspec.json.encode(part.fields).decode()], name=part.call) if part.call else None
         case ReasoningEnd():
             return None
         case _:
             assert_never(part)
 
 
-def _part_view(said: _Said) -> PartView:
+def _part_view(said: Said) -> PartView:
     text = "".join(said.texts)
     return PartView(said.kind, text[:_MOST_TEXT], said.id, said.name, len(text) > _MOST_TEXT)
 

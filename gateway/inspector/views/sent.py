@@ -1,5 +1,7 @@
 """Shows the client's request and the one to the backend in every form that a person can read."""
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,6 +13,8 @@ from gateway.recording.beginning import closed_json
 
 MOST_SHOWN: Final = 2**20
 _LINE: Final = 16
+# Letters that JSON text writes as escapes, as clients in Python do; an escaped backslash begins none.
+_UNICODE: Final = re.compile(r"\\\\|(?:\\u[0-9A-Fa-f]{4})+")
 
 
 class BodyView(msgspec.Struct, frozen=True):
@@ -34,7 +38,11 @@ def received_view(remade: Remade) -> BodyView:
         return BodyView(request.method, request.path, request.beginning.bytes, views, cut=True)
     if body is None:
         raise InvalidRequest(remade.absent, status=404, code="unknown_request")
-    return _body_view(request.method, request.path, body, _views(body))
+    views = _views(body)
+    if "hex" in views and (text := _text(body)):
+        # What a client meant as JSON is read by people, and mended by them.
+        views = {"text": text, **views}
+    return _body_view(request.method, request.path, body, views)
 
 
 def sent_view(remade: Remade) -> BodyView:
@@ -59,11 +67,24 @@ def sent_view(remade: Remade) -> BodyView:
 
 
 def _views(body: bytes) -> dict[str, str]:
-    """Returns a body as JSON, or as hex where it is none."""
+    """Returns a body as JSON, its values as they are written, or as hex where it is none."""
     try:
-        return {"json": _readable(msgspec.json.decode(body))}
+        return {"json": _UNICODE.sub(_unescaped, msgspec.json.format(body, indent=2).decode())}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {"hex": hex_lines(body[: MOST_SHOWN // 8])} if body else {}
+
+
+def _unescaped(escapes: re.Match[str]) -> str:
+    """Returns letters in place of their escapes, where they mean the same without."""
+    meant: str = json.loads(f'"{escapes[0]}"')
+    return meant if meant.isprintable() and not {'"', "\\"} & {*meant} else escapes[0]
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _body_view(method: str, path: str, body: bytes, views: Mapping[str, str]) -> BodyView:

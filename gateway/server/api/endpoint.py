@@ -24,7 +24,14 @@ from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
-from gateway.server.api.responders import Responder, StateResponder, StoredAnswer, StreamResponder, WholeResponder
+from gateway.server.api.responders import (
+    ObservedResponder,
+    Responder,
+    StateResponder,
+    StoredAnswer,
+    StreamResponder,
+    WholeResponder,
+)
 from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import AnswerStore, with_stored
@@ -261,6 +268,8 @@ class GenerateEndpoint:
         deadlines: Deadlines,
         writer: Responder,
     ) -> None:
+        if context.observers.events:
+            writer = ObservedResponder(writer, context)
         now = context.asked = monotonic()
         # What was read for the request has begun its time.
         if deadlines.total_due == math.inf:

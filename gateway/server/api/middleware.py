@@ -18,6 +18,7 @@ from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
+from gateway.server.inspect.sent_requests import InspectorClient
 from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
@@ -105,6 +106,10 @@ class GatewayMiddleware:
         head: RequestHead,
     ) -> None:
         key_places = served.dialect.key_places
+        # What the inspector sends has no key, but a client of its own, which no client can put here.
+        own: InspectorClient | None = scope["state"].get("client")
+        if own is not None:
+            own.join(context)
         if len(context.headers) != len(scope["headers"]):
             check_single(scope["headers"], [place.name for place in key_places if place.where == "header"])
         self._state.hosts.check(context.headers)
@@ -115,9 +120,8 @@ class GatewayMiddleware:
             self._state.access.check_key(context.headers)
         elif served.kind != "generate" and is_start_page(context.method, context.path, context.headers):
             pass  # its route checks the key, to refuse with a page
-        elif context.path not in OPEN_PATHS:
-            # What the inspector sends again has no key, but a name, which no client can put here.
-            context.key = scope["state"].get("client") or self._state.keys.check(head, key_places)
+        elif own is None and context.path not in OPEN_PATHS:
+            context.key = self._state.keys.check(head, key_places)
         if served.kind == "generate":
             context.head = head
             if not self._state.ready:

@@ -287,6 +287,37 @@ class StateResponder:
         await self._responder.rescue(self._state.record(events), opens=opens)
 
 
+class ObservedResponder:
+    """Shows the observers of a request the events of its answer before another responder sends them."""
+
+    def __init__(self, responder: Responder, context: RequestContext) -> None:
+        self._responder = responder
+        self._context = context
+        self._begun = False
+
+    @property
+    def opening(self) -> bool:
+        return self._responder.opening
+
+    async def send(self, events: Sequence[Event]) -> None:
+        self._show(events)
+        await self._responder.send(events)
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        self._show(events)
+        await self._responder.finish(events)
+
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
+        if opens or self._begun:
+            self._show(events)
+        await self._responder.rescue(events, opens=opens)
+
+    def _show(self, events: Sequence[Event]) -> None:
+        self._begun = True
+        for observe in self._context.observers.events:
+            observe(self._context, events)
+
+
 def _feed(encoder: StreamEncoder, events: Sequence[Event]) -> None:
     """Encodes the events of a whole answer; what is not sent is not kept."""
     for start in range(0, len(events), PART):

@@ -15,7 +15,7 @@ from gateway.recording.lines import RedactionLevel
 from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.recent_requests import RecentRequests
-from gateway.server.inspect.resend import Resend
+from gateway.server.inspect.sent_requests import SentRequests
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
 from gateway.settings import InspectorSettings, Settings
@@ -52,7 +52,7 @@ class Inspector:
         self.access = access
         self.recent = RecentRequests(known)
         self.thread = SerialThread()
-        self.resend = Resend(known.send)
+        self.sent = SentRequests(known.send, self._secrets)
         self.folder: RecordingFolder | None = None
         self._settings = settings
         self._configured = configured
@@ -84,7 +84,7 @@ class Inspector:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Answers the other workers, if there are some, until the block ends; then nothing is sent again any more."""
-        async with aclosing(self.resend), self._shared():
+        async with aclosing(self.sent), self._shared():
             yield
 
     def _shared(self) -> AbstractAsyncContextManager[None]:

@@ -92,6 +92,9 @@ class RequestObserver:
     def keep_alive(self, context: "RequestContext", data: bytes) -> None:
         """These bytes, which keep the client's connection alive, will be written in a moment."""
 
+    def events(self, context: "RequestContext", events: Sequence[Event]) -> None:
+        """The answer has these events."""
+
     def notices(self, context: "RequestContext", notices: Sequence[Notice]) -> None:
         """The request or its response was changed, or something was seen in it. All that is known at once is told at
         once: a long history may have hundreds of notices."""
@@ -137,6 +140,7 @@ class Observers:
         self.answer = _overriding(observers, RequestObserver.answer)
         self.answer_head = _overriding(observers, RequestObserver.answer_head)
         self.keep_alive = _overriding(observers, RequestObserver.keep_alive)
+        self.events = _overriding(observers, RequestObserver.events)
         self.notices = _overriding(observers, RequestObserver.notices)
         self.open_stream = _overriding(observers, RequestObserver.open_stream)
         self.first_event = _overriding(observers, RequestObserver.first_event)

@@ -191,3 +191,20 @@ async def test_the_clients_request_is_shown_as_it_came() -> None:
         assert arguments["city"].startswith("[key:openai:") and body["tools"] == TOOLS
         assert core_of(CANARY) not in json.dumps(found)
         assert "Wetter" not in json.dumps(await shown(gateway, f"{request_id}/received"))
+
+
+async def test_the_clients_bytes_are_shown_as_they_are_written() -> None:
+    """Values that no program would write so stay, for whoever sends them again; what is no JSON is text."""
+    async with running_gateway(settings()) as gateway:
+        headers = {"content-type": "application/json"}
+        written = {
+            b'{"n": 1.50, "n": 12345678901234567890123, "x": 1e400}': ["1.50", "12345678901234567890123", "1e400"],
+            b'{"a": "\\u00fc\\ud83d\\udd11 \\u0022\\u202e\\\\u00fc"}': ['"\u00fc\U0001f511 \\u0022\\u202e\\\\u00fc"'],
+        }
+        for body, parts in written.items():
+            answer = await gateway.client.post("/v1/chat/completions", content=body, headers=headers)
+            found = await shown(gateway, f"{answer.headers['x-request-id']}/received", reveal=1)
+            assert [part for part in parts if part not in found["views"]["json"]] == [], found["views"]["json"]
+        answer = await gateway.client.post("/v1/chat/completions", content=b'{"model": "m",', headers=headers)
+        found = await shown(gateway, f"{answer.headers['x-request-id']}/received", reveal=1)
+        assert [*found["views"]] == ["text", "hex"] and found["views"]["text"] == '{"model": "m",'

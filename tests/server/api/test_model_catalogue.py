@@ -269,7 +269,7 @@ async def test_a_window_that_no_model_has_is_not_believed(window: int, caplog: p
             # The list may come later than the answer.
             async with asyncio.timeout(20):
                 while not any("not believed" in line for line in caplog.messages):
-                    await asyncio.sleep(0.05)
+                    await get(gateway, CODEX)
             assert "max_input_tokens" not in await get(gateway, "/v1/models/m", CLAUDE)
         async with described({"m": {"backend": "b", "name": "inner", "context_length": window}}) as (gateway, _):
             assert (await codex(gateway))["context_window"] == window, "the operator's word"

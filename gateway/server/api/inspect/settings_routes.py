@@ -167,7 +167,7 @@ async def shown_settings(gateway_state: GatewayState, inspector: Inspector, base
         request_mb=known.request_mb,
         models=models,
         profiles=[*settings.profiles],
-        send=inspector.resend.allowed,
+        send=inspector.sent.allowed,
         example=_example(str(base_url).rstrip("/"), models[0] if models else "MODEL", bool(gateway_state.keys)),
     )
 

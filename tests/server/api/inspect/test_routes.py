@@ -182,6 +182,7 @@ ROUTES: Final = (
     ("GET", "requests/x/answer", 404),
     ("GET", "requests/x/diff", 404),
     ("POST", "requests/x/send", 403),
+    ("POST", "send", 403),
     ("POST", "explain", 400),
     ("GET", "export?id=x", 404),
     ("GET", "stream", 200),

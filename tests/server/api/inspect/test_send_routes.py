@@ -8,7 +8,7 @@ from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.examination import chosen
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.inspect.test_routes import settings
-from tests.server.inspect.test_resend import backend_requests
+from tests.server.inspect.test_sent_requests import backend_requests
 
 
 async def asked(gateway: RunningGateway, body: Mapping[str, Json]) -> httpx.Response:

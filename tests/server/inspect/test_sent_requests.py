@@ -12,7 +12,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.recording.lines import RequestLine, data_of
 from gateway.recording.recording import Interaction
-from gateway.server.inspect.resend import Resend
+from gateway.server.inspect.sent_requests import InspectorClient, SentRequests
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.inspect.test_request_routes import seen_by_backend
 from tests.server.api.inspect.test_routes import ADMIN, settings
@@ -181,17 +181,14 @@ async def test_what_is_being_sent_ends_with_the_gateway() -> None:
             ended.append(scope)
 
     request = RequestLine(1, "r", "openai_chat", "POST", "/v1/models/a%20b?alt=sse", {"accept": "a"}, data_of(b"{}"))
-    resend = Resend(allowed=True)
-    new_id = await resend.send(app, Interaction(request))
+    sent = SentRequests(True, list)
+    new_id = await sent.send(app, Interaction(request))
     assert not ended
     async with asyncio.timeout(10):
-        await resend.aclose()
+        await sent.aclose()
     (scope,) = ended
-    assert (scope["path"], scope["query_string"], scope["state"]["client"]) == (
-        "/v1/models/a b",
-        b"alt=sse",
-        "inspector",
-    )
+    assert (scope["path"], scope["query_string"]) == ("/v1/models/a b", b"alt=sse")
+    assert isinstance(scope["state"]["client"], InspectorClient)
     assert dict(scope["headers"]) == {
         b"accept": b"a",
         b"host": b"localhost",
@@ -199,4 +196,4 @@ async def test_what_is_being_sent_ends_with_the_gateway() -> None:
         b"x-request-id": new_id.encode(),
     }
     with pytest.raises(InvalidRequest, match=r"inspector\.send"):
-        await Resend(allowed=False).send(app, Interaction(request))
+        await SentRequests(False, list).send(app, Interaction(request))
