@@ -4,7 +4,7 @@ responses."""
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,10 +18,12 @@ from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
-from gateway.server.inspect.sent_requests import InspectorClient
 from gateway.server.log.logger import LOGGER
 from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
+
+if TYPE_CHECKING:
+    from gateway.server.inspect.sent_requests import InspectorClient
 
 SHUTDOWN: Final = ServerShutdown.code
 # How metrics name the routes; every other one is `other`.

@@ -3,7 +3,7 @@ that are written in the page."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import ASGIApp, Message, Scope
 
@@ -12,10 +12,12 @@ from gateway.recording.recording import Interaction
 from gateway.recording.route import request_head
 from gateway.server.access.api_keys import INSPECTOR
 from gateway.server.http.asgi_writer import through_asgi
-from gateway.server.inspect.sent_answer import AnswerEnded, AnswerPiece, SentAnswer
 from gateway.server.log.logger import LOGGER
 from gateway.server.log.request_id import request_id
 from gateway.server.telemetry.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from gateway.server.inspect.sent_answer import AnswerEnded, AnswerPiece, SentAnswer
 
 # These belong to the client's connection and to its request; the new request has its own.
 _OWN: Final = frozenset({b"content-length", b"host", b"x-request-id"})
@@ -25,7 +27,7 @@ class InspectorClient:
     """The inspector as the client of one request, with an ASGI server's end of it: `receive` and `send`. `answer` is
     told what the answer says; None: nobody waits for it."""
 
-    def __init__(self, body: bytes, answer: SentAnswer | None = None) -> None:
+    def __init__(self, body: bytes, answer: "SentAnswer | None" = None) -> None:
         self._unread = [body]
         self._answer = answer
         self._gone = asyncio.Event()
@@ -93,9 +95,12 @@ class SentRequests:
 
     async def answer(
         self, app: ASGIApp, interaction: Interaction, body: bytes
-    ) -> AsyncGenerator[str | Sequence[AnswerPiece] | AnswerEnded, None]:
+    ) -> "AsyncGenerator[str | Sequence[AnswerPiece] | AnswerEnded, None]":
         """Sends a request with this body, and yields the id of the new one, then what its answer says as it comes, and
         how it ends. The request has lost its client when the generator is closed."""
+        # Loaded for what is written in the page alone.
+        from gateway.server.inspect.sent_answer import SentAnswer
+
         new_id, answer = request_id(None), SentAnswer(self._secrets)
         client = InspectorClient(body, answer)
         task = self._begin(app, interaction, new_id, len(body), client)
