@@ -217,11 +217,13 @@ async def converse(
     least one on each connection."""
     load = Load()
     first, later = Turns(), Turns()
-    async with _connections(target, load, connections, DELTAS if body.stream else 0) as opened:
+    events = DELTAS if body.stream else 0
+    async with _connections(target, load, connections, events) as opened:
         until = time.perf_counter() + seconds
         while True:
             conversations = [next(_CONVERSATIONS) for _ in opened]
             for turns, numbers in ((first, range(1)), (later, range(1, 1 + NEXT_TURNS))):
+                opened[:] = [await _still_open(connection, target, load, events) for connection in opened]
                 asked = [[target.encode(body.request(number, turn)) for turn in numbers] for number in conversations]
                 before, known, failed = running.cpu_s, len(load.first), load.errors
                 await asyncio.gather(*(_ask(*pair) for pair in zip(opened, asked, strict=True)))
@@ -243,6 +245,11 @@ async def _connections(target: Target, load: Load, many: int, events: int) -> As
             connection.close()
 
 
+async def _still_open(connection: Connection, target: Target, load: Load, events: int) -> Connection:
+    """Returns the connection, or a new one where the gateway has closed it because it was idle."""
+    return await connect(target, load, events) if connection.closed else connection
+
+
 async def _ask(connection: Connection, requests: Sequence[bytes]) -> None:
     for request in requests:
         if not connection.closed:
@@ -254,8 +261,8 @@ async def grown_mb(target: Target, running: Running, body: AgentBody, requests: 
     answered."""
     load = Load()
     most = running.memory_mb
+    asked = [target.encode(body.request(next(_CONVERSATIONS), 0)) for _ in range(requests)]
     async with _connections(target, load, requests, DELTAS) as opened, asyncio.TaskGroup() as group:
-        asked = [target.encode(body.request(next(_CONVERSATIONS), 0)) for _ in opened]
         asking = [
             group.create_task(_ask(connection, [request])) for connection, request in zip(opened, asked, strict=True)
         ]

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from bench import payload
-from bench.agent_body import TURNS, agent_body
+from bench.agent_body import TURNS, AgentBody, agent_body
 from bench.load import Load, Target, connect
 from bench.scale.demand import Agents
 from bench.scale.measurement import commands
@@ -43,11 +43,15 @@ async def work(folder: Path, number: int, agents: Agents, seconds: float, pinned
 
 async def _observed(running: Sequence[Gateway], opened: Store, number: int, agents: Agents, seconds: float) -> Outcome:
     done = _Work(Load())
-    sizes = _sizes(number, agents)
+    # Made before the agents begin: it takes seconds.
+    model = payload.model(agents.chunks, round(1000 * agents.answer_s / agents.chunks))
+    bodies = {size: agent_body(size, model, stream=True) for size in agents.mix}
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_agent(running[at % len(running)].target(at), size, agents, done, random.Random(at)))
-            for at, size in enumerate(sizes)
+            group.create_task(
+                _agent(running[at % len(running)].target(at), bodies[size], agents, done, random.Random(at))
+            )
+            for at, size in enumerate(_sizes(number, agents))
         ]
         await asyncio.sleep(agents.period_s)
         begun, asked, ran = time.perf_counter(), len(done.load.first), await commands(opened)
@@ -83,19 +87,19 @@ def _spent(running: Sequence[Gateway]) -> float:
     return sum(gateway.running.cpu_s for gateway in running)
 
 
-async def _agent(target: Target, size: str, agents: Agents, done: _Work, chance: random.Random) -> None:
-    body = agent_body(size, payload.model(agents.chunks, round(1000 * agents.answer_s / agents.chunks)), stream=True)
-    connection = await connect(target, done.load, agents.chunks)
-    try:
-        await asyncio.sleep(agents.next_s(chance))
-        for request in count():
-            turn = request % (TURNS + 1)
-            if turn == 0:
-                number = chance.randrange(10**6)
-            done.open += 1
-            done.most = max(done.most, done.open)
-            await connection.ask(target.encode(body.request(number, turn)))
+async def _agent(target: Target, body: AgentBody, agents: Agents, done: _Work, chance: random.Random) -> None:
+    await asyncio.sleep(agents.next_s(chance))
+    for request in count():
+        turn = request % (TURNS + 1)
+        if turn == 0:
+            conversation = chance.randrange(10**6)
+        # The gateway may close an idle connection while the tools run.
+        connection = await connect(target, done.load, agents.chunks)
+        done.open += 1
+        done.most = max(done.most, done.open)
+        try:
+            await connection.ask(target.encode(body.request(conversation, turn)))
+        finally:
             done.open -= 1
-            await asyncio.sleep(chance.expovariate(1 / agents.tools_s))
-    finally:
-        connection.close()
+            connection.close()
+        await asyncio.sleep(chance.expovariate(1 / agents.tools_s))

@@ -23,6 +23,8 @@ _STREAMS: Final = 64
 # A chunk arrives alone: as many a second as an agent's answer has.
 _PACE_MS: Final = round(1000 * AGENTS.answer_s / AGENTS.chunks)
 _SETTLED_S: Final = 0.5
+# Long enough for ten of what each worker repeats while a response is open.
+_SLOW_MS: Final = 300
 
 
 async def measure(folder: Path, seconds: float, rounds: int, tell: Callable[[str], None]) -> Figures:
@@ -81,7 +83,7 @@ async def _store(folder: Path, seconds: float, rounds: int) -> tuple[float, floa
     """Returns the commands of a request, those of an open response in a second, the store's processor time of one, and
     the gateway's for those of a request: by small requests with the store and without it, in turns."""
     small = payload.request(payload.model(), stream=False)
-    slow = payload.request(payload.model(payload.CHUNKS, 100), stream=True)
+    slow = payload.request(payload.model(payload.CHUNKS, _SLOW_MS), stream=True)
     async with store(folder) as opened:
         with (
             backend(folder, DELTAS) as base_url,

@@ -75,7 +75,7 @@ def _demands(figures: Figures) -> str:
 def _waits(figures: Figures) -> str:
     needed = fleet(demand(_SIMULATED, figures), figures).workers
     rows = []
-    for workers in sorted({max(1, needed - 1), needed, needed + 1, 2 * needed}):
+    for workers in sorted({1, 2, needed, 2 * needed}):
         seen = Simulation(_SIMULATED, workers, _SIMULATED_S, figures).run()
         rows.append((str(workers), f"{seen.cores / workers:.0%}", *_quantiles(seen)))
     return _table((f"workers for {_SIMULATED:,} agents, simulated", "busy", "p50, ms", "p99, ms", "longest, ms"), rows)
