@@ -10,7 +10,10 @@ from gateway.core.errors import GatewayError
 from gateway.core.notices import NO_CHANGE
 from gateway.core.session import Session
 from gateway.dialects.document import read_document
+from gateway.inspector.asked import asked_of
+from gateway.inspector.clients import client_name
 from gateway.inspector.filter import holds, read_filter
+from gateway.inspector.outcomes import outcome_of
 from gateway.inspector.requests import Listed, RequestContents
 from gateway.inspector.summary import Summary, conversation_name, conversation_session, first_user_turn
 from gateway.recording.recording import Interaction, Recording
@@ -105,6 +108,10 @@ def _summary(interaction: Interaction, began: float) -> Summary:
         bytes=sum(map(len, _texts(interaction))),
         conversation=conversation_name(first_user_turn(turns)),
         session=request.session or conversation_session(turns),
+        client=client_name(request.headers.get("user-agent", "").encode("latin-1", "replace")),
+        first_ms=None if end is None else end.marks.first,
+        outcome="not recorded" if end is None else outcome_of(end.status, end.code),
+        asked=asked_of(turns, ()),
     )
 
 

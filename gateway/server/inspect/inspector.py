@@ -4,8 +4,12 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
@@ -18,6 +22,7 @@ from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.resend import Resend
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
+from gateway.server.log.logger import LOGGER
 from gateway.settings import InspectorSettings, Settings
 
 if TYPE_CHECKING:
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
 
 # So many requests that somebody looks at stay made again, for the next page of them.
 _MOST_REMADE: Final = 8
+# So many texts of a list stay replaced, for the next time that it is asked for.
+_MOST_REPLACED: Final = 4096
+_TELL_S: Final = 60.0
 _REASONS: Final = {
     "never_kept": "they were not kept: watch before the request begins, or set inspector.contents to always (of more "
     "than 25 requests a second those of the others are kept only so)",
@@ -51,6 +59,7 @@ class Inspector:
     ) -> None:
         self.access = access
         self.recent = RecentRequests(known)
+        self.recent.secrets = self._secrets
         self.thread = SerialThread()
         self.resend = Resend(known.send)
         self.folder: RecordingFolder | None = None
@@ -64,6 +73,8 @@ class Inspector:
         self._socket: Path | None = None
         # The same words are replaced by the same ones in everything that is shown.
         self._seed = secrets.token_bytes(16)
+        self._replaced = lru_cache(_MOST_REPLACED)(lambda text: _other_words(text, self._seed))
+        self._tell_next = 0.0
         self._remade: OrderedDict[tuple[int, RedactionLevel], Remade] = OrderedDict()
 
     def save_in(self, folder: str) -> None:
@@ -101,6 +112,24 @@ class Inspector:
         if recorded.redacted:
             self.shown_level = "none"
         self._settings = lambda: settings
+
+    def worded(self, summaries: Sequence[Summary], level: RedactionLevel) -> Sequence[Summary]:
+        """Returns summaries with the words of what they ask as they may be shown, the same words always alike."""
+        if level == "none":
+            return summaries
+        return [_with_words(one, self._replaced) if one.asked.words else one for one in summaries]
+
+    def list_level(self, reveal: bool) -> RedactionLevel:
+        """Returns how far the words of a list are redacted. The log says that somebody reads them, once a minute: a
+        list is asked for again and again. Raises InvalidRequest where nobody may see them."""
+        if not reveal:
+            return self.shown_level
+        self.check_reveal()
+        now = monotonic()
+        if now >= self._tell_next:
+            self._tell_next = now + _TELL_S
+            LOGGER.info("the first words of the requests in the list were shown by the inspector")
+        return "none"
 
     def check_reveal(self) -> None:
         """Raises InvalidRequest where nobody may see the words of requests."""
@@ -203,6 +232,17 @@ class Inspector:
 
     def _secrets(self, *found: RequestContents) -> list[str]:
         return [*self._configured(), self.access.key, *(key for one in found for key in one.secrets)]
+
+
+def _other_words(text: str, seed: bytes) -> str:
+    from gateway.recording.redact.words import Words  # with the first list that somebody looks at
+
+    return Words("shape", seed).text(text)
+
+
+def _with_words(summary: Summary, replaced: Callable[[str], str]) -> Summary:
+    asked = msgspec.structs.replace(summary.asked, words=replaced(summary.asked.words))
+    return msgspec.structs.replace(summary, asked=asked)
 
 
 def absence(summary: Summary) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.diagnostics.prompt_cache.finding import Finding
+from gateway.inspector.asked import Asked
 from gateway.inspector.requests import ContentsReader, RequestContents
 from gateway.inspector.summary import Contents, Summary, TokenCounts, with_price
 from gateway.server.http.response_writer import Writer
@@ -67,6 +68,8 @@ class RecentRequests(RequestObserver):
         self.price_of: Callable[[str], Price | None] = lambda model: None
         # Whether the contents of a request may be kept although nobody watches, if it fails.
         self.may_keep: Callable[[RequestContext], bool] = lambda context: False
+        # The gateway's own secrets, which no name and no words of a summary hold.
+        self.secrets: Callable[[], Sequence[str]] = tuple
         # Examines the prompts of the requests that are captured, or of all; None: of none.
         self.caches: CacheDoctor | None = None
         self._all_caches = settings.caches == "always"
@@ -109,7 +112,7 @@ class RecentRequests(RequestObserver):
 
     def _observe(self, context: RequestContext, live: LiveRequest) -> None:
         """Adds those who want to see more of this request."""
-        capture = None if live.capture is None else CaptureObserver(live.capture)
+        capture = None if live.capture is None else CaptureObserver(live.capture, self.secrets)
         more = [one for one in (capture, live.examination) if one is not None]
         context.observers = context.observers.joined(*more)
 
@@ -265,7 +268,7 @@ class RecentRequests(RequestObserver):
 
     def _summary(self, known: KnownRequest) -> Summary:
         number, found = self._number(known.started), self._findings.get(known.started)
-        return summary_of(known, number, self.state_of(known), self._epoch_s, self.worker, found)
+        return summary_of(known, number, self.state_of(known), self._epoch_s, self.worker, found, tuple(self.secrets()))
 
     def state_of(self, known: KnownRequest) -> ContentsState:
         """Returns the state of the contents of a request without reading them."""
@@ -273,7 +276,9 @@ class RecentRequests(RequestObserver):
             missing: Contents = "evicted" if known.captured else "never_kept"
             return self._contents.state_of(known.started) or ContentsState(missing)
         capture = known.capture
-        return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
+        if capture is None:
+            return ContentsState()
+        return ContentsState("kept", capture.size, capture.conversation, capture.asked or Asked())
 
 
 def _contents(read: Callable[[], Capture], outcome: Outcome, tokens: TokenCounts | None, phase: str) -> RequestContents:
