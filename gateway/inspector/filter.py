@@ -113,6 +113,11 @@ class Filter(msgspec.Struct, frozen=True):
     matches: Test
     words: tuple[Word, ...] = ()
 
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The words that stand in the contents of every request that passes."""
+        return tuple(word.text for word in self.words if not word.absent)
+
 
 def read_filter(text: str) -> Filter:
     """Returns a filter: every term must hold, a leading `-` turns one around, `*` stands for any text of a field. What

@@ -12,10 +12,11 @@ from gateway.core.session import Session
 from gateway.dialects.document import read_document
 from gateway.inspector.asked import asked_of
 from gateway.inspector.clients import client_name
-from gateway.inspector.filter import holds, read_filter
+from gateway.inspector.filter import Filter, holds, read_filter
 from gateway.inspector.outcomes import outcome_of
 from gateway.inspector.requests import Listed, RequestContents
 from gateway.inspector.summary import Summary, conversation_name, conversation_session, first_user_turn
+from gateway.inspector.totals import Totals, totals_of
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.route import request_head
 from gateway.registry import load_dialect
@@ -34,13 +35,19 @@ class RecordedRequests:
 
     async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
         wanted = read_filter(filter)
-        found = [
+        found = self._found(wanted)
+        page = [summary for summary in found if before is None or summary.seq < before]
+        return Listed(page[:limit], len(found), len(self._summaries), wanted.found)
+
+    def _found(self, wanted: Filter) -> list[Summary]:
+        return [
             summary
             for request_id, summary in reversed(self._summaries.items())
             if wanted.matches(summary) and holds(_texts(self._interactions[request_id]), wanted.words, ())
         ]
-        page = [summary for summary in found if before is None or summary.seq < before]
-        return Listed(page[:limit], len(found), len(self._summaries))
+
+    async def totals(self, filter: str) -> Totals:
+        return totals_of(self._found(read_filter(filter)))
 
     async def summary(self, request_id: str) -> Summary | None:
         return self._summaries.get(request_id)

@@ -8,7 +8,7 @@ somebody watches (or always, or never), and else, in part, behind one that has f
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -198,6 +198,14 @@ class RecentRequests(RequestObserver):
             if number % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found
+
+    async def summaries(self, matches: Callable[[Summary], bool]) -> AsyncIterator[Summary]:
+        """Yields the summaries of the requests that match, newest first. Others are served meanwhile."""
+        for number, known in enumerate(self._known(), 1):
+            if matches(summary := self._shown(known)):
+                yield summary
+            if number % _READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def page(self, found: Iterable[KnownRequest], before: int | None, limit: int) -> list[Summary]:
         """Returns the summaries of these requests as `listed` does."""

@@ -83,6 +83,11 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState, gateway: ASGIA
         worded = await asyncio.to_thread(inspector().worded, found.requests, shown_level)
         return json_response(msgspec.structs.replace(found, requests=worded))
 
+    @app.get(f"{API}/totals", include_in_schema=False)
+    async def totals(request: Request) -> Response:
+        """The sums of all requests that fit a filter, and how each backend has answered lately."""
+        return json_response(await inspector().requests.totals(request.query_params.get("filter", "")))
+
     @app.get(f"{API}/sessions", include_in_schema=False)
     async def sessions(request: Request) -> Response:
         """The sessions of the newest requests, and in each its agents as a tree."""
