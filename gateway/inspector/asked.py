@@ -3,14 +3,19 @@ and the tools whose results came since the model's last turn."""
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Text, Turn
+from gateway.core.errors import GatewayError
 from gateway.core.secrets import without_secrets
+from gateway.dialect import RequestHead
+from gateway.dialects.document import read_document
 from gateway.history.classify import is_said_by_user
+from gateway.registry import load_dialect
 
 # So many characters are shown. Secrets are looked for in more, so that none is cut before it is found.
 LONGEST: Final = 160
@@ -27,6 +32,13 @@ class Asked(msgspec.Struct, frozen=True):
 
     words: str = ""
     results: tuple[str, ...] = ()
+
+
+def client_turns(dialect: str, head: RequestHead, body: bytes) -> Sequence[Turn]:
+    """Returns the turns of a client's request; none of one that its dialect cannot read."""
+    with suppress(GatewayError):
+        return load_dialect(dialect).decode(read_document(body), head).conversation.turns
+    return ()
 
 
 def asked_of(turns: Sequence[Turn], secrets: Sequence[str]) -> Asked:

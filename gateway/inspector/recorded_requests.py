@@ -2,15 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from gateway.core.conversation import Turn
-from gateway.core.errors import GatewayError
 from gateway.core.notices import NO_CHANGE
 from gateway.core.session import Session
-from gateway.dialects.document import read_document
-from gateway.inspector.asked import asked_of
+from gateway.inspector.asked import asked_of, client_turns
 from gateway.inspector.clients import client_name
 from gateway.inspector.filter import Filter, holds, read_filter
 from gateway.inspector.outcomes import outcome_of
@@ -19,7 +16,6 @@ from gateway.inspector.summary import Summary, conversation_name, conversation_s
 from gateway.inspector.totals import Totals, totals_of
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.route import request_head
-from gateway.registry import load_dialect
 
 
 class RecordedRequests:
@@ -123,7 +119,4 @@ def _summary(interaction: Interaction, began: float) -> Summary:
 
 
 def _turns(interaction: Interaction) -> Sequence[Turn]:
-    with suppress(GatewayError):
-        document = read_document(interaction.body or b"")
-        return load_dialect(interaction.request.dialect).decode(document, request_head(interaction)).conversation.turns
-    return ()
+    return client_turns(interaction.request.dialect, request_head(interaction), interaction.body or b"")

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.secrets import without_secrets
 from gateway.inspector.views.diff import Difference, Pair, difference
 from gateway.inspector.views.remade import Remade, remake
+from gateway.inspector.views.sent_diff import SentDifference, sent_difference
 from gateway.inspector.views.what_if import WhatIf, what_if
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.outcome import differences, outcome_of
@@ -77,6 +78,13 @@ def compared(
     """Compares the captured bytes of two requests, the earlier one first, in redacted words."""
     captured = Pair(*(remake(one, settings) for one in pair))
     return difference(captured, Pair(*remade_alike(pair, level, seed, known, settings)), cached)
+
+
+def sent_compared(
+    pair: tuple[Interaction, Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> SentDifference:
+    """Compares what was sent for two requests, the earlier one first, in redacted words."""
+    return sent_difference(Pair(*remade_alike(pair, level, seed, known, settings)))
 
 
 def tried(

@@ -19,7 +19,7 @@ from gateway.core.notices import READ_RULES, Notice
 from gateway.core.session import ReadSession, Session, read_session
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
-from gateway.inspector.asked import Asked, asked_of
+from gateway.inspector.asked import Asked, asked_of, client_turns
 from gateway.inspector.summary import TokenCounts, conversation_name, conversation_session, first_user_turn
 from gateway.recording.beginning import whole_words
 from gateway.recording.heads import request_headers, request_path
@@ -235,10 +235,13 @@ class Capture(msgspec.Struct, array_like=True):
         """Records what ended a response before it was complete."""
         self._cut = how
 
-    def end(self) -> None:
-        """Records the end of the request. What the backend sends from now on is no part of it."""
+    def end(self, secrets: Sequence[str] = ()) -> None:
+        """Records the end of the request. What the backend sends from now on is no part of it. `secrets` as in
+        `prepare`: a request that was refused before says what it asks only now."""
         self._over = True
         self._marks["end"] = monotonic()
+        if self.asked is None and self._body is not None and self._dialect:
+            self.asked = asked_of(client_turns(self._dialect, self._head, self._body), (*secrets, *self.secrets))
         if self.route is not None:
             # It may have got a token for this request.
             self._add_secrets(self.route.backend.secrets)

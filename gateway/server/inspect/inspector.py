@@ -26,8 +26,10 @@ from gateway.server.log.logger import LOGGER
 from gateway.settings import InspectorSettings, Settings
 
 if TYPE_CHECKING:
+    from gateway.inspector.sessions import SessionTree
     from gateway.inspector.views.diff import Difference
     from gateway.inspector.views.remade import Remade
+    from gateway.inspector.views.sent_diff import SentDifference
     from gateway.inspector.views.what_if import Rules, WhatIf
     from gateway.recording.redact.redact import Redacted
     from gateway.server.inspect.folder import RecordingFolder
@@ -119,6 +121,10 @@ class Inspector:
             return summaries
         return [_with_words(one, self._replaced) if one.asked.words else one for one in summaries]
 
+    def worded_sessions(self, trees: "Sequence[SessionTree]", level: RedactionLevel) -> "Sequence[SessionTree]":
+        """Returns sessions with their words as they may be shown, as `worded` does."""
+        return trees if level == "none" else [tree.with_words(self._replaced) for tree in trees]
+
     def list_level(self, reveal: bool) -> RedactionLevel:
         """Returns how far the words of a list are redacted. The log says that somebody reads them, once a minute: a
         list is asked for again and again. Raises InvalidRequest where nobody may see them."""
@@ -199,6 +205,16 @@ class Inspector:
         known = self._secrets(old, new)
         pair = (old.interaction, new.interaction)
         return await self.thread.run(compared, pair, new.cached_tokens, level, self._seed, known, self._settings())
+
+    async def sent_difference(self, request_id: str, against: str, level: RedactionLevel) -> "SentDifference":
+        """Returns the difference between the bodies that were sent for a request and for another. Raises InvalidRequest
+        like `export`, and where one was not sent."""
+        from gateway.inspector.views.redacted import sent_compared
+
+        old, new = await self.contents(against), await self.contents(request_id)
+        pair = (old.interaction, new.interaction)
+        known = self._secrets(old, new)
+        return await self.thread.run(sent_compared, pair, level, self._seed, known, self._settings())
 
     async def what_if(self, rules: "Rules", level: RedactionLevel) -> "WhatIf":
         """Returns the request to the backend under other rules. Raises InvalidRequest like `export`, and for

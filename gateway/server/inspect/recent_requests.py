@@ -166,7 +166,7 @@ class RecentRequests(RequestObserver):
 
     def _keep(self, live: LiveRequest, capture: Capture, outcome: Outcome) -> None:
         """Keeps the contents of a request that ends, and passes them to those who save them."""
-        capture.end()
+        capture.end(self.secrets())
         self._contents.add(live.started, capture)
         if self.on_end:
             read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)

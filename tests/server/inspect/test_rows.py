@@ -51,6 +51,15 @@ async def test_a_row_says_what_was_asked_by_whom_and_what_became_of_it() -> None
             assert len(await listed(gateway, filter=terms)) == count
 
 
+async def test_a_refused_request_says_what_it_asked() -> None:
+    async with running_gateway(settings()) as gateway:
+        await ask(gateway, LOOP, model="no-such-model")
+        (row,) = await listed(gateway, reveal=1)
+        assert row["asked"]["words"] == SAID and row["outcome"] == "unknown model" and row["first_ms"] is None
+        await gateway.client.post("/v1/chat/completions", content=b"{no json")
+        assert (await listed(gateway))[0]["asked"]["words"] == ""
+
+
 async def test_its_words_are_replaced_until_they_are_revealed() -> None:
     async with running_gateway(settings()) as gateway:
         request_id = await ask(gateway, LOOP)
@@ -77,10 +86,19 @@ async def test_nor_does_the_stream_tell_them() -> None:
                         break
 
 
+async def test_nor_do_the_sessions() -> None:
+    async with running_gateway(settings()) as gateway:
+        await ask(gateway, LOOP)
+        for query, shown in (("", False), ("?reveal=1", True)):
+            (session,) = (await gateway.client.get(f"/inspect/api/sessions{query}")).json()["sessions"]
+            assert session["client"] == "Codex 0.169.0" and len(session["words"]) == len(SAID)
+            assert [session["words"] == SAID, session["agents"][0]["words"] == SAID] == [shown, shown]
+
+
 async def test_where_words_are_not_shown_nobody_gets_them() -> None:
     async with running_gateway(settings(reveal=False)) as gateway:
         request_id = await ask(gateway, LOOP)
-        for path in ("requests", "stream", f"requests/{request_id}"):
+        for path in ("requests", "stream", "sessions", f"requests/{request_id}"):
             answer = await gateway.client.get(f"/inspect/api/{path}?reveal=1")
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_revealed"), path
 

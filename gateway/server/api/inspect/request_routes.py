@@ -86,14 +86,18 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
 
     @app.get(f"{API}/requests/{{request_id}}/diff", include_in_schema=False)
     async def diff(request: Request, request_id: str) -> Response:
-        """How what was sent differs from the request before it in its conversation, or from another one."""
+        """How what was sent differs from the request before it in its conversation, or from another one: its messages,
+        or (`of=sent`) its body."""
         found = inspector()
         against = request.query_params.get("against") or await found.previous(await found.summary(request_id))
         if against is None:
             raise InvalidRequest(
                 "No earlier request of this conversation is here; name one.", status=404, code="unknown_request"
             )
-        return json_response(await found.difference(request_id, against, level(request, request_id, against)))
+        shown = level(request, request_id, against)
+        if request.query_params.get("of") == "sent":
+            return json_response(await found.sent_difference(request_id, against, shown))
+        return json_response(await found.difference(request_id, against, shown))
 
     @app.post(f"{API}/explain", include_in_schema=False)
     async def explain(request: Request) -> Response:

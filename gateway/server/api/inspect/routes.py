@@ -91,8 +91,10 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState, gateway: ASGIA
     @app.get(f"{API}/sessions", include_in_schema=False)
     async def sessions(request: Request) -> Response:
         """The sessions of the newest requests, and in each its agents as a tree."""
+        shown_level = inspector().list_level(reveals(request))
         found = await inspector().requests.listed(request.query_params.get("filter", ""), None, _MOST_GROUPED)
-        return json_response(Sessions(session_trees(found.requests), len(found.requests), found.matching))
+        trees = await asyncio.to_thread(inspector().worded_sessions, session_trees(found.requests), shown_level)
+        return json_response(Sessions(trees, len(found.requests), found.matching))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
