@@ -1,20 +1,25 @@
 /** The inspector: the list of requests on the left, the opened one on the right. */
 
+import { addressOf, ofAddress } from "./address.js";
 import { Bar, Warnings } from "./bar.js";
+import { Comparing, useComparison } from "./compare.js";
 import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
 import { useFocusOf } from "./focus.js";
 import { ForgetDialog } from "./forget.js";
+import { setFound } from "./found.js";
 import { html } from "./html.js";
 import { KeysDialog, onKey, useCommands } from "./keys.js";
 import { ListFoot, RequestList } from "./list.js";
 import { Request } from "./request.js";
 import { Requests } from "./requests.js";
+import { RevealButton, useReveal } from "./reveal.js";
 import { Sessions } from "./sessions.js";
 import { SettingsDialog } from "./settings.js";
-import { ChangeStream } from "./stream.js";
+import { useStream, useTicks } from "./stream.js";
+import { Totals, useTotals } from "./totals.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 
 // Rows that the keys pass faster than this are not opened: each would have to be loaded.
@@ -37,6 +42,7 @@ export function Inspector({ settings, onBack, onRefused }) {
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const [grouped, setGrouped] = useState(false);
+  const [reveal, toggleReveal] = useReveal(settings, announce);
   const filter = useRef(null);
   const list = useRef(null);
   useFocusOf(list);
@@ -44,8 +50,10 @@ export function Inspector({ settings, onBack, onRefused }) {
     () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
     [],
   );
-  useStream(requests, setState, onBack, onRefused);
+  useStream(requests, reveal, setState, onBack, onRefused);
   useTicks(requests);
+  const totals = useTotals(requests);
+  setFound(requests.words);
   // The request of the address may be far down the list; its row takes the focus from nobody who types already.
   useEffect(() => {
     const isIdle = document.activeElement === document.body;
@@ -100,10 +108,25 @@ export function Inspector({ settings, onBack, onRefused }) {
     const timer = setTimeout(show, wait);
     passing.current = { at: now, timer };
   };
+  const onPair = (later, earlier) => {
+    setView("diff");
+    open(later, true, earlier);
+  };
+  const { marked, compare, cancel } = useComparison(requests.byId, {
+    onPair,
+    onFirst: () => isNarrow() && close(),
+    announce,
+  });
+  const choose = (id, byKey) => (marked === null ? open(id, byKey) : compare(id));
+  const addTerm = (term) => setText([...text.split(/\s+/).filter((one) => one && one !== term), term].join(" "));
   const position = requests.rows.findIndex((row) => row.id === at.current);
   const newest = () => {
     setFollow(true);
     moveTo(0);
+  };
+  const showList = (terms) => {
+    setGrouped(false);
+    setText(terms);
   };
   const clear = () => {
     setText("");
@@ -114,12 +137,15 @@ export function Inspector({ settings, onBack, onRefused }) {
     requests.load(text).then(() => requests.error ?? announce(`${counted(requests.matching, "request")} found.`));
   };
   useCommands({
-    next: () => moveTo(position + 1),
-    previous: () => moveTo(position - 1),
-    first: () => moveTo(0),
-    last: () => moveTo(requests.rows.length - 1),
-    open: () => at.current !== null && open(at.current, true),
-    back: () => opened !== null && close(),
+    next: grouped ? undefined : () => moveTo(position + 1),
+    previous: grouped ? undefined : () => moveTo(position - 1),
+    first: grouped ? undefined : () => moveTo(0),
+    last: grouped ? undefined : () => moveTo(requests.rows.length - 1),
+    open: grouped ? undefined : () => at.current !== null && choose(at.current, true),
+    back: () => (marked === null ? opened !== null && close() : cancel()),
+    compare: () => (opened ?? at.current) !== null && compare(opened ?? at.current),
+    sessions: () => setGrouped(!grouped),
+    reveal: toggleReveal,
     filter: () => filter.current.focus(),
     follow: newest,
     pause: () => requests.pause(!requests.paused),
@@ -137,10 +163,15 @@ export function Inspector({ settings, onBack, onRefused }) {
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
+      <${Totals} totals=${requests.total > 0 ? totals : null} onFilter=${addTerm}>
+        ${opened === null && settings.reveal && html`<${RevealButton} reveal=${reveal} onReveal=${toggleReveal} />`}
+      </${Totals}>
       <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
-        ${grouped && html`<${Sessions} requests=${requests} onFilter=${setText} />`}
+        ${marked !== null && html`<${Comparing} id=${marked} onCancel=${cancel} />`}
         ${
-          requests.loaded && requests.rows.length === 0
+          grouped
+            ? html`<${Sessions} ...${{ requests, reveal, opened }} onFilter=${showList} onOpen=${choose} />`
+            : requests.loaded && requests.rows.length === 0
             ? requests.error === null &&
               html`<${Empty}
                 filter=${requests.filter}
@@ -153,9 +184,12 @@ export function Inspector({ settings, onBack, onRefused }) {
                 current=${at.current}
                 moves=${at.moves}
                 opened=${opened}
+                marked=${marked}
                 follow=${follow}
+                veiled=${!reveal && !settings.redacted}
+                priced=${totals !== null && totals.costs.length > 0}
                 onCurrent=${(id) => setAt({ ...at, current: id })}
-                onOpen=${open}
+                onOpen=${choose}
                 onFollow=${setFollow}
               />`
         }
@@ -180,6 +214,10 @@ export function Inspector({ settings, onBack, onRefused }) {
           settings=${settings}
           recorded=${state === "recorded"}
           entered=${entered === opened}
+          reveal=${reveal}
+          onReveal=${toggleReveal}
+          marked=${marked === opened}
+          onCompare=${() => compare(opened)}
           view=${view}
           onView=${setView}
           onClose=${close}
@@ -196,38 +234,7 @@ export function Inspector({ settings, onBack, onRefused }) {
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
 }
 
-// The page writes its address, of which the browser then tells it nothing; it does of one that somebody else writes.
-function addressOf(fields) {
-  return `#${new URLSearchParams(fields)}`;
-}
-
-// A part of the address behind `#`: the opened request, and the one it is compared with.
-function ofAddress(name) {
-  return new URLSearchParams(location.hash.slice(1)).get(name);
-}
-
-// The time of a live request goes on while nothing is heard of it.
-function useTicks(requests) {
-  useEffect(() => {
-    const tick = () => !document.hidden && requests.rows.some((row) => row.live) && requests.onChange();
-    const timer = setInterval(tick, 1000);
-    return () => clearInterval(timer);
-  }, []);
-}
-
-// The list is loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.
-function useStream(requests, setState, onBack, onRefused) {
-  useEffect(() => {
-    let begun = false;
-    const onState = (state) => {
-      setState(state);
-      if (state !== "live" && state !== "recorded") return;
-      requests.reload();
-      if (begun) onBack();
-      begun = true;
-    };
-    const stream = new ChangeStream({ onChanges: (changes) => requests.take(changes), onState, onRefused });
-    stream.start();
-    return () => stream.stop();
-  }, []);
+// Where the list and an opened request have no room side by side; the style sheet has the same width.
+function isNarrow() {
+  return matchMedia("(max-width: 860px)").matches;
 }

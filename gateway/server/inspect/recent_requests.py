@@ -137,7 +137,7 @@ class RecentRequests(RequestObserver):
         # Who has no key could else drive out what others sent.
         if context.head is None or not self._watched or not self.may_keep(context):
             return None
-        return failed_capture(context, context.head, live.notices, self._most, error)
+        return failed_capture(context, context.head, live.notices, self._most, error, self.secrets())
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:
