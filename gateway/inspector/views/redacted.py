@@ -24,8 +24,8 @@ def remade_alike(
     found: Sequence[Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> Sequence[Remade]:
     """Makes the stages of requests again from redacted bytes, with one set of words: the same word becomes the same in
-    all of them."""
-    redacted = redact_alike(found, level, seed, known, settings=settings)
+    all of them. Ids stay: by them somebody finds a call in the log and in other requests."""
+    redacted = redact_alike(found, level, seed, known, settings=settings, ids=True)
     return [remake(one.interaction, settings, run=one.run) for one in redacted]
 
 
@@ -91,5 +91,5 @@ def tried(
     interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> WhatIf:
     """Says what would be sent for a request whose route has been changed, in redacted words."""
-    (clean,) = redact_alike([interaction], level, seed, known, settings=settings)
+    (clean,) = redact_alike([interaction], level, seed, known, settings=settings, ids=True)
     return what_if(clean.interaction, settings)
