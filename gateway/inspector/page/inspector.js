@@ -164,7 +164,11 @@ export function Inspector({ settings, onBack, onRefused }) {
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
       <${Totals} totals=${requests.total > 0 ? totals : null} onFilter=${addTerm}>
-        ${opened === null && settings.reveal && html`<${RevealButton} reveal=${reveal} onReveal=${toggleReveal} />`}
+        ${
+          opened === null &&
+          settings.reveal &&
+          html`<${RevealButton} ...${{ reveal, words: requests.words }} onReveal=${toggleReveal} />`
+        }
       </${Totals}>
       <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
         ${marked !== null && html`<${Comparing} id=${marked} onCancel=${cancel} />`}

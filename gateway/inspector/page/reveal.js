@@ -18,10 +18,11 @@ export function useReveal(settings, announce) {
   return [reveal, toggle];
 }
 
-/** The button above the list; an opened request has its own. */
-export function RevealButton({ reveal, onReveal }) {
+/** The button above the list; an opened request has its own. `words` are those that the filter searches. */
+export function RevealButton({ reveal, words, onReveal }) {
   const title = "Words are replaced by others of the same length until they are revealed (r); the log then says so";
-  return html`<button aria-pressed=${reveal ? "true" : "false"} title=${title} onClick=${onReveal}>Reveal</button>`;
+  return html`${!reveal && words.length > 0 && html`<span class="dim">What was found is replaced:</span>`}
+    <button aria-pressed=${reveal ? "true" : "false"} title=${title} onClick=${onReveal}>Reveal</button>`;
 }
 
 // A browser that keeps nothing for pages refuses with an error: the choice then lasts until the page is loaded again.
