@@ -80,12 +80,14 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "key": _glob(lambda summary: summary.key),
     "model": _glob(lambda summary: summary.model),
     "backend": _glob(lambda summary: summary.backend),
+    "client": _glob(lambda summary: summary.client),
     "dialect": _glob(lambda summary: summary.dialect),
     "code": _glob(lambda summary: summary.code),
     "status": _status,
     "rule": _rule,
     "stage": _stage,
     "ms": _number(lambda summary: summary.ms),
+    "first": _number(lambda summary: -1 if summary.first_ms is None else summary.first_ms),
     "tok": _number(lambda summary: (summary.prompt_tokens or 0) + (summary.completion_tokens or 0)),
     "stream": _flag(lambda summary: summary.stream),
     "changed": _flag(lambda summary: bool(summary.changes)),
@@ -110,6 +112,11 @@ class Filter(msgspec.Struct, frozen=True):
 
     matches: Test
     words: tuple[Word, ...] = ()
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The words that stand in the contents of every request that passes."""
+        return tuple(word.text for word in self.words if not word.absent)
 
 
 def read_filter(text: str) -> Filter:

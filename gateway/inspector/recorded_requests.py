@@ -2,20 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from gateway.core.conversation import Turn
-from gateway.core.errors import GatewayError
 from gateway.core.notices import NO_CHANGE
 from gateway.core.session import Session
-from gateway.dialects.document import read_document
-from gateway.inspector.filter import holds, read_filter
+from gateway.inspector.asked import asked_of, client_turns
+from gateway.inspector.clients import client_name
+from gateway.inspector.filter import Filter, holds, read_filter
+from gateway.inspector.outcomes import outcome_of
 from gateway.inspector.requests import Listed, RequestContents
 from gateway.inspector.summary import Summary, conversation_name, conversation_session, first_user_turn
+from gateway.inspector.totals import Totals, totals_of
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.route import request_head
-from gateway.registry import load_dialect
 
 
 class RecordedRequests:
@@ -31,13 +31,19 @@ class RecordedRequests:
 
     async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
         wanted = read_filter(filter)
-        found = [
+        found = self._found(wanted)
+        page = [summary for summary in found if before is None or summary.seq < before]
+        return Listed(page[:limit], len(found), len(self._summaries), wanted.found)
+
+    def _found(self, wanted: Filter) -> list[Summary]:
+        return [
             summary
             for request_id, summary in reversed(self._summaries.items())
             if wanted.matches(summary) and holds(_texts(self._interactions[request_id]), wanted.words, ())
         ]
-        page = [summary for summary in found if before is None or summary.seq < before]
-        return Listed(page[:limit], len(found), len(self._summaries))
+
+    async def totals(self, filter: str) -> Totals:
+        return totals_of(self._found(read_filter(filter)))
 
     async def summary(self, request_id: str) -> Summary | None:
         return self._summaries.get(request_id)
@@ -105,11 +111,12 @@ def _summary(interaction: Interaction, began: float) -> Summary:
         bytes=sum(map(len, _texts(interaction))),
         conversation=conversation_name(first_user_turn(turns)),
         session=request.session or conversation_session(turns),
+        client=client_name(request.headers.get("user-agent", "").encode("latin-1", "replace")),
+        first_ms=None if end is None else end.marks.first,
+        outcome="not recorded" if end is None else outcome_of(end.status, end.code),
+        asked=asked_of(turns, ()),
     )
 
 
 def _turns(interaction: Interaction) -> Sequence[Turn]:
-    with suppress(GatewayError):
-        document = read_document(interaction.body or b"")
-        return load_dialect(interaction.request.dialect).decode(document, request_head(interaction)).conversation.turns
-    return ()
+    return client_turns(interaction.request.dialect, request_head(interaction), interaction.body or b"")

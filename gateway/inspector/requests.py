@@ -6,15 +6,18 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from gateway.inspector.summary import Summary
+from gateway.inspector.totals import Totals
 from gateway.recording.recording import Interaction
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """The newest requests, newest first. `matching` counts those that fit the filter, `total` all."""
+    """The newest requests, newest first. `matching` counts those that fit the filter, `total` all; `words` are those
+    that the filter searches in the contents."""
 
     requests: Sequence[Summary] = ()
     matching: int = 0
     total: int = 0
+    words: tuple[str, ...] = ()
 
 
 class RequestContents(msgspec.Struct, frozen=True):
@@ -46,6 +49,10 @@ class RequestSource(Protocol):
     async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
         """Returns the newest requests that fit the filter; `before`: only those with a smaller `seq`. Raises
         InvalidRequest for a filter that is none."""
+        ...
+
+    async def totals(self, filter: str) -> Totals:
+        """Returns the sums of all requests that fit the filter. Raises InvalidRequest like `listed`."""
         ...
 
     async def summary(self, request_id: str) -> Summary | None:

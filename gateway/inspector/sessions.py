@@ -3,7 +3,7 @@
 Sessions of two client keys are two, whatever ids they have.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -33,22 +33,37 @@ class Figures(msgspec.Struct, frozen=True):
 
 class Agent(msgspec.Struct, frozen=True):
     """The requests of one agent and, apart, those of the agents that it began. `id` is empty for the agent that the
-    user talks to; `figures` null: no request of it is here, only of an agent that names it."""
+    user talks to; `figures` null: no request of it is here, only of an agent that names it. `words` are the first ones
+    of the first of its requests that is known (empty: its contents are not kept)."""
 
     id: str
     figures: Figures | None = None
     agents: tuple["Agent", ...] = ()
+    words: str = ""
 
 
 class SessionTree(msgspec.Struct, frozen=True):
     """One session of one key: the figures of all its requests, and its agents. At the top stands the one that the user
-    talks to, and beside it only those whose parents lead in a circle."""
+    talks to, and beside it only those whose parents lead in a circle. `words` are those of its first request, and
+    `client` is the program that sent the latest one."""
 
     key: str
     source: Source
     id: str
     figures: Figures
     agents: tuple[Agent, ...]
+    words: str = ""
+    client: str = ""
+
+    def with_words(self, replaced: Callable[[str], str]) -> "SessionTree":
+        """Returns the session with other words."""
+        agents = tuple(_with_words(agent, replaced) for agent in self.agents)
+        return msgspec.structs.replace(self, agents=agents, words=replaced(self.words))
+
+
+def _with_words(agent: Agent, replaced: Callable[[str], str]) -> Agent:
+    below = tuple(_with_words(one, replaced) for one in agent.agents)
+    return msgspec.structs.replace(agent, agents=below, words=replaced(agent.words))
 
 
 def session_trees(summaries: Iterable[Summary]) -> tuple[SessionTree, ...]:
@@ -58,7 +73,10 @@ def session_trees(summaries: Iterable[Summary]) -> tuple[SessionTree, ...]:
     for summary in summaries:
         if (session := summary.session) is not None:
             found.setdefault((summary.key, session.source, session.id), []).append(summary)
-    trees = [SessionTree(*name, _figures(requests), _agents(requests)) for name, requests in found.items()]
+    trees = [
+        SessionTree(*name, _figures(requests), _agents(requests), _first_words(requests), _client(requests))
+        for name, requests in found.items()
+    ]
     return tuple(sorted(trees, key=lambda tree: tree.figures.latest, reverse=True))
 
 
@@ -74,6 +92,16 @@ def _figures(requests: Sequence[Summary]) -> Figures:
         min(began),
         max(began),
     )
+
+
+def _first_words(requests: Sequence[Summary]) -> str:
+    said = [one for one in requests if one.asked.words]
+    return min(said, key=lambda one: one.began).asked.words if said else ""
+
+
+def _client(requests: Sequence[Summary]) -> str:
+    named = [one for one in requests if one.client]
+    return max(named, key=lambda one: one.began).client if named else ""
 
 
 def _agents(requests: Sequence[Summary]) -> tuple[Agent, ...]:
@@ -116,4 +144,6 @@ def _agent(
             left.discard(child)
             below.append(_agent(child, of_agent, children, left, depth + 1))
     requests = of_agent.get(name)
-    return Agent(name, _figures(requests) if requests else None, tuple(below))
+    if not requests:
+        return Agent(name, None, tuple(below))
+    return Agent(name, _figures(requests), tuple(below), _first_words(requests))

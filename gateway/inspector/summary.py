@@ -12,6 +12,7 @@ from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
 from gateway.diagnostics.prompt_cache.words import cause_name, cause_rule, finding_sentence
 from gateway.dialects.usage import usage_part
+from gateway.inspector.asked import Asked
 from gateway.memory.history_digest import history_digests
 from gateway.settings import Price
 
@@ -49,7 +50,8 @@ class Summary(msgspec.Struct, frozen=True):
     `conversation` is equal for requests of one client whose first user messages are equal; empty where no contents are
     kept. `tokens_estimated`: the tokens were not counted by the backend. `cost` null: the model has no price, or the
     tokens are not known. `cache` null: nothing was found, or not looked for. `session` is null where no contents were
-    captured."""
+    captured. `client` is the program as its user agent names it, `first_ms` the time of the first events of the
+    response (null: there are none), `outcome` what became of the request, in words, and `asked` what it asks."""
 
     seq: int
     id: str
@@ -77,6 +79,10 @@ class Summary(msgspec.Struct, frozen=True):
     cost: Cost | None = None
     cache: CacheLoss | None = None
     session: Session | None = None
+    client: str = ""
+    first_ms: float | None = None
+    outcome: str = ""
+    asked: Asked = Asked()
 
 
 _MILLION: Final = 1_000_000

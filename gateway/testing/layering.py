@@ -140,7 +140,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.inspector",
         _ours(
-            "core adapter diagnostics.prompt_cache dialects.document dialects.usage exchange history"
+            "core adapter diagnostics.prompt_cache dialect dialects.document dialects.usage exchange history"
             " memory.history_digest recording registry settings"
         ),
     ),

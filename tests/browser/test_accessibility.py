@@ -74,7 +74,8 @@ async def _what_if(page: InspectorPage, ids: Mapping[str, str]) -> None:
 
 async def _revealed(page: InspectorPage, ids: Mapping[str, str]) -> None:
     await page.open(ids["repaired"])
-    await page.reveal()
+    if not await page.count(".revealed"):
+        await page.reveal()
 
 
 def _dialog(key: str, name: str) -> Callable[[InspectorPage, Mapping[str, str]], Awaitable[None]]:
@@ -111,12 +112,49 @@ async def _refused_filter(page: InspectorPage, ids: Mapping[str, str]) -> None:
     assert page.viewer.excuse("400")
 
 
+async def _sessions(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _list(page, ids)
+    await page.page.keyboard.press("g")
+    await page.page.locator(".session summary").first.click()
+    await page.page.get_by_role("img", name="Timeline").wait_for()
+
+
+async def _comparing(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _list(page, ids)
+    await page.page.reload()
+    await page.row(ids["repaired"]).focus()
+    await page.page.keyboard.press("m")
+    await page.page.get_by_text("with: choose a request.").wait_for()
+
+
+async def _compared(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await page.page.goto(f"{page.viewer.address}/inspect#request={ids['repaired']}&against={ids['failed']}")
+    await page.show("Compared")
+    await page.page.get_by_role("button", name="Sent bytes").click()
+    await page.page.locator(".hunk").first.wait_for()
+
+
+async def _found(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _list(page, ids)
+    await page.page.reload()
+    await page.page.get_by_role("searchbox", name="Filter").fill("Oslo")
+    await page.page.keyboard.press("Escape")
+    await page.page.keyboard.press("r")
+    await page.page.locator(".rows mark.found").first.wait_for()
+    await page.page.locator(".rows mark.found").first.click()
+    await page.page.locator(".stages mark.found").first.wait_for()
+
+
 # What is judged in every look, and what only in one.
 STATES: Final = {
     "list": _list,
     "request": _view("repaired", "Messages"),
     "failed": _view("failed", "Answer"),
     "what if": _what_if,
+    "sessions": _sessions,
+    "comparing": _comparing,
+    "compared": _compared,
+    "found": _found,
 }
 FURTHER: Final = {
     "sent": _view("protobuf", "Sent"),

@@ -294,7 +294,7 @@ async def test_the_keys_of_a_request_are_there_exactly_as_long_as_it(
     async with opened(gateway.base_url) as viewer:
         page = InspectorPage(viewer)
         await page.open(ids[0])
-        await viewer.page.evaluate(PRESS_BOTH, ["Escape", "r"])
+        await viewer.page.evaluate(PRESS_BOTH, ["Escape", "w"])
         await page.settled()
         assert await viewer.page.get_by_role("status").all_inner_texts() == [""]
 

@@ -63,9 +63,9 @@ async def test_a_broken_stream_says_what_came_and_what_did_not(gateway: RunningG
         row = page.row(request_id)
         await row.get_by_text("200 failed", exact=True).wait_for()
         await page.request(request_id).locator("header").get_by_text("200 failed", exact=True).wait_for()
-        # Beside the request the list is narrow, and its code is still read whole.
-        code = row.get_by_text("upstream_stream_truncated", exact=True)
-        assert await code.evaluate("one => one.getBoundingClientRect().right") <= await row.evaluate(
+        # Beside the request the list is narrow, and what became of it is still read whole.
+        outcome = row.get_by_text("answer broke off", exact=True)
+        assert await outcome.evaluate("one => one.getBoundingClientRect().right") <= await row.evaluate(
             "one => one.getBoundingClientRect().right"
         )
         # The banner comes before everything else of the request.
@@ -180,11 +180,12 @@ async def test_a_narrow_row_is_read_whole(width: int, shown: str, gateway: Runni
         await page.open(request_id if shown == "list and request" else "")
         row = page.row(request_id)
         await row.wait_for()
-        # Of the changes, which may be many, the code of a failure comes first.
+        # Of the changes, which may be many, the outcome comes first; words and names may be long.
         cut: list[str] = await row.evaluate(
             """row => {
               const right = one => one.getBoundingClientRect().right;
-              const isCut = one => !one.matches(".changes") && one.scrollWidth > one.clientWidth;
+              const mayBeCut = ".changes, .asks, .client, .model";
+              const isCut = one => !one.matches(mayBeCut) && one.scrollWidth > one.clientWidth;
               const read = [...row.querySelectorAll("[role=gridcell], .failed")];
               return [...[...row.children].filter(isCut), ...read.filter(one => right(one) > right(row))]
                 .map(one => one.textContent);

@@ -23,6 +23,7 @@ FOLDER: Final = ROOT / "build" / "pictures"
 KEPT: Final = ROOT / "docs" / "pictures" / "inspector-request.png"
 LIGHT: Final = Look(width=1360, height=760)
 DARK: Final = Look(width=1360, height=760, color_scheme="dark")
+PHONE: Final = Look(width=390, height=844, color_scheme="dark")
 # A small one would be an empty page.
 LEAST_BYTES: Final = 20_000
 
@@ -76,3 +77,19 @@ async def test_a_picture(
     if KEPT.stem == name and request.config.getoption("--rewrite-golden"):
         KEPT.parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDER / f"{name}.png", KEPT)
+
+
+@pytest.mark.parametrize(("name", "look"), [("inspector-list", LIGHT), ("inspector-list-phone", PHONE)])
+async def test_a_picture_of_the_list(
+    name: str, look: Look, busy: tuple[RunningGateway, dict[str, str]], opened: Open
+) -> None:
+    gateway, ids = busy
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    async with opened(gateway.base_url, look) as viewer:
+        page = InspectorPage(viewer)
+        await page.open()
+        await viewer.page.get_by_role("button", name="Reveal").click()
+        await page.row(ids["request"]).get_by_text("And in Oslo?").wait_for()
+        await viewer.page.get_by_role("list", name="Backends").wait_for()
+        await viewer.page.screenshot(path=FOLDER / f"{name}.png")
+    assert (FOLDER / f"{name}.png").stat().st_size > LEAST_BYTES

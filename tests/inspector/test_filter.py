@@ -12,7 +12,7 @@ SUMMARY = Summary(
     7, "req_ab", 1.0, "POST", "/v1/chat/completions", "openai_chat", "alice", "gpt-x", "mine", False, 2500.0, 502,
     "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20, conversation="c0ffee",
     cache=CacheLoss("client_tools", "", "The client changed tools[0].", 1, 2, None),
-    session=Session("codex", "s-1", "a-1"),
+    session=Session("codex", "s-1", "a-1"), client="Codex 0.169.0", first_ms=900.5,
 )  # fmt: skip
 
 
@@ -27,6 +27,7 @@ SUMMARY = Summary(
         "stage:trim changed:yes failed:yes live:no stream:yes",
         "cache:client_* -cache:rule",
         "session:s-* agent:a-1 -session:s-2",
+        "client:codex* -client:curl first:>800 first:<1000",
         "conv:c0* id:req_ab key:ali* backend:mine dialect:openai_*",
     ],
 )

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.session import Session
+from gateway.inspector.asked import Asked
 from gateway.inspector.sessions import Agent, SessionTree, session_trees
 from gateway.inspector.summary import Summary
 
@@ -42,6 +43,24 @@ def test_figures_are_those_of_all_agents() -> None:
     figures = tree.figures
     assert (figures.requests, figures.failed, figures.live, figures.turns) == (3, 1, 0, 2)
     assert (figures.prompt_tokens, figures.completion_tokens, figures.began, figures.latest) == (30, 6, 2, 5)
+
+
+def test_a_session_and_its_agents_are_known_by_their_first_words() -> None:
+    requests = [
+        msgspec.structs.replace(request(at, agent), asked=Asked(words), client=client)
+        for at, agent, words, client in (
+            (5, "", "Now the last one", "Codex 2"),
+            (4, "a1", "Read it again", "Codex 2"),
+            (3, "a1", "Read it", ""),
+            (2, "", "Do it", "Codex 1"),
+            (1, "", "", ""),
+        )
+    ]
+    (tree,) = session_trees(requests)
+    (main,) = tree.agents
+    assert (tree.words, tree.client, main.words, main.agents[0].words) == ("Do it", "Codex 2", "Do it", "Read it")
+    hidden = tree.with_words(lambda words: "x" * len(words))
+    assert (hidden.words, hidden.agents[0].agents[0].words) == ("xxxxx", "xxxxxxx") and hidden.figures == tree.figures
 
 
 def test_agents_stand_below_those_that_began_them() -> None:

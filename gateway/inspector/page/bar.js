@@ -24,20 +24,24 @@ export function Bar({ settings, state, requests, onDialog, onTry, children }) {
     document.documentElement.dataset.theme = next;
     setTheme(next);
   };
+  const [more, setMore] = useState(false);
   const paused = requests.paused;
   return html`<header class="bar">
     <h1>Dragoman <span class="dim">inspector</span></h1>
     <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
     ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
     ${state !== "recorded" && html`<${Pause} requests=${requests} />`}
-    ${
-      state !== "recorded" &&
-      html`<button onClick=${onTry}>Try</button>
-        <button onClick=${() => onDialog("settings")}>Settings</button>
-        <button onClick=${() => onDialog("doctor")}>Doctor</button>`
-    }
-    <button onClick=${change} title="Colours: as the system has them, light, dark">Theme: ${THEMES[theme]}</button>
-    <button onClick=${() => onDialog("keys")} aria-label="? Keys and filter">?</button>
+    <button class="more-tools" aria-expanded=${more ? "true" : "false"} onClick=${() => setMore(!more)}>More</button>
+    <div class="tools ${more ? "is-open" : ""}">
+      ${
+        state !== "recorded" &&
+        html`<button onClick=${onTry}>Try</button>
+          <button onClick=${() => onDialog("settings")}>Settings</button>
+          <button onClick=${() => onDialog("doctor")}>Doctor</button>`
+      }
+      <button onClick=${change} title="Colours: as the system has them, light, dark">Theme: ${THEMES[theme]}</button>
+      <button onClick=${() => onDialog("keys")} aria-label="? Keys and filter">?</button>
+    </div>
   </header>`;
 }
 

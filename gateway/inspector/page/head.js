@@ -2,7 +2,7 @@
 
 import { count, date, duration, price, size, tokens } from "./figures.js";
 import { html } from "./html.js";
-import { Status } from "./list.js";
+import { Status } from "./row.js";
 import { visible } from "./text.js";
 
 /**
@@ -12,13 +12,14 @@ import { visible } from "./text.js";
  * `unsendable` says why this one cannot be, or "".
  */
 export function Head(props) {
-  const { id, summary, ms, route, reveal, mayReveal, redacted, closed, unsendable } = props;
-  const { onCopy, onSend, onReveal, onClose, onFilter } = props;
+  const { id, summary, ms, route, reveal, mayReveal, redacted, closed, unsendable, marked } = props;
+  const { onCopy, onCompare, onSend, onReveal, onClose, onFilter } = props;
   return html`<header class="request-head">
     <div class="title">
       <h2 tabindex="-1">${visible(id)}</h2>
       <div class="actions">
         <button onClick=${onCopy}>Copy</button>
+        <button aria-pressed=${marked ? "true" : "false"} onClick=${onCompare}>Compare</button>
         ${onSend && !unsendable && html`<button onClick=${onSend}>Send again</button>`}
         ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
         <button onClick=${onClose} aria-label="Close the request">Close</button>
@@ -46,8 +47,10 @@ function Facts({ summary, ms, route, onFilter }) {
     ["Status", html`<${Status} summary=${summary} />`],
     ["Model", visible(summary.model || "-")],
     ["Backend", visible(to || "-")],
-    ["Client", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
+    ["Client", visible(summary.client || "-")],
+    ["Dialect", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
     ["Key", visible(summary.key || "-")],
+    ["First byte", duration(summary.first_ms)],
     ["Took", duration(ms)],
     ["Tokens in/out", tokens(summary)],
     ["Cost", price(summary.cost)],
@@ -61,7 +64,11 @@ function Facts({ summary, ms, route, onFilter }) {
     ["Began", date(summary.began)],
     ["Worker", count(summary.worker)],
   ];
-  return html`<dl class="facts">
+  // On a phone they would fill half of it.
+  const isWide = !matchMedia("(max-width: 860px)").matches;
+  return html`<details class="facts-box" open=${isWide}>
+    <summary>Facts</summary>
+    <dl class="facts">
     ${facts
       .filter(([, value]) => value !== "-")
       .map(
@@ -71,7 +78,8 @@ function Facts({ summary, ms, route, onFilter }) {
             <dd>${value}</dd>
           </div>`,
       )}
-  </dl>`;
+    </dl>
+  </details>`;
 }
 
 function Conversation({ name, onFilter }) {

@@ -1,26 +1,28 @@
 /** The inspector: the list of requests on the left, the opened one on the right. */
 
-import { addressOf, ofAddress } from "./address.js";
+import { ofAddress } from "./address.js";
 import { Bar, Warnings } from "./bar.js";
+import { Comparing, useComparison } from "./compare.js";
 import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
 import { useFocusOf } from "./focus.js";
 import { ForgetDialog } from "./forget.js";
+import { setFound } from "./found.js";
 import { html } from "./html.js";
 import { KeysDialog, onKey, useCommands } from "./keys.js";
 import { ListFoot, RequestList } from "./list.js";
+import { useOpened } from "./opened.js";
 import { Request } from "./request.js";
 import { Requests } from "./requests.js";
+import { RevealButton, useReveal } from "./reveal.js";
 import { Sessions } from "./sessions.js";
 import { SettingsDialog } from "./settings.js";
-import { ChangeStream } from "./stream.js";
+import { useStream, useTicks } from "./stream.js";
+import { Totals, useTotals } from "./totals.js";
 import { Tryout, TryoutPane } from "./tryout.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
-
-// Rows that the keys pass faster than this are not opened: each would have to be loaded.
-const PASSING_MS = 150;
 
 /**
  * `settings` as the gateway shows them. `onBack` is called when it answers again, and `onRefused` gets the ApiError of
@@ -29,18 +31,15 @@ const PASSING_MS = 150;
 export function Inspector({ settings, onBack, onRefused }) {
   const [, redraw] = useState(0);
   const [state, setState] = useState("connecting");
-  const [opened, setOpened] = useState(() => ofAddress("request"));
-  const [at, setAt] = useState({ current: opened, moves: 0 });
   const [follow, setFollow] = useState(true);
-  const [entered, setEntered] = useState(null);
   const [view, setView] = useState("messages");
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const [grouped, setGrouped] = useState(false);
-  const [trying, setTrying] = useState(() => ofAddress("try") !== null);
   const tryout = useMemo(() => new Tryout(settings.models), []);
+  const [reveal, toggleReveal] = useReveal(settings, announce);
   const filter = useRef(null);
   const list = useRef(null);
   useFocusOf(list);
@@ -48,78 +47,38 @@ export function Inspector({ settings, onBack, onRefused }) {
     () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
     [],
   );
-  useStream(requests, setState, onBack, onRefused);
+  useStream(requests, reveal, setState, onBack, onRefused);
   useTicks(requests);
-  // The request of the address may be far down the list; its row takes the focus from nobody who types already.
+  const totals = useTotals(requests);
+  setFound(requests.words);
+  const { opened, trying, at, setAt, entered, open, tryOut, close, moveTo } = useOpened(requests, list);
   useEffect(() => {
-    const isIdle = document.activeElement === document.body;
-    if (requests.loaded && opened !== null && isIdle) setAt({ current: opened, moves: at.moves + 1 });
-  }, [requests.loaded]);
-  const passing = useRef({ at: 0, timer: 0 });
-  useEffect(() => {
-    const onAddress = () => {
-      const id = ofAddress("request");
-      const isLeft = id === null && document.activeElement.closest(".request");
-      setOpened(id);
-      setTrying(ofAddress("try") !== null);
-      if (id !== null) setAt((old) => ({ ...old, current: id }));
-      else if (isLeft) setAt((old) => ({ ...old, moves: old.moves + 1 }));
-    };
-    addEventListener("hashchange", onAddress);
     document.addEventListener("keydown", onKey);
-    return () => {
-      removeEventListener("hashchange", onAddress);
-      document.removeEventListener("keydown", onKey);
-    };
+    return () => document.removeEventListener("keydown", onKey);
   }, []);
-
-  const go = (id, address) => {
-    clearTimeout(passing.current.timer);
-    if (address !== location.hash) history.pushState(null, "", address);
-    setOpened(id);
-    setTrying(id === null);
-  };
-  const open = (id, byKey = false, against = null) => {
-    go(id, addressOf(against === null ? { request: id } : { request: id, against }));
-    setAt({ ...at, current: id });
-    setEntered(byKey ? id : null);
-  };
-  const close = () => {
-    clearTimeout(passing.current.timer);
-    history.pushState(null, "", location.pathname + location.search);
-    setOpened(null);
-    setTrying(false);
-    setAt({ ...at, moves: at.moves + 1 });
-    // Once that is drawn, unless a row has it.
-    queueMicrotask(() => document.activeElement === document.body && list.current.focus({ preventScroll: true }));
-  };
-  const moveTo = (position) => {
-    const row = requests.rows[Math.max(0, Math.min(position, requests.rows.length - 1))];
-    if (row === undefined) return;
-    setAt({ current: row.id, moves: at.moves + 1 });
-    setEntered(null);
-    if (opened !== null) pass(row.id);
-  };
-  const pass = (id) => {
-    const now = performance.now();
-    clearTimeout(passing.current.timer);
-    const wait = now - passing.current.at < PASSING_MS ? PASSING_MS : 0;
-    const show = () => {
-      history.replaceState(null, "", addressOf({ request: id }));
-      setOpened(id);
-    };
-    const timer = setTimeout(show, wait);
-    passing.current = { at: now, timer };
-  };
-  const tryOut = state === "recorded" ? undefined : () => go(null, addressOf({ try: 1 }));
   const edit = (draft) => {
     tryout.edit(draft);
     tryOut();
   };
+  const onPair = (later, earlier) => {
+    setView("diff");
+    open(later, true, earlier);
+  };
+  const { marked, compare, cancel } = useComparison(requests.byId, {
+    onPair,
+    onFirst: () => isNarrow() && close(),
+    announce,
+  });
+  const choose = (id, byKey) => (marked === null ? open(id, byKey) : compare(id));
+  const addTerm = (term) => setText([...text.split(/\s+/).filter((one) => one && one !== term), term].join(" "));
   const position = requests.rows.findIndex((row) => row.id === at.current);
   const newest = () => {
     setFollow(true);
     moveTo(0);
+  };
+  const showList = (terms) => {
+    setGrouped(false);
+    setText(terms);
   };
   const clear = () => {
     setText("");
@@ -130,13 +89,16 @@ export function Inspector({ settings, onBack, onRefused }) {
     requests.load(text).then(() => requests.error ?? announce(`${counted(requests.matching, "request")} found.`));
   };
   useCommands({
-    next: () => moveTo(position + 1),
-    previous: () => moveTo(position - 1),
-    first: () => moveTo(0),
-    last: () => moveTo(requests.rows.length - 1),
-    open: () => at.current !== null && open(at.current, true),
-    back: () => (opened !== null || trying) && close(),
-    tryout: tryOut,
+    next: grouped ? undefined : () => moveTo(position + 1),
+    previous: grouped ? undefined : () => moveTo(position - 1),
+    first: grouped ? undefined : () => moveTo(0),
+    last: grouped ? undefined : () => moveTo(requests.rows.length - 1),
+    open: grouped ? undefined : () => at.current !== null && choose(at.current, true),
+    back: () => (marked !== null ? cancel() : (opened !== null || trying) && close()),
+    tryout: state === "recorded" ? undefined : tryOut,
+    compare: () => (opened ?? at.current) !== null && compare(opened ?? at.current),
+    sessions: () => setGrouped(!grouped),
+    reveal: toggleReveal,
     filter: () => filter.current.focus(),
     follow: newest,
     pause: () => requests.pause(!requests.paused),
@@ -154,10 +116,19 @@ export function Inspector({ settings, onBack, onRefused }) {
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null && !trying ? "" : "has-request"}>
-      <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
-        ${grouped && html`<${Sessions} requests=${requests} onFilter=${setText} />`}
+      <${Totals} totals=${requests.total > 0 ? totals : null} onFilter=${addTerm}>
         ${
-          requests.loaded && requests.rows.length === 0
+          opened === null &&
+          settings.reveal &&
+          html`<${RevealButton} ...${{ reveal, words: requests.words }} onReveal=${toggleReveal} />`
+        }
+      </${Totals}>
+      <section class="list" aria-label="Requests" tabindex="-1" ref=${list}>
+        ${marked !== null && html`<${Comparing} id=${marked} onCancel=${cancel} />`}
+        ${
+          grouped
+            ? html`<${Sessions} ...${{ requests, reveal, opened }} onFilter=${showList} onOpen=${choose} />`
+            : requests.loaded && requests.rows.length === 0
             ? requests.error === null &&
               html`<${Empty}
                 filter=${requests.filter}
@@ -170,9 +141,12 @@ export function Inspector({ settings, onBack, onRefused }) {
                 current=${at.current}
                 moves=${at.moves}
                 opened=${opened}
+                marked=${marked}
                 follow=${follow}
+                veiled=${!reveal && !settings.redacted}
+                priced=${totals !== null && totals.costs.length > 0}
                 onCurrent=${(id) => setAt({ ...at, current: id })}
-                onOpen=${open}
+                onOpen=${choose}
                 onFollow=${setFollow}
               />`
         }
@@ -197,6 +171,10 @@ export function Inspector({ settings, onBack, onRefused }) {
           settings=${settings}
           recorded=${state === "recorded"}
           entered=${entered === opened}
+          reveal=${reveal}
+          onReveal=${toggleReveal}
+          marked=${marked === opened}
+          onCompare=${() => compare(opened)}
           view=${view}
           onView=${setView}
           onClose=${close}
@@ -219,28 +197,7 @@ export function Inspector({ settings, onBack, onRefused }) {
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
 }
 
-// The time of a live request goes on while nothing is heard of it.
-function useTicks(requests) {
-  useEffect(() => {
-    const tick = () => !document.hidden && requests.rows.some((row) => row.live) && requests.onChange();
-    const timer = setInterval(tick, 1000);
-    return () => clearInterval(timer);
-  }, []);
-}
-
-// The list is loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.
-function useStream(requests, setState, onBack, onRefused) {
-  useEffect(() => {
-    let begun = false;
-    const onState = (state) => {
-      setState(state);
-      if (state !== "live" && state !== "recorded") return;
-      requests.reload();
-      if (begun) onBack();
-      begun = true;
-    };
-    const stream = new ChangeStream({ onChanges: (changes) => requests.take(changes), onState, onRefused });
-    stream.start();
-    return () => stream.stop();
-  }, []);
+// Where the list and an opened request have no room side by side; the style sheet has the same width.
+function isNarrow() {
+  return matchMedia("(max-width: 860px)").matches;
 }

@@ -1,9 +1,8 @@
 /** The list of requests: a grid of which only the visible rows are in the document. */
 
-import { clock, count, duration, tokens } from "./figures.js";
+import { count } from "./figures.js";
 import { html } from "./html.js";
-import { taken } from "./requests.js";
-import { visible } from "./text.js";
+import { COLUMNS, Row } from "./row.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 
 // CSS pixels; the style sheet has the same numbers. In a narrow list, a row has two lines.
@@ -14,45 +13,13 @@ const BEYOND = 8; // rows outside the window, on each side
 
 const FAILED = "failed:yes";
 
-const COLUMNS = [
-  { name: "time", title: "Time", show: (one) => clock(one.began) },
-  { name: "key", title: "Key", show: (one) => (one.key === "-" ? "" : visible(one.key)) },
-  { name: "model", title: "Model", show: (one) => visible(one.model || "-") },
-  { name: "backend", title: "Backend", show: (one) => visible(one.backend || "-") },
-  { name: "status", title: "Status", show: (one) => html`<${Status} summary=${one} />` },
-  { name: "ms", title: "Took", show: (one) => duration(taken(one)) },
-  { name: "tokens", title: "Tokens in/out", show: tokens },
-  {
-    name: "changes",
-    title: "Changes",
-    show: (one) => html`<${Changes} summary=${one} />`,
-    tooltip: (one) => [one.code, one.changes, ...one.rules, one.cache?.sentence].filter(Boolean).join(" ") || null,
-  },
-];
-
-/** The outcome of a request, in words as well as in colour: a stream that failed had begun with a 200. */
-export function Status({ summary }) {
-  if (summary.live) return html`<span class="live-mark">live</span>`;
-  if (!isFailed(summary)) return html`<span class="fine">${summary.status || "-"}</span>`;
-  return html`<span class="failed">${summary.status || "-"}${summary.status < 400 && " failed"}</span>`;
-}
-
-function isFailed(summary) {
-  return Boolean(summary.code) || summary.status >= 400;
-}
-
-function Changes({ summary }) {
-  const stages = summary.changes ? summary.changes.split("; ") : [];
-  return html`${summary.code && html`<span class="failed">${visible(summary.code)}</span>`}
-  ${stages.map((stage) => html`<span class="chip">${stage.replace("=", " ")}</span>`)}
-  ${summary.cache && html`<span class="chip">cache ${summary.cache.cause.replace("_", " ")}</span>`}`;
-}
-
 /**
  * `current`: the id of the row that the keys are at; `moves` counts how often they moved, which brings the focus there.
- * `opened`: the id of the row that is shown beside the list.
+ * `opened`: the id of the row that is shown beside the list, and `marked` that of the one to compare another with;
+ * `veiled`: the words are replaced by others; `priced`: there are costs.
  */
-export function RequestList({ requests, current, moves, opened, follow, onCurrent, onOpen, onFollow }) {
+export function RequestList(props) {
+  const { requests, current, moves, opened, marked, follow, veiled, priced, onCurrent, onOpen, onFollow } = props;
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, height: 800, width: 1200 });
   const rows = requests.rows;
@@ -72,7 +39,7 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
   const shown = positions(rows, first, first + Math.ceil(view.height / tall) + 2 * BEYOND, current);
   const focusable = rows.some((row) => row.id === current) ? current : rows[0]?.id;
   return html`<div
-    class=${tall === ROW ? "grid" : "grid narrow"}
+    class="grid ${tall === ROW ? "" : "narrow"} ${priced ? "priced" : ""}"
     role="grid"
     aria-label="Requests"
     aria-rowcount=${requests.matching + 1}
@@ -94,31 +61,14 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
               top=${at * tall}
               focusable=${rows[at].id === focusable}
               opened=${rows[at].id === opened}
+              marked=${rows[at].id === marked}
+              veiled=${veiled}
               onCurrent=${onCurrent}
               onOpen=${onOpen}
             />`,
         )}
       </div>
     </div>
-  </div>`;
-}
-
-function Row({ summary, at, top, focusable, opened, onCurrent, onOpen }) {
-  const failed = !summary.live && isFailed(summary);
-  return html`<div
-    role="row"
-    class="line ${failed ? "is-failed" : ""}"
-    data-id=${summary.id}
-    aria-rowindex=${at + 2}
-    aria-selected=${opened ? "true" : "false"}
-    tabindex=${focusable ? 0 : -1}
-    style=${{ transform: `translateY(${top}px)` }}
-    onFocus=${() => onCurrent(summary.id)}
-    onClick=${() => onOpen(summary.id)}
-  >
-    ${COLUMNS.map(({ name, show, tooltip }) => {
-      return html`<span role="gridcell" class=${name} title=${tooltip?.(summary)}>${show(summary)}</span>`;
-    })}
   </div>`;
 }
 
@@ -179,7 +129,7 @@ function useShown(box, rows, current, moves, tall, height) {
 
 /**
  * The line below the list: how many requests there are, and those that came while the list stood still. `filter` is the
- * text of the filter and `onFilter` gets another; `grouped`: the sessions are shown above the list. `onForget` is null
+ * text of the filter and `onFilter` gets another; `grouped`: the sessions are shown in its place. `onForget` is null
  * where they cannot be forgotten.
  */
 export function ListFoot({ requests, follow, filter, onFilter, grouped, onGroup, onNewest, onForget }) {

@@ -33,14 +33,14 @@ const PARTIAL = VIEWS.filter(({ name }) => ["sent", "answer"].includes(name));
 
 /**
  * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
- * was opened by a key, which brings the focus here. `against` is the request that it is compared with, in place of the
+ * was opened by a key, which brings the focus here. `reveal`: its words are shown; `marked`: it waits for the request
+ * that it is compared with. `against` is the request that it is compared with, in place of the
  * previous one of its conversation. `recorded`: there is no gateway that could send it again. `onOpen` gets an id, and
  * that of the request to compare it with, `onEdit` the `draft` of the place to try with this request in it.
  */
 export function Request(props) {
   const { id, against, summary, settings, recorded, entered, view, onView, onClose, onOpen, onFilter, announce } = props;
-  const { draft, onEdit } = props;
-  const [reveal, setReveal] = useState(false);
+  const { reveal, onReveal, marked, onCompare, draft, onEdit } = props;
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
   const body = useRef(null);
@@ -82,19 +82,11 @@ export function Request(props) {
     show(name);
     return name;
   };
-  const toggleReveal = () => {
-    if (settings.redacted) return announce("There are no words to reveal: it is redacted.");
-    if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
-    if (detail.value !== null && !kept && !partial) return announce("The contents are not here.");
-    setReveal(!reveal);
-    announce(reveal ? "The words are hidden." : "The words are shown. The gateway's log says so.");
-  };
   useCommands({
     previousView: () => step(-1),
     nextView: () => step(1),
     diff: () => show("diff"),
     whatIf: () => show("what-if"),
-    reveal: toggleReveal,
     copy,
     send: send ?? undefined,
   });
@@ -114,7 +106,9 @@ export function Request(props) {
       onCopy=${copy}
       onSend=${send}
       unsendable=${detail.value !== null && !kept ? unsendable(partial) : ""}
-      onReveal=${toggleReveal}
+      onReveal=${onReveal}
+      marked=${marked}
+      onCompare=${onCompare}
       onClose=${onClose}
       onFilter=${onFilter}
     />
@@ -142,7 +136,7 @@ export function Request(props) {
               }
               ${
                 (kept || partial) &&
-                html`<${Views} views=${views} view=${shown} onView=${show} onStep=${step} />
+                html`<${Views} ...${{ views, view: shown, compared: against !== null }} onView=${show} onStep=${step} />
                       <div role="tabpanel" id="view" aria-labelledby=${`tab-${shown}`} class="view">
                         ${viewOf(shown, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
@@ -197,7 +191,7 @@ function viewOf(view, { id, path, query, stamp, against, detail, messages, answe
   }
 }
 
-function Views({ views, view, onView, onStep }) {
+function Views({ views, view, compared, onView, onStep }) {
   const onArrow = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by !== undefined) document.getElementById(`tab-${onStep(by)}`).focus();
@@ -213,7 +207,7 @@ function Views({ views, view, onView, onStep }) {
           tabindex=${name === view ? 0 : -1}
           onClick=${() => onView(name)}
         >
-          ${title}
+          ${name === "diff" && compared ? "Compared" : title}
         </button>`,
     )}
   </div>`;

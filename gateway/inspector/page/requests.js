@@ -9,7 +9,8 @@ const REFRESH_MS = 600;
 /**
  * `rows` are summaries, newest first, so far as they are loaded; `matching` of `total` pass the filter. `held` are
  * changes that wait while the list is paused, and `stale`: it has to be loaded then. `keep` is how many the gateway
- * keeps, and so the page. `onChange` is called after each change.
+ * keeps, and so the page. `words` are those that the filter searches, and `reveal`: the words of requests are asked
+ * for. `onChange` is called after each change.
  *
  * The gateway alone knows the language of the filter: while there is one, a new request makes the list be asked for
  * again, and the changes themselves only update rows that are shown.
@@ -23,6 +24,8 @@ export class Requests {
     this.matching = 0;
     this.total = 0;
     this.filter = "";
+    this.words = [];
+    this.reveal = false;
     this.error = null;
     this.loaded = false;
     this.paused = false;
@@ -32,17 +35,22 @@ export class Requests {
     this.refreshing = null;
   }
 
-  /** Loads the newest requests that pass `filter`. Rows of the same filter stay until what is newer reaches them. */
-  async load(filter = this.filter) {
-    const before = filter === this.filter ? this.rows : [];
+  /**
+   * Loads the newest requests that pass `filter`. Rows of the same filter stay until what is newer reaches them; `anew`:
+   * none does.
+   */
+  async load(filter = this.filter, anew = false) {
+    const known = filter === this.filter ? this.rows : [];
+    const before = anew ? [] : known;
     this.filter = filter;
     const asked = (this.asked += 1);
     try {
-      const limit = Math.min(Math.max(PAGE, before.length), MOST_ASKED);
-      const page = await askJson("requests", { query: { filter, limit } });
+      const limit = Math.min(Math.max(PAGE, known.length), MOST_ASKED);
+      const page = await this.ask({ filter, limit });
       const rows = await this.joined(page, before, asked);
       if (asked !== this.asked) return;
       this.replace(rows, page);
+      this.words = page.words;
       this.error = null;
     } catch (error) {
       if (asked !== this.asked) return;
@@ -52,13 +60,24 @@ export class Requests {
     this.onChange();
   }
 
+  ask(query) {
+    return askJson("requests", { query: { ...query, reveal: this.reveal ? 1 : null } });
+  }
+
+  /** Shows the words of the requests from now on, or hides them: every row is then loaded anew. */
+  show(reveal) {
+    if (this.reveal === reveal) return;
+    this.reveal = reveal;
+    if (this.loaded) this.load(this.filter, true);
+  }
+
   /** Returns the rows of a page, of those between it and the newest of `before`, and of `before` behind them. */
   async joined({ requests, matching }, before, asked) {
     const rows = dated(requests);
     const isApart = () => rows.length > 0 && rows.length < matching && rows.at(-1).seq > before[0]?.seq;
     while (isApart() && rows.length < this.keep && asked === this.asked) {
       const query = { filter: this.filter, limit: MOST_ASKED, before: rows.at(-1).seq };
-      const page = await askJson("requests", { query });
+      const page = await this.ask(query);
       if (page.requests.length === 0) break;
       rows.push(...dated(page.requests));
     }
@@ -75,7 +94,7 @@ export class Requests {
     const asked = this.asked;
     try {
       const query = { filter: this.filter, limit: PAGE, before: oldest.seq };
-      const page = await askJson("requests", { query });
+      const page = await this.ask(query);
       if (asked === this.asked) this.append(dated(page.requests));
     } catch (error) {
       this.error = error;

@@ -1,6 +1,7 @@
 /** Folds messages that show nothing new: those that are alike, and those whose like stands above. */
 
 import { counted } from "./figures.js";
+import { hasFound } from "./found.js";
 
 // A run of messages that are alike is folded where it is longer, and of equal changes so many are shown; in a long
 // conversation, every run is folded, and the first of equal changes is shown. The newest message is always shown.
@@ -48,6 +49,7 @@ export function runs(rows, byNumber) {
 // What kind of row it is; "" for one that is always shown. `seen` counts the changes above it, `most` of which are
 // shown where they are equal.
 function likeness(row, byNumber, seen, most) {
+  if (isFound(row)) return "";
   if (!isChanged(row, byNumber)) return UNCHANGED;
   const notices = loud(row, byNumber);
   const [stage] = Object.entries(row.cells).find(([, cell]) => cell?.mark === "-") ?? [];
@@ -57,6 +59,15 @@ function likeness(row, byNumber, seen, most) {
   const times = seen.get(change) ?? 0;
   seen.set(change, times + 1);
   return times < most ? "" : REPEATED;
+}
+
+// Whether a word that the filter searches stands in the message.
+function isFound(row) {
+  return Object.values(row.cells).some((cell) => cell && (hasFound(cell.text) || cell.calls.some(isFoundCall)));
+}
+
+function isFoundCall(call) {
+  return hasFound(call.name) || hasFound(call.arguments);
 }
 
 function loud(row, byNumber) {

@@ -59,11 +59,12 @@ ${visible(views[name])}</pre>`
     }`;
 }
 
-function Choice({ label, names, chosen, onChoose }) {
+/** Buttons of which one is pressed; `titles` are their texts by name. */
+export function Choice({ label, names, titles = TITLES, chosen, onChoose }) {
   return html`<div class="choice" role="group" aria-label=${label}>
     ${names.map((name) => {
       const pressed = name === chosen ? "true" : "false";
-      return html`<button aria-pressed=${pressed} onClick=${() => onChoose(name)}>${TITLES[name] ?? name}</button>`;
+      return html`<button aria-pressed=${pressed} onClick=${() => onChoose(name)}>${titles[name] ?? name}</button>`;
     })}
   </div>`;
 }

@@ -1,6 +1,7 @@
 /** Reads the live changes of requests: one fetch of server-sent events, batched per frame, closed while hidden. */
 
 import { ask } from "./api.js";
+import { useEffect } from "./vendor/hooks.mjs";
 
 const RETRY_MS = [500, 1000, 2000, 5000, 10000];
 
@@ -23,12 +24,14 @@ export async function* readEvents(response) {
 }
 
 /**
- * Keeps one stream open while the page is visible, and resumes it by number. `onChanges` gets the changes of a frame,
+ * Keeps one stream open while the page is visible, and resumes it by number; with `reveal` it has the words of
+ * requests. `onChanges` gets the changes of a frame,
  * `onState` "connecting", "live", "hidden", "lost" or, where nothing ever changes (204), "recorded"; `onRefused` gets
  * the ApiError of a stream that will not come back.
  */
 export class ChangeStream {
-  constructor({ onChanges, onState, onRefused }) {
+  constructor({ reveal, onChanges, onState, onRefused }) {
+    this.reveal = reveal;
     this.onChanges = onChanges;
     this.onState = onState;
     this.onRefused = onRefused;
@@ -61,7 +64,7 @@ export class ChangeStream {
     const abort = (this.abort = new AbortController());
     this.onState("connecting");
     try {
-      const response = await ask("stream", { query: { after: this.last }, signal: abort.signal });
+      const response = await ask("stream", { query: { after: this.last, reveal: this.reveal ? 1 : null }, signal: abort.signal });
       this.failures = 0;
       if (response.status === 204) return this.onState("recorded");
       this.onState("live");
@@ -85,4 +88,34 @@ export class ChangeStream {
     this.waiting.push(change);
     if (this.waiting.length === 1) requestAnimationFrame(() => this.onChanges(this.waiting.splice(0)));
   }
+}
+
+/**
+ * Reads the changes of `requests` as long as the component is in the document; `reveal`: with their words. The list is
+ * loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.
+ */
+export function useStream(requests, reveal, setState, onBack, onRefused) {
+  useEffect(() => {
+    let begun = false;
+    requests.show(reveal);
+    const onState = (state) => {
+      setState(state);
+      if (state !== "live" && state !== "recorded") return;
+      requests.reload();
+      if (begun) onBack();
+      begun = true;
+    };
+    const stream = new ChangeStream({ reveal, onChanges: (changes) => requests.take(changes), onState, onRefused });
+    stream.start();
+    return () => stream.stop();
+  }, [reveal]);
+}
+
+/** Draws the time of live requests, which goes on while nothing is heard of them. */
+export function useTicks(requests) {
+  useEffect(() => {
+    const tick = () => !document.hidden && requests.rows.some((row) => row.live) && requests.onChange();
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }, []);
 }

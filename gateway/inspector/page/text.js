@@ -3,15 +3,24 @@
 import { html } from "./html.js";
 import { count } from "./figures.js";
 import { focusAround } from "./focus.js";
+import { hasFound, marked } from "./found.js";
 import { useState } from "./vendor/hooks.mjs";
 
 // Controls but tab and line feed, marks and overrides of the direction, zero width, line separators, lone surrogates.
 const HIDDEN =
   /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Cs})/u;
+const MOST_OPEN = 100_000;
 const SHORT = { characters: 700, lines: 12 };
 
-/** Returns nodes for a text. Hidden characters stay in it, each in an element that says its code point. */
+/**
+ * Returns nodes for a text. Hidden characters stay in it, each in an element that says its code point, and the words
+ * that the filter searches are marked.
+ */
 export function visible(text) {
+  return marked(text, withCodes);
+}
+
+function withCodes(text) {
   if (!HIDDEN.test(text)) return text;
   return text
     .split(HIDDEN)
@@ -28,7 +37,8 @@ function codeOf(character) {
  */
 export function Text({ text, before = null, open = false, class: name = "" }) {
   const [all, setAll] = useState(false);
-  const shown = open || all ? text : beginning(text);
+  const short = beginning(text);
+  const shown = open || all || isFoundBehind(text, short) ? text : short;
   const more = shown.length < text.length;
   const length = count(text.length);
   const showAll = (event) => {
@@ -40,6 +50,11 @@ export function Text({ text, before = null, open = false, class: name = "" }) {
       >${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span
     >
     ${more && html`<button class="more" onClick=${showAll}>Show all ${length} characters</button>`}`;
+}
+
+// What is searched for is shown, wherever it stands in a text that is not very long.
+function isFoundBehind(text, short) {
+  return short.length < text.length && text.length < MOST_OPEN && hasFound(text) && !hasFound(short);
 }
 
 // Marks what stands between the common beginning and the common end of both texts.

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.secrets import without_secrets
 from gateway.inspector.views.diff import Difference, Pair, difference
 from gateway.inspector.views.remade import Remade, remake
+from gateway.inspector.views.sent_diff import SentDifference, sent_difference
 from gateway.inspector.views.what_if import WhatIf, what_if
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.outcome import differences, outcome_of
@@ -23,8 +24,8 @@ def remade_alike(
     found: Sequence[Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> Sequence[Remade]:
     """Makes the stages of requests again from redacted bytes, with one set of words: the same word becomes the same in
-    all of them."""
-    redacted = redact_alike(found, level, seed, known, settings=settings)
+    all of them. Ids stay: by them somebody finds a call in the log and in other requests."""
+    redacted = redact_alike(found, level, seed, known, settings=settings, ids=True)
     return [remake(one.interaction, settings, run=one.run) for one in redacted]
 
 
@@ -79,9 +80,16 @@ def compared(
     return difference(captured, Pair(*remade_alike(pair, level, seed, known, settings)), cached)
 
 
+def sent_compared(
+    pair: tuple[Interaction, Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> SentDifference:
+    """Compares what was sent for two requests, the earlier one first, in redacted words."""
+    return sent_difference(Pair(*remade_alike(pair, level, seed, known, settings)))
+
+
 def tried(
     interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> WhatIf:
     """Says what would be sent for a request whose route has been changed, in redacted words."""
-    (clean,) = redact_alike([interaction], level, seed, known, settings=settings)
+    (clean,) = redact_alike([interaction], level, seed, known, settings=settings, ids=True)
     return what_if(clean.interaction, settings)

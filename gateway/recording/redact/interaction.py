@@ -108,7 +108,7 @@ def _session(session: Session | None, redactor: Redactor) -> Session | None:
     if session is None:
         return None
     ids = (session.id, session.agent, session.parent, session.turn)
-    return Session(session.source, *map(redactor.text, ids))
+    return Session(session.source, *map(redactor.id, ids))
 
 
 def _redacted_reads(interaction: Interaction, redactor: Redactor) -> Iterator[bytes]:

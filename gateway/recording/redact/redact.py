@@ -99,12 +99,13 @@ def redact_alike(
     secrets: Sequence[str] = (),
     keep: Sequence[str] = (),
     settings: Settings | None = None,
+    ids: bool = False,
 ) -> Iterator[RedactedInteraction]:
     """Redacts requests with one set of words: the same word becomes the same in all of them. What they still show is
-    not checked; the rest is as `redact` does it."""
+    not checked; the rest is as `redact` does it. `ids`: those of the protocols stay."""
     words = _words(interactions, level, seed)
     for interaction in interactions:
-        yield redact_interaction(interaction, Redactor(words, secrets, keep), settings)
+        yield redact_interaction(interaction, Redactor(words, secrets, keep, ids), settings)
 
 
 def _words(interactions: Sequence[Interaction], level: RedactionLevel, seed: bytes) -> Words:

@@ -20,6 +20,11 @@ from gateway.recording.redact.words import Words, is_identifier
 
 # A word of a protocol, such as `max_output_tokens`.
 _WORD: Final = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
+# The shapes of ids that clients, providers and the gateway choose.
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:call|toolu|srvtoolu|fc|rs|msg|resp|req|item|chatcmpl|cmpl|gen)[_-](?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{1,64}"
+)
 # The flag of an envelope that holds trailers (gRPC-Web).
 _TRAILERS: Final = 0x80
 # Where a piece of a text begins and ends.
@@ -28,12 +33,15 @@ Piece: TypeAlias = tuple[int, int]
 
 class Redactor:
     """Redacts the bytes of one recording. `configured` are the secrets that the settings and the client use. `removed`
-    counts the texts that had secrets."""
+    counts the texts that had secrets. `ids`: those of the protocols stay, which name requests, calls and items."""
 
-    def __init__(self, words: Words, configured: Sequence[str] = (), kept: Iterable[str] = ()) -> None:
+    def __init__(
+        self, words: Words, configured: Sequence[str] = (), kept: Iterable[str] = (), ids: bool = False
+    ) -> None:
         self._words = words
         self.configured = tuple(configured)
         self._kept = frozenset(kept)
+        self._ids = ids
         self._reader = JsonReader()
         # The same text comes again in many events, and in what the gateway makes of it.
         self._without_secrets: dict[str, str] = {}
@@ -55,6 +63,10 @@ class Redactor:
     def text(self, text: str) -> str:
         """Returns one text of the same length."""
         return self._words_of(self.secrets(text))
+
+    def id(self, text: str) -> str:
+        """Returns an id that a client or a backend has chosen."""
+        return self.secrets(text) if self._ids and is_identifier(text) else self.text(text)
 
     def secrets(self, text: str) -> str:
         """Returns a text without its secrets, and otherwise as it is."""
@@ -142,7 +154,8 @@ class Redactor:
     def _strings(self, place: Place, sources: list[str]) -> list[str]:
         """Redacts the JSON strings of one place."""
         meant = [JSON.decoded(source) for source in sources]
-        clean = self._treated(place.treatment, meant)
+        is_id = self._ids and place.treatment is Treatment.ID and not place.is_content
+        clean = [*map(self.id, meant)] if is_id else self._treated(place.treatment, meant)
         return [
             source if new == was else JSON.written(source, new)
             for source, was, new in zip(sources, meant, clean, strict=True)
@@ -187,8 +200,10 @@ class Redactor:
         for spans in gathered.values():
             texts = [data[begin:end].decode("utf-8", "surrogateescape") for begin, end in spans]
             clean = self._pieces(texts, is_identifier)
-            for (begin, end), text in zip(spans, clean, strict=True):
-                changed[begin:end] = text.encode("utf-8", "surrogateescape")
+            for (begin, end), was, text in zip(spans, texts, clean, strict=True):
+                # No name of a field tells that it is one.
+                new = self.id(was) if self._ids and _ID.fullmatch(was) else text
+                changed[begin:end] = new.encode("utf-8", "surrogateescape")
         return bytes(changed)
 
     def _pieces(self, texts: list[str], alone: Callable[[str], bool]) -> list[str]:

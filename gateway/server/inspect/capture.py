@@ -19,6 +19,7 @@ from gateway.core.notices import READ_RULES, Notice
 from gateway.core.session import ReadSession, Session, read_session
 from gateway.dialect import AnswerHead, AnswerTimes, Dialect, RequestHead
 from gateway.exchange import Exchange
+from gateway.inspector.asked import Asked, asked_of, client_turns
 from gateway.inspector.summary import TokenCounts, conversation_name, conversation_session, first_user_turn
 from gateway.recording.beginning import whole_words
 from gateway.recording.heads import request_headers, request_path
@@ -73,7 +74,8 @@ class Capture(msgspec.Struct, array_like=True):
     needs is made when it is asked for. `captured` holds what goes over both wires; a body that exceeds its bound is
     not. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
     may be others by now; `conversation` is a name that is equal for requests whose first user messages are equal, and
-    empty while there is none. `session` is the one that the client names, and else that of the conversation."""
+    empty while there is none. `session` is the one that the client names, and else that of the conversation; `asked` is
+    what it asks."""
 
     id: str
     method: str
@@ -82,6 +84,7 @@ class Capture(msgspec.Struct, array_like=True):
     conversation: str = ""
     route: Route | None = None
     session: Session | None = None
+    asked: Asked | None = None
     _began: float = msgspec.field(default_factory=monotonic)
     _dialect: str = ""
     _head: RequestHead = RequestHead("")
@@ -139,8 +142,9 @@ class Capture(msgspec.Struct, array_like=True):
         self.route = Route(model, route, backend)
         self._add_secrets(backend.secrets)
 
-    def prepare(self, exchange: Exchange, most: int | None = None) -> None:
-        """Takes the request to the backend, with its body if that has at most so many bytes."""
+    def prepare(self, exchange: Exchange, most: int | None = None, secrets: Sequence[str] = ()) -> None:
+        """Takes the request to the backend, with its body if that has at most so many bytes. `secrets` are the
+        gateway's own, which nothing shows."""
         sent = exchange.request
         body = sent.body if len(sent.body) <= (self.captured.most if most is None else most) else None
         request_id = exchange.conversation.request_id
@@ -149,6 +153,7 @@ class Capture(msgspec.Struct, array_like=True):
         turns = exchange.prepared.repaired.turns
         self.conversation = conversation_name(first_user_turn(turns))
         self.session = self.session or conversation_session(turns)
+        self.asked = asked_of(exchange.conversation.turns, (*secrets, *self.secrets))
         self._marks["prepared"] = monotonic()
 
     def send(self) -> None:
@@ -230,10 +235,13 @@ class Capture(msgspec.Struct, array_like=True):
         """Records what ended a response before it was complete."""
         self._cut = how
 
-    def end(self) -> None:
-        """Records the end of the request. What the backend sends from now on is no part of it."""
+    def end(self, secrets: Sequence[str] = ()) -> None:
+        """Records the end of the request. What the backend sends from now on is no part of it. `secrets` as in
+        `prepare`: a request that was refused before says what it asks only now."""
         self._over = True
         self._marks["end"] = monotonic()
+        if self.asked is None and self._body is not None and self._dialect:
+            self.asked = asked_of(client_turns(self._dialect, self._head, self._body), (*secrets, *self.secrets))
         if self.route is not None:
             # It may have got a token for this request.
             self._add_secrets(self.route.backend.secrets)
@@ -256,12 +264,12 @@ class Capture(msgspec.Struct, array_like=True):
         )
 
     def packed(self) -> bytes:
-        """Returns everything but the route in one piece of memory, which `unpacked` reads."""
+        """Returns everything but the route and what is asked in one piece of memory, which `unpacked` reads."""
         said = (self._notices, self._failure)
         # msgpack writes no numbers of more than 64 bits and no half of a surrogate pair, which words of a backend may
         # hold; marshal does, but takes longer.
         words = marshal.dumps(msgspec.to_builtins(said)) if self._notices or self._failure else b""
-        return _ENCODER.encode(replace(self, route=None, _notices=[], _failure=None, _packed=words))
+        return _ENCODER.encode(replace(self, route=None, asked=None, _notices=[], _failure=None, _packed=words))
 
     @classmethod
     def unpacked(cls, packed: bytes, route: Route | None) -> "Capture":

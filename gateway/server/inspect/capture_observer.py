@@ -1,7 +1,7 @@
 """Observes one request for its capture; the writer of its client and the response of its backend keep what goes
 through them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from starlette.types import Message
 
@@ -20,10 +20,11 @@ from gateway.settings import ModelSettings
 
 
 class CaptureObserver(RequestObserver):
-    """Tells a capture what happens to its request."""
+    """Tells a capture what happens to its request. `secrets` returns those of the gateway."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, secrets: Callable[[], Sequence[str]] = tuple) -> None:
         self._capture = capture
+        self._secrets = secrets
 
     def writer(self, context: RequestContext, dialect: Dialect, head: RequestHead, writer: Writer) -> Writer:
         self._capture.begin(dialect, head)
@@ -37,7 +38,7 @@ class CaptureObserver(RequestObserver):
         self._capture.choose_route(context.model, entry, backend)
 
     def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
-        self._capture.prepare(exchange)
+        self._capture.prepare(exchange, secrets=self._secrets())
 
     def sent(self, context: RequestContext) -> None:
         self._capture.send()

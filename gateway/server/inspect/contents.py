@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from gateway.inspector.asked import Asked
 from gateway.server.inspect.capture import Capture, Route
 from gateway.server.inspect.known_requests import ContentsState
 
@@ -21,6 +22,7 @@ class _Span(msgspec.Struct, frozen=True):
     start: int
     size: int
     conversation: str
+    asked: Asked
     route: Route | None
 
     @property
@@ -55,7 +57,7 @@ class ContentsStore:
         if len(self._spans) == self._most:
             del self._spans[next(iter(self._spans))]
         self._block[self._next : self._next + size] = packed
-        self._spans[started] = _Span(self._next, size, capture.conversation, capture.route)
+        self._spans[started] = _Span(self._next, size, capture.conversation, capture.asked or Asked(), capture.route)
         self._next += size
 
     def _make_room(self, end: int) -> None:
@@ -76,7 +78,7 @@ class ContentsStore:
     def state_of(self, started: float) -> ContentsState | None:
         """Returns the state of the contents of a request without reading them; None: they are not here."""
         span = self._spans.get(started)
-        return None if span is None else ContentsState("kept", span.size, span.conversation)
+        return None if span is None else ContentsState("kept", span.size, span.conversation, span.asked)
 
     def of_conversation(self, name: str) -> list[float]:
         """Returns the times at which the requests of a conversation began."""

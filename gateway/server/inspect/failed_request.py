@@ -22,11 +22,16 @@ _ERRORS: Final = 4
 
 
 def failed_capture(
-    context: RequestContext, head: RequestHead, notices: Sequence[Notice], most: int, error: GatewayError | None
+    context: RequestContext,
+    head: RequestHead,
+    notices: Sequence[Notice],
+    most: int,
+    error: GatewayError | None,
+    secrets: Sequence[str] = (),
 ) -> Capture:
     """Returns what is known of a request that has this head, was told these notices, and fails now with this error
     (None: its client left, or the gateway ends): of its body at most so many bytes. What is written to the client from
-    now on may be added."""
+    now on may be added. `secrets` are the gateway's own."""
     first = min(FIRST, most)
     capture = Capture(context.id, context.method, CapturedBytes(_ERRORS * first))
     capture.begin(load_dialect(context.dialect), head)
@@ -35,7 +40,7 @@ def failed_capture(
     if context.routed is not None:
         capture.choose_route(context.model, *context.routed)
     if context.exchange is not None:
-        capture.prepare(context.exchange, first)
+        capture.prepare(context.exchange, first, secrets)
     now = monotonic()
     _add_answer(capture.captured, context, now)
     # The first ones were told when everything was prepared.

@@ -4,8 +4,12 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
@@ -18,17 +22,23 @@ from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.inspect.sent_requests import SentRequests
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
+from gateway.server.log.logger import LOGGER
 from gateway.settings import InspectorSettings, Settings
 
 if TYPE_CHECKING:
+    from gateway.inspector.sessions import SessionTree
     from gateway.inspector.views.diff import Difference
     from gateway.inspector.views.remade import Remade
+    from gateway.inspector.views.sent_diff import SentDifference
     from gateway.inspector.views.what_if import Rules, WhatIf
     from gateway.recording.redact.redact import Redacted
     from gateway.server.inspect.folder import RecordingFolder
 
 # So many requests that somebody looks at stay made again, for the next page of them.
 _MOST_REMADE: Final = 8
+# So many texts of a list stay replaced, for the next time that it is asked for.
+_MOST_REPLACED: Final = 4096
+_TELL_S: Final = 60.0
 _REASONS: Final = {
     "never_kept": "they were not kept: watch before the request begins, or set inspector.contents to always (of more "
     "than 25 requests a second those of the others are kept only so)",
@@ -51,6 +61,7 @@ class Inspector:
     ) -> None:
         self.access = access
         self.recent = RecentRequests(known)
+        self.recent.secrets = self._secrets
         self.thread = SerialThread()
         self.sent = SentRequests(known.send, self._secrets)
         self.folder: RecordingFolder | None = None
@@ -64,6 +75,8 @@ class Inspector:
         self._socket: Path | None = None
         # The same words are replaced by the same ones in everything that is shown.
         self._seed = secrets.token_bytes(16)
+        self._replaced = lru_cache(_MOST_REPLACED)(lambda text: _other_words(text, self._seed))
+        self._tell_next = 0.0
         self._remade: OrderedDict[tuple[int, RedactionLevel], Remade] = OrderedDict()
 
     def save_in(self, folder: str) -> None:
@@ -101,6 +114,28 @@ class Inspector:
         if recorded.redacted:
             self.shown_level = "none"
         self._settings = lambda: settings
+
+    def worded(self, summaries: Sequence[Summary], level: RedactionLevel) -> Sequence[Summary]:
+        """Returns summaries with the words of what they ask as they may be shown, the same words always alike."""
+        if level == "none":
+            return summaries
+        return [_with_words(one, self._replaced) if one.asked.words else one for one in summaries]
+
+    def worded_sessions(self, trees: "Sequence[SessionTree]", level: RedactionLevel) -> "Sequence[SessionTree]":
+        """Returns sessions with their words as they may be shown, as `worded` does."""
+        return trees if level == "none" else [tree.with_words(self._replaced) for tree in trees]
+
+    def list_level(self, reveal: bool) -> RedactionLevel:
+        """Returns how far the words of a list are redacted. The log says that somebody reads them, once a minute: a
+        list is asked for again and again. Raises InvalidRequest where nobody may see them."""
+        if not reveal:
+            return self.shown_level
+        self.check_reveal()
+        now = monotonic()
+        if now >= self._tell_next:
+            self._tell_next = now + _TELL_S
+            LOGGER.info("the first words of the requests in the list were shown by the inspector")
+        return "none"
 
     def check_reveal(self) -> None:
         """Raises InvalidRequest where nobody may see the words of requests."""
@@ -171,6 +206,16 @@ class Inspector:
         pair = (old.interaction, new.interaction)
         return await self.thread.run(compared, pair, new.cached_tokens, level, self._seed, known, self._settings())
 
+    async def sent_difference(self, request_id: str, against: str, level: RedactionLevel) -> "SentDifference":
+        """Returns the difference between the bodies that were sent for a request and for another. Raises InvalidRequest
+        like `export`, and where one was not sent."""
+        from gateway.inspector.views.redacted import sent_compared
+
+        old, new = await self.contents(against), await self.contents(request_id)
+        pair = (old.interaction, new.interaction)
+        known = self._secrets(old, new)
+        return await self.thread.run(sent_compared, pair, level, self._seed, known, self._settings())
+
     async def what_if(self, rules: "Rules", level: RedactionLevel) -> "WhatIf":
         """Returns the request to the backend under other rules. Raises InvalidRequest like `export`, and for
         rules that are none."""
@@ -203,6 +248,17 @@ class Inspector:
 
     def _secrets(self, *found: RequestContents) -> list[str]:
         return [*self._configured(), self.access.key, *(key for one in found for key in one.secrets)]
+
+
+def _other_words(text: str, seed: bytes) -> str:
+    from gateway.recording.redact.words import Words  # with the first list that somebody looks at
+
+    return Words("shape", seed).text(text)
+
+
+def _with_words(summary: Summary, replaced: Callable[[str], str]) -> Summary:
+    asked = msgspec.structs.replace(summary.asked, words=replaced(summary.asked.words))
+    return msgspec.structs.replace(summary, asked=asked)
 
 
 def absence(summary: Summary) -> str:

@@ -15,6 +15,9 @@ import msgspec
 from gateway.core.notices import Notice
 from gateway.core.session import Session
 from gateway.diagnostics.prompt_cache.finding import Finding
+from gateway.inspector.asked import Asked
+from gateway.inspector.clients import LONGEST, client_name
+from gateway.inspector.outcomes import outcome_of, phase_name
 from gateway.inspector.summary import Contents, Summary, TokenCounts, cache_loss, token_counts
 from gateway.server.inspect.cache_doctor import Examination
 from gateway.server.inspect.capture import Capture
@@ -42,9 +45,9 @@ class LiveRequest(msgspec.Struct):
         """The facts of a summary that may change, but for the time, which goes on by itself, and the size, which
         grows with every read. Summaries themselves would take ten times as long to compare."""
         context, capture = self.context, self.capture
-        said = None if capture is None else (capture.conversation, capture.session)
+        said = None if capture is None else (capture.conversation, capture.session, capture.asked)
         changes = sum(context.changes.values())
-        known = (context.key, context.model, context.backend, context.code, context.streamed)
+        known = (context.key, context.model, context.backend, context.code, context.streamed, context.phase)
         return (*known, changes, self.rules, context.usage, said)
 
     @property
@@ -67,6 +70,23 @@ class LiveRequest(msgspec.Struct):
     def session(self) -> Session | None:
         """The session, where the contents are captured and it is known."""
         return None if self.capture is None else self.capture.session
+
+    @property
+    def user_agent(self) -> bytes:
+        """What the client calls itself; empty: nothing."""
+        headers = self.context.headers
+        return headers[_USER_AGENT][:LONGEST] if _USER_AGENT in headers else b""
+
+    @property
+    def first_ms(self) -> float:
+        """The time of the first events of the response; 0: there are none."""
+        context = self.context
+        return (context.answered - context.started) * 1000 if context.answered else 0.0
+
+    @property
+    def outcome_name(self) -> str:
+        """What the request waits for, in words."""
+        return phase_name(self.context.phase)
 
     @property
     def streamed(self) -> bool:
@@ -92,7 +112,8 @@ class LiveRequest(msgspec.Struct):
 
 class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
-    `captured`: its contents were captured, so that its session is known."""
+    `captured`: its contents were captured, so that its session is known. `user_agent` is what its client calls itself,
+    and `first_ms` the time of the first events of the response (0: there are none)."""
 
     started: float
     id: str
@@ -104,22 +125,33 @@ class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tokens: TokenCounts | None
     outcome: Outcome
     session: Session | None = None
+    user_agent: bytes = b""
+    first_ms: float = 0.0
+
+    @property
+    def outcome_name(self) -> str:
+        """What became of the request, in words."""
+        return outcome_of(self.outcome.status, error_code(self.outcome))
 
 
 KnownRequest: TypeAlias = LiveRequest | EndedRequest
+_USER_AGENT: Final = b"user-agent"
 
 
 class ContentsState(msgspec.Struct, frozen=True):
-    """Whether the contents of a request can be had, the memory that they take, and the name of its conversation."""
+    """Whether the contents of a request can be had, the memory that they take, the name of its conversation, and what
+    it asks."""
 
     contents: Contents = "never_kept"
     bytes: int = 0
     conversation: str = ""
+    asked: Asked = Asked()
 
 
 def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
     """Returns the facts that stay of a request that ends."""
     context = live.context
+    headers = context.headers
     return EndedRequest(
         live.started,
         context.id,
@@ -131,6 +163,9 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         context.usage and token_counts(context.usage),
         outcome,
         None if live.capture is None else live.capture.session,
+        # Every request passes here: a function, and `round`, would be calls.
+        headers[_USER_AGENT][:LONGEST] if _USER_AGENT in headers else b"",
+        (context.answered - context.started) * 10_000 // 1 / 10 if context.answered else 0.0,
     )
 
 
@@ -146,9 +181,10 @@ def summary_of(
     epoch_s: float,
     worker: int,
     finding: Finding | None = None,
+    secrets: tuple[str, ...] = (),
 ) -> Summary:
     """Returns the present summary of a request, without costs. `number` becomes its `seq`, and `epoch_s` is the Unix
-    time at which the monotonic clock began."""
+    time at which the monotonic clock began; `secrets` are values that are no names of a client."""
     outcome, tokens = known.outcome, known.tokens or TokenCounts()
     return Summary(
         seq=number,
@@ -176,6 +212,10 @@ def summary_of(
         session=known.session,
         tokens_estimated=tokens.estimated,
         cache=None if finding is None else cache_loss(finding),
+        client=client_name(known.user_agent, secrets) if known.user_agent else "",
+        first_ms=round(known.first_ms, 1) or None,
+        outcome=known.outcome_name,
+        asked=state.asked,
     )
 
 

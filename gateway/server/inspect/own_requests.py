@@ -6,6 +6,7 @@ from typing import Final
 from gateway.inspector.filter import Word, holds, read_filter
 from gateway.inspector.requests import Change, Listed, RequestContents
 from gateway.inspector.summary import Summary
+from gateway.inspector.totals import Sum, Totals, totals_of
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.known_requests import KnownRequest
 from gateway.server.inspect.recent_requests import RecentRequests
@@ -41,7 +42,17 @@ class OwnRequests:
         found = await recent.found(wanted.matches)
         if wanted.words:
             found = await self._with_words(found, wanted.words)
-        return Listed(recent.page(found, before, limit), len(found), recent.total)
+        return Listed(recent.page(found, before, limit), len(found), recent.total, wanted.found)
+
+    async def totals(self, filter: str) -> Totals:
+        wanted, recent, counted = read_filter(filter), self._recent, Sum()
+        if wanted.words:
+            self._check_reveal()
+            found = await self._with_words(await recent.found(wanted.matches), wanted.words)
+            return totals_of(recent.page(found, None, len(found)))
+        async for summary in recent.summaries(wanted.matches):
+            counted.add(summary)
+        return counted.totals
 
     async def _with_words(self, known: Sequence[KnownRequest], words: Sequence[Word]) -> list[KnownRequest]:
         """Returns the requests whose contents hold the words."""

@@ -8,7 +8,7 @@ somebody watches (or always, or never), and else, in part, behind one that has f
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.diagnostics.prompt_cache.finding import Finding
+from gateway.inspector.asked import Asked
 from gateway.inspector.requests import ContentsReader, RequestContents
 from gateway.inspector.summary import Contents, Summary, TokenCounts, with_price
 from gateway.server.http.response_writer import Writer
@@ -67,6 +68,8 @@ class RecentRequests(RequestObserver):
         self.price_of: Callable[[str], Price | None] = lambda model: None
         # Whether the contents of a request may be kept although nobody watches, if it fails.
         self.may_keep: Callable[[RequestContext], bool] = lambda context: False
+        # The gateway's own secrets, which no name and no words of a summary hold.
+        self.secrets: Callable[[], Sequence[str]] = tuple
         # Examines the prompts of the requests that are captured, or of all; None: of none.
         self.caches: CacheDoctor | None = None
         self._all_caches = settings.caches == "always"
@@ -109,7 +112,7 @@ class RecentRequests(RequestObserver):
 
     def _observe(self, context: RequestContext, live: LiveRequest) -> None:
         """Adds those who want to see more of this request."""
-        capture = None if live.capture is None else CaptureObserver(live.capture)
+        capture = None if live.capture is None else CaptureObserver(live.capture, self.secrets)
         more = [one for one in (capture, live.examination) if one is not None]
         context.observers = context.observers.joined(*more)
 
@@ -134,7 +137,7 @@ class RecentRequests(RequestObserver):
         # Who has no key could else drive out what others sent.
         if context.head is None or not self._watched or not self.may_keep(context):
             return None
-        return failed_capture(context, context.head, live.notices, self._most, error)
+        return failed_capture(context, context.head, live.notices, self._most, error, self.secrets())
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:
@@ -163,7 +166,7 @@ class RecentRequests(RequestObserver):
 
     def _keep(self, live: LiveRequest, capture: Capture, outcome: Outcome) -> None:
         """Keeps the contents of a request that ends, and passes them to those who save them."""
-        capture.end()
+        capture.end(self.secrets())
         self._contents.add(live.started, capture)
         if self.on_end:
             read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
@@ -195,6 +198,14 @@ class RecentRequests(RequestObserver):
             if number % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found
+
+    async def summaries(self, matches: Callable[[Summary], bool]) -> AsyncIterator[Summary]:
+        """Yields the summaries of the requests that match, newest first. Others are served meanwhile."""
+        for number, known in enumerate(self._known(), 1):
+            if matches(summary := self._shown(known)):
+                yield summary
+            if number % _READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def page(self, found: Iterable[KnownRequest], before: int | None, limit: int) -> list[Summary]:
         """Returns the summaries of these requests as `listed` does."""
@@ -265,7 +276,7 @@ class RecentRequests(RequestObserver):
 
     def _summary(self, known: KnownRequest) -> Summary:
         number, found = self._number(known.started), self._findings.get(known.started)
-        return summary_of(known, number, self.state_of(known), self._epoch_s, self.worker, found)
+        return summary_of(known, number, self.state_of(known), self._epoch_s, self.worker, found, tuple(self.secrets()))
 
     def state_of(self, known: KnownRequest) -> ContentsState:
         """Returns the state of the contents of a request without reading them."""
@@ -273,7 +284,9 @@ class RecentRequests(RequestObserver):
             missing: Contents = "evicted" if known.captured else "never_kept"
             return self._contents.state_of(known.started) or ContentsState(missing)
         capture = known.capture
-        return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
+        if capture is None:
+            return ContentsState()
+        return ContentsState("kept", capture.size, capture.conversation, capture.asked or Asked())
 
 
 def _contents(read: Callable[[], Capture], outcome: Outcome, tokens: TokenCounts | None, phase: str) -> RequestContents:

@@ -42,6 +42,14 @@ def test_the_newest_are_read_as_they_were(begun: Sequence[tuple[int, int]], most
     assert [*requests] == [] and len(requests) == 0 and requests.with_id("req-1") is None
 
 
+def test_a_user_agent_of_any_bytes_is_read_as_it_was() -> None:
+    requests = EndedRequests(1000)
+    named = [msgspec.structs.replace(ended(at), user_agent=bytes([at, 255 - at]), first_ms=at / 8) for at in range(200)]
+    for one in named:
+        requests.add(one)
+    assert [*requests] == named[::-1]
+
+
 @pytest.mark.parametrize("most", [1, 63, 64, 65, 1000])
 def test_little_more_than_is_wanted_is_kept(most: int) -> None:
     requests = EndedRequests(most)

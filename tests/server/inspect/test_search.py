@@ -51,6 +51,7 @@ async def test_the_list_is_searched() -> None:
             answer = await gateway.client.get("/inspect/api/requests", params={"filter": text})
             assert [one["id"] for one in answer.json()["requests"]] == expected
             assert (answer.json()["matching"], answer.json()["total"]) == (len(expected), 2)
+            assert answer.json()["words"] == [word for word in ("kassel", "Kassel", "Wetter in") if word in text]
 
 
 async def test_nobody_searches_words_that_nobody_may_see() -> None:

@@ -17,7 +17,7 @@ from gateway.inspector.views.rows import MessageRow, message_rows
 from gateway.inspector.views.sent import received_view, sent_view
 from gateway.inspector.views.what_if import Rules
 from gateway.recording.lines import RedactionLevel
-from gateway.server.api.inspect.responses import API, json_response, read_value, span
+from gateway.server.api.inspect.responses import API, json_response, read_value, reveals, span
 from gateway.server.inspect.inspector import Inspector, absence
 from gateway.server.log.logger import LOGGER
 
@@ -46,7 +46,7 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
     def level(request: Request, *ids: str) -> RedactionLevel:
         """Returns how far texts of these requests are redacted. Raises InvalidRequest where they are asked for and
         nobody gets them."""
-        if request.query_params.get("reveal") != "1":
+        if not reveals(request):
             return inspector().shown_level
         inspector().check_reveal()
         named = " and ".join(one[:64] for one in ids)
@@ -61,9 +61,12 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
         """The facts of one request beside its messages; notices quote words of them."""
         found = inspector()
         summary = await found.summary(request_id)
+        shown = level(request, request_id)
+        (summary,) = found.worded([summary], shown)
         if missing := absence(summary):
             return json_response(Detail.of(summary, missing))
-        made, previous = await remade(request, request_id), await found.previous(summary)
+        made = await found.remade(request_id, shown)
+        previous = await found.previous(summary)
         return json_response(await found.thread.run(detail, summary, made, previous))
 
     @app.get(f"{API}/requests/{{request_id}}/messages", include_in_schema=False)
@@ -83,14 +86,18 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
 
     @app.get(f"{API}/requests/{{request_id}}/diff", include_in_schema=False)
     async def diff(request: Request, request_id: str) -> Response:
-        """How what was sent differs from the request before it in its conversation, or from another one."""
+        """How what was sent differs from the request before it in its conversation, or from another one: its messages,
+        or (`of=sent`) its body."""
         found = inspector()
         against = request.query_params.get("against") or await found.previous(await found.summary(request_id))
         if against is None:
             raise InvalidRequest(
                 "No earlier request of this conversation is here; name one.", status=404, code="unknown_request"
             )
-        return json_response(await found.difference(request_id, against, level(request, request_id, against)))
+        shown = level(request, request_id, against)
+        if request.query_params.get("of") == "sent":
+            return json_response(await found.sent_difference(request_id, against, shown))
+        return json_response(await found.difference(request_id, against, shown))
 
     @app.post(f"{API}/explain", include_in_schema=False)
     async def explain(request: Request) -> Response:

@@ -34,6 +34,11 @@ def number(request: Request, name: str) -> int | None:
     return int(value)
 
 
+def reveals(request: Request) -> bool:
+    """Returns whether the words of requests are asked for."""
+    return request.query_params.get("reveal") == "1"
+
+
 def span(request: Request) -> Span:
     """Returns the positions that are asked for. Raises InvalidRequest."""
     return Span(number(request, "from") or 0, number(request, "to"))

@@ -4,8 +4,10 @@ The middleware has checked who asks (`InspectorAccess`). None of them is in the 
 version's own page and commands.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,13 +21,14 @@ from gateway.core.errors import InvalidRequest
 from gateway.inspector.recorded_requests import RecordedRequests
 from gateway.inspector.requests import Change
 from gateway.inspector.sessions import SessionTree, session_trees
+from gateway.inspector.summary import Summary
 from gateway.inspector.texts import rule_text
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.inspect.page_routes import add_page_routes
 from gateway.server.api.inspect.request_routes import add_request_routes
-from gateway.server.api.inspect.responses import API, HEADERS, json_response, level, number
+from gateway.server.api.inspect.responses import API, HEADERS, json_response, level, number, reveals
 from gateway.server.api.inspect.send_routes import add_send_routes
 from gateway.server.api.inspect.settings_routes import add_settings_routes
 from gateway.server.inspect.inspector import Inspector
@@ -75,13 +78,23 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState, gateway: ASGIA
         """The summaries of the newest requests, newest first."""
         before, limit = number(request, "before"), number(request, "limit")
         most = min(_LISTED if limit is None else limit, _MOST_LISTED)
-        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, most))
+        shown_level = inspector().list_level(reveals(request))
+        found = await inspector().requests.listed(request.query_params.get("filter", ""), before, most)
+        worded = await asyncio.to_thread(inspector().worded, found.requests, shown_level)
+        return json_response(msgspec.structs.replace(found, requests=worded))
+
+    @app.get(f"{API}/totals", include_in_schema=False)
+    async def totals(request: Request) -> Response:
+        """The sums of all requests that fit a filter, and how each backend has answered lately."""
+        return json_response(await inspector().requests.totals(request.query_params.get("filter", "")))
 
     @app.get(f"{API}/sessions", include_in_schema=False)
     async def sessions(request: Request) -> Response:
         """The sessions of the newest requests, and in each its agents as a tree."""
+        shown_level = inspector().list_level(reveals(request))
         found = await inspector().requests.listed(request.query_params.get("filter", ""), None, _MOST_GROUPED)
-        return json_response(Sessions(session_trees(found.requests), len(found.requests), found.matching))
+        trees = await asyncio.to_thread(inspector().worded_sessions, session_trees(found.requests), shown_level)
+        return json_response(Sessions(trees, len(found.requests), found.matching))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
@@ -112,7 +125,8 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState, gateway: ASGIA
         source, after = inspector().requests, number(request, "after")
         if isinstance(source, RecordedRequests):
             return Response(status_code=204, headers=HEADERS)
-        return EventSourceResponse(_events(source.watch(after)), ping=15, headers=HEADERS)
+        worded = partial(inspector().worded, level=inspector().list_level(reveals(request)))
+        return EventSourceResponse(_events(source.watch(after), worded), ping=15, headers=HEADERS)
 
     @app.get(f"{API}/rules/{{rule}}", include_in_schema=False)
     async def rule_documentation(rule: str) -> Response:
@@ -130,13 +144,15 @@ def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Ex
     return Exported(content, len(ids), redacted.removed, redacted.differences, redacted.needed, redacted.unchecked)
 
 
-async def _events(found: AsyncGenerator[Sequence[Change], None]) -> AsyncIterator[bytes]:
+async def _events(
+    found: AsyncGenerator[Sequence[Change], None], worded: Callable[[Sequence[Summary]], Sequence[Summary]]
+) -> AsyncIterator[bytes]:
     # Closed with the client's connection: contents are kept only while somebody watches.
     async with aclosing(found):
         async for changes in found:
-            yield b"".join(map(_event, changes))
+            yield b"".join([_event(change, worded) for change in changes])
 
 
-def _event(change: Change) -> bytes:
-    data = {"missed": change.missed} if change.summary is None else change.summary
+def _event(change: Change, worded: Callable[[Sequence[Summary]], Sequence[Summary]]) -> bytes:
+    data = {"missed": change.missed} if change.summary is None else worded([change.summary])[0]
     return ServerSentEvent(msgspec.json.encode(data).decode(), event=change.kind, id=str(change.number)).encode()

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.inspector.requests import Change, Listed, RequestContents, RequestSource
 from gateway.inspector.summary import Summary
+from gateway.inspector.totals import Totals, joined
 from gateway.server.inspect.workers.peer import Peer, PeerGone
 
 _PREFIX: Final = "inspect-"
@@ -53,7 +54,11 @@ class AllRequests:
         found = [own, *await self._ask(lambda peer: peer.listed(filter, before, limit))]
         requests = sorted((one for each in found for one in each.requests), key=lambda one: one.seq, reverse=True)
         matching, total = sum(each.matching for each in found), sum(each.total for each in found)
-        return Listed(requests[:limit], matching, total)
+        return Listed(requests[:limit], matching, total, own.words)
+
+    async def totals(self, filter: str) -> Totals:
+        own = await self._own.totals(filter)
+        return joined([own, *await self._ask(lambda peer: peer.totals(filter))])
 
     async def summary(self, request_id: str) -> Summary | None:
         """Returns the newest of this id: a client may choose one twice, and reach two workers."""

@@ -26,6 +26,12 @@ class List(msgspec.Struct, frozen=True, tag=True):
     limit: int
 
 
+class Total(msgspec.Struct, frozen=True, tag=True):
+    """Asks for `RequestSource.totals`."""
+
+    filter: str
+
+
 class Summarize(msgspec.Struct, frozen=True, tag=True):
     """Asks for `RequestSource.summary`."""
 
@@ -55,7 +61,7 @@ class Clear(msgspec.Struct, frozen=True, tag=True):
     """Asks for `RequestSource.clear`."""
 
 
-Question: TypeAlias = List | Summarize | Fetch | Previous | Watch | Clear
+Question: TypeAlias = List | Total | Summarize | Fetch | Previous | Watch | Clear
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.requests import Change, Listed, RequestContents
 from gateway.inspector.summary import Summary
+from gateway.inspector.totals import Totals
 from gateway.server.inspect.workers.frames import (
     READ,
     Clear,
@@ -21,6 +22,7 @@ from gateway.server.inspect.workers.frames import (
     Question,
     Reply,
     Summarize,
+    Total,
     Watch,
     contents_of,
     read_frame,
@@ -33,6 +35,7 @@ _MOST_S: Final = 30
 T = TypeVar("T")
 _REPLY: Final = msgspec.msgpack.Decoder(Reply)
 _LISTED: Final = msgspec.msgpack.Decoder(Listed)
+_TOTALS: Final = msgspec.msgpack.Decoder(Totals)
 _SUMMARY: Final[msgspec.msgpack.Decoder[Summary | None]] = msgspec.msgpack.Decoder(Summary | None)
 _FETCHED: Final[msgspec.msgpack.Decoder[Fetched | None]] = msgspec.msgpack.Decoder(Fetched | None)
 _NOTHING: Final[msgspec.msgpack.Decoder[None]] = msgspec.msgpack.Decoder(None)
@@ -59,6 +62,9 @@ class Peer:
 
     async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
         return await self._ask(List(filter, before, limit), _LISTED)
+
+    async def totals(self, filter: str) -> Totals:
+        return await self._ask(Total(filter), _TOTALS)
 
     async def summary(self, request_id: str) -> Summary | None:
         return await self._ask(Summarize(request_id), _SUMMARY)

@@ -22,6 +22,7 @@ from gateway.server.inspect.workers.frames import (
     Refused,
     Reply,
     Summarize,
+    Total,
     Watch,
     fetched,
     read_frame,
@@ -82,10 +83,12 @@ async def _answer(own: RequestSource, reader: asyncio.StreamReader, writer: asyn
         await writer.drain()
 
 
-async def _found(own: RequestSource, question: List | Summarize | Fetch | Previous | Clear) -> object:
+async def _found(own: RequestSource, question: List | Total | Summarize | Fetch | Previous | Clear) -> object:
     match question:
         case List():
             return await own.listed(question.filter, question.before, question.limit)
+        case Total():
+            return await own.totals(question.filter)
         case Summarize():
             return await own.summary(question.id)
         case Fetch():

@@ -59,11 +59,11 @@ async def test_the_latest_requests_are_listed() -> None:
         answer = await gateway.client.get("/inspect/api/requests", params={"filter": "stream:yes", "limit": 5})
         assert [one["id"] for one in answer.json()["requests"]] == [second]
         answer = await gateway.client.get("/inspect/api/requests", params={"limit": 0})
-        assert answer.json() == {"requests": [], "matching": 2, "total": 2}
+        assert answer.json() == {"requests": [], "matching": 2, "total": 2, "words": []}
         answer = await gateway.client.get(f"/inspect/api/requests/{first}")
         assert answer.json()["summary"]["model"] == "demo-chat"
         assert (await gateway.client.delete("/inspect/api/requests")).status_code == 204
-        empty = {"requests": [], "matching": 0, "total": 0}
+        empty = {"requests": [], "matching": 0, "total": 0, "words": []}
         assert (await gateway.client.get("/inspect/api/requests")).json() == empty
 
 
@@ -173,6 +173,7 @@ async def test_who_reads_the_stream_has_contents_kept(monkeypatch: pytest.Monkey
 # Every route below /inspect/api: its method, its path, and its status for who may look. `x` is no request.
 ROUTES: Final = (
     ("GET", "requests", 200),
+    ("GET", "totals", 200),
     ("GET", "sessions", 200),
     ("DELETE", "requests", 204),
     ("GET", "requests/x", 404),

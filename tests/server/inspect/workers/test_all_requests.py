@@ -70,6 +70,7 @@ async def test_the_lists_are_one_newest_first() -> None:
         assert [one.id for one in page.requests] == ["req-2", "req-1"]
         some = await run.all.listed("id:*-3", None, 100)
         assert ([one.id for one in some.requests], some.matching, some.total) == (["req-3"], 1, 5)
+        assert [(await run.all.totals(filter)).requests for filter in ("", "id:*-3", "-id:*-3")] == [5, 1, 4]
 
 
 async def test_a_session_is_one_over_all_workers() -> None:
