@@ -37,6 +37,9 @@ class TryoutPage(InspectorPage):
 
     async def open_tryout(self) -> None:
         await self.open()
+        more = self.page.get_by_role("button", name="More", exact=True)
+        if await more.is_visible() and await more.get_attribute("aria-expanded") == "false":
+            await more.click()
         await self.page.get_by_role("button", name="Try", exact=True).click()
         await self.pane.wait_for()
 
@@ -166,7 +169,7 @@ async def test_it_is_cancelled_and_so_is_the_backend(opened: Open) -> None:
         await page.done("Cancelled.")
         async with asyncio.timeout(20):
             await gone.wait()
-        await page.row(await page.sent_id()).get_by_text("client_gone").wait_for()
+        await page.row(await page.sent_id()).get_by_text("client left").wait_for()
         assert await viewer.page.evaluate("() => document.activeElement !== document.body")
 
 
