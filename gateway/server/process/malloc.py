@@ -14,7 +14,7 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 
-# What is freed is returned to the system from this many bytes on, as it is behind a piece of at least so many.
+# So many freed bytes stay at the end of the heap, and a piece of at least so many is returned as soon as it is freed.
 KEPT: Final = 16 << 20
 _PIECE: Final = 2 << 20
 
