@@ -1,8 +1,8 @@
 """Tells the C library's allocator to keep the memory of one request for the next one.
 
 By default glibc returns what is freed at the end of its heap to the system at once. A request of a megabyte then takes
-hundreds of pages anew, each with a fault and cleared by the kernel: a fifth of its time. (mallopt(3), M_TRIM_THRESHOLD
-and M_MMAP_THRESHOLD.)
+hundreds of pages anew, each with a fault and cleared by the kernel: up to a fifth of its time. (mallopt(3),
+M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.)
 """
 
 import os
