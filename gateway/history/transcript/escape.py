@@ -127,6 +127,9 @@ def needs_guard(text: str, labels: Labels) -> bool:
     if text.isascii() and ":" not in text and QUOTE not in text:
         return False
     guard = _guard(labels)
+    # One short line, as arguments mostly are.
+    if len(text) <= _SLICE and text.isascii() and text.isprintable():
+        return guard.begins.match(text.casefold()) is not None
     if len(text) <= _WINDOW:
         return _begins_in(text.splitlines(), guard)
     return any(_begins_in(piece.splitlines(), guard) for piece in _windows(text))

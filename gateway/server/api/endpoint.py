@@ -20,6 +20,7 @@ from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
+from gateway.framing.json_text import number_of
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -114,7 +115,7 @@ class GenerateEndpoint:
     ) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
-        large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
+        large = size >= LARGE or (size >= SOME and number_of(b",", body) >= MANY)
         stateful = self._state.dialects.extensions[dialect.name].stored
         answers = None if stateful is None else self._state.answers.of(context)
         if stateful is not None and answers is not None:

@@ -1,8 +1,8 @@
 """Tells the C library's allocator to keep the memory of one request for the next one.
 
 By default glibc returns what is freed at the end of its heap to the system at once. A request of a megabyte then takes
-hundreds of pages anew, each with a fault and cleared by the kernel: a fifth of its time. (mallopt(3), M_TRIM_THRESHOLD
-and M_MMAP_THRESHOLD.)
+hundreds of pages anew, each with a fault and cleared by the kernel: up to a fifth of its time. (mallopt(3),
+M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.)
 """
 
 import os
@@ -14,7 +14,7 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 
-# What is freed is returned to the system from this many bytes on, as it is behind a piece of at least so many.
+# So many freed bytes stay at the end of the heap, and a piece of at least so many is returned as soon as it is freed.
 KEPT: Final = 16 << 20
 _PIECE: Final = 2 << 20
 
