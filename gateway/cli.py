@@ -176,6 +176,10 @@ def _local(options: argparse.Namespace) -> int:
 
 
 def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[[], Settings]] | None" = None) -> None:
+    import gc
+
+    # What a start makes stays: a search for garbage in it would take a tenth of the start. It ends with the start.
+    gc.disable()
     # The heavy imports follow every error that can be reported without them.
     from gateway.connect.target import key_reference
     from gateway.server.access.request_checks import is_loopback

@@ -131,6 +131,22 @@ def first_chunk_cost() -> int:
     return calls(lambda: begun().feed(first)) - calls(begun)
 
 
+def short_stream_cost() -> int:
+    """Calls for a streamed response of eight pieces, each in a read of its own, without those of its request."""
+    reads = payload.chunks(8)
+
+    def begun() -> Exchange:
+        return Exchange(NATIVE, decode(SMALL), POLICY, label=LABEL)
+
+    def stream() -> None:
+        exchange, encoder = begun(), ChatStreamEncoder("id", 1, "m")
+        for read in reads:
+            encoder.feed(exchange.feed(read))
+        encoder.close()
+
+    return calls(stream) - calls(begun)
+
+
 def tool_chunks(count: int, **fields: str) -> list[bytes]:
     """A call whose arguments come in pieces, beside these fields of the response."""
 
@@ -326,6 +342,7 @@ def packed_cost() -> float:
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
     "first chunk": first_chunk_cost,
+    "short stream": short_stream_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk that is relayed": relayed_cost,
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),

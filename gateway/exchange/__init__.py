@@ -85,6 +85,45 @@ class Exchange:
     rounds leave to it.
     """
 
+    # As a dictionary they would take a kilobyte of each running request.
+    __slots__ = (
+        "_adapter",
+        "_answer_filters",
+        "_answer_tokens",
+        "_arguments",
+        "_called",
+        "_count_due",
+        "_decoded",
+        "_decoder",
+        "_extensions",
+        "_filters",
+        "_guard",
+        "_hidden",
+        "_holding",
+        "_holds",
+        "_label",
+        "_over",
+        "_policy",
+        "_readable",
+        "_renamed",
+        "_silent",
+        "_stop",
+        "_summary",
+        "_tools",
+        "_uncounted",
+        "_unwrapper",
+        "_window",
+        "continues",
+        "conversation",
+        "finished",
+        "notices",
+        "prepared",
+        "profiled",
+        "received",
+        "request",
+        "uncounted",
+    )
+
     def __init__(
         self,
         adapter: Adapter,

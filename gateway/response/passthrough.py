@@ -1,9 +1,13 @@
 """Passes on what the core has no event for, or reports it: only a client of the backend's dialect can read it."""
 
+from typing import Final
+
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
 from gateway.core.notices import Level, Notice, NoticeRule, Reported
 from gateway.core.state_rule import StateRule
+
+_ONLY_TEXT: Final = {str}
 
 
 class Passthrough:
@@ -14,9 +18,21 @@ class Passthrough:
         self.passes = passes
         self._kept = () if keeps is None else keeps.fields
         self._reported = Reported()
+        self._repeated = PassthroughFields("response", EMPTY)
 
     def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
-        """Returns the event of fields in an object of this scope, or the notice that the client does not get them."""
+        """Returns the event of fields in an object of this scope, or the notice that the client does not get them. Of
+        the same texts in each object of a response it is the same event."""
+        if self.passes and scope == "response":
+            repeated = self._repeated
+            # Backends repeat the same text in every chunk. Of other values 1, 1.0 and true are equal.
+            if (
+                fields != repeated.fields
+                or [*fields] != [*repeated.fields]
+                or {*map(type, fields.values())} != _ONLY_TEXT
+            ):
+                repeated = self._repeated = PassthroughFields(scope, fields)
+            return [repeated]
         if self.passes:
             return [PassthroughFields(scope, fields)]
         if kept := self.kept(fields):

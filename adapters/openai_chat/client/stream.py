@@ -143,7 +143,7 @@ class ChatStreamEncoder:
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is PassthroughFields:
-            self._pending.append(event)
+            self._add_pending(event)
         elif type(event) is TextDelta:
             self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
         elif type(event) is ResponseStart:
@@ -168,6 +168,11 @@ class ChatStreamEncoder:
                 self._notices.append(event)
         else:
             assert_never(event)
+
+    def _add_pending(self, event: PassthroughFields) -> None:
+        # Fields of the response replace earlier ones: the same ones again say nothing.
+        if event.scope != "response" or not self._pending or self._pending[-1] is not event:
+            self._pending.append(event)
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         if self._states:
@@ -216,7 +221,10 @@ class ChatStreamEncoder:
         comparison is by identity, because 1, 1.0 and true are equal.
         """
         self._framed = extensions
-        response, choice, self._more = [_members(_merged(extensions, scope)) for scope in _SCOPES]
+        if extensions:
+            response, choice, self._more = [_members(_merged(extensions, scope)) for scope in _SCOPES]
+        else:
+            response = choice = self._more = b""
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
         self._before_text = self._start + b'"content":'
         self._end = b"," + choice + self._tail if choice else self._tail

@@ -67,6 +67,7 @@ def serve(
         import gateway.server.api.routes  # noqa: F401
         from gateway.server.process.workers import Supervisor
 
+        gc.enable()
         supervisor = Supervisor(settings, source)
         worker = supervisor.run(ready)
         if worker is not None:
@@ -210,6 +211,7 @@ def _tune() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
     sys.setswitchinterval(0.001)
     keep_freed_memory()
 

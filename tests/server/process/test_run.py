@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -20,7 +21,7 @@ from gateway.server.process.run import LoopExceptionHandler
 from gateway.server.state.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings, parse_settings
-from gateway.testing.gateway import GatewayCommand, gateway_command, hello, running_gateway
+from gateway.testing.gateway import GatewayCommand, gateway_command, hello, python_process, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.samples import total
@@ -368,3 +369,34 @@ async def test_what_came_without_an_exception_is_told_as_well(caplog: pytest.Log
     assert [record.getMessage() for record in caplog.records] == [
         "exception in the event loop (1 since the last such line): odd"
     ]
+
+
+# Serves, and says of the process that reports the start whether garbage is collected before that and then.
+COLLECTS: Final = """
+import gc, sys
+from gateway.cli import main
+from gateway.server.process import run
+
+bind, log_start = run._bind, run.log_start
+
+def binding(*args):
+    print("binds", gc.isenabled(), flush=True)
+    return bind(*args)
+
+def started(*args):
+    print("started", gc.isenabled(), flush=True)
+    log_start(*args)
+
+run._bind, run.log_start = binding, started
+main(["serve", "--settings", sys.argv[1], "--workers", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_garbage_is_collected_from_the_end_of_the_start_on(workers: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps(settings_for("http://127.0.0.1:1", port=0)))
+    async with python_process(tmp_path, "-c", COLLECTS, "settings.json", workers) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            assert await process.stdout.readline() == b"binds False\n"
+            assert await process.stdout.readline() == b"started True\n"
