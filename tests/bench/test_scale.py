@@ -69,6 +69,7 @@ def test_the_same_seed_gives_the_same_waits() -> None:
     assert simulate(2).waits == simulate(2).waits != simulate(2, seed=2).waits
 
 
+@pytest.mark.full
 def test_the_page_shows_the_tables_of_the_last_measurement() -> None:
     page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     assert with_tables(page, read_figures()) == page

@@ -203,6 +203,7 @@ async def test_a_hostile_or_unreadable_pdf_says_why(kind: str, patient: None) ->
     assert (found.text, found.problem) == ("", problem)
 
 
+@pytest.mark.full
 async def test_two_hundred_pages_and_thirty_one_megabytes_are_read(patient: None) -> None:
     found = await read(pdf(*[shows("x")] * 199, (b"", b"%" + b"x" * 31 * 2**20)))
     assert (found.problem, found.pages) == ("", 200)
