@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -133,8 +133,12 @@ async def streaming() -> AsyncIterator[Situation]:
 
 def _behind(base_url: str) -> AbstractAsyncContextManager[RunningGateway]:
     entry: Json = {"adapter": "openai_chat", "base_url": base_url}
-    own: dict[str, Json] = {"backends": {"acme": entry}, "models": {"large": {"backend": "acme"}}}
-    return running_gateway({**settings(), **own})
+    base = settings()
+    own: dict[str, Json] = {
+        "backends": {**cast("dict[str, Json]", base["backends"]), "acme": entry},
+        "models": {**cast("dict[str, Json]", base["models"]), "large": {"backend": "acme"}},
+    }
+    return running_gateway({**base, **own})
 
 
 SITUATIONS: Final[dict[str, Callable[[], AbstractAsyncContextManager[Situation]]]] = {
