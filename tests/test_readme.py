@@ -99,7 +99,7 @@ def test_the_page_is_short_and_its_first_screen_leads_to_every_page() -> None:
     lines = README.splitlines()
     assert len(lines) <= 200
     first = "\n".join(lines[:40])
-    assert "](docs/index.md)" in first and "](docs/pictures/inspector-request.png)" in first
+    assert "](docs/index.md)" in first and "](docs/pictures/inspector-broken.png)" in first
     assert "dragoman connect codex --write" in first
 
 

@@ -43,16 +43,6 @@ man_pages = [("docs/cli", "dragoman", PROJECT["description"], "", 1)]
 today = " "
 
 
-# What `make browser` has taken: the name of a file, the page and the line before which it stands, and what it shows.
-# Without them the page has none.
-PICTURES = ROOT / "build" / "pictures"
-PLACES = (
-    ("inspector-request", "docs/inspector", "## Open it", "A request with a broken history, stage by stage"),
-    ("inspector-answer", "docs/inspector", "*Copy* makes", "The answer: bytes, events and chunks"),
-    ("inspector-error", "docs/inspector", "## What it keeps, and what it hides", "A stream that broke off"),
-)
-
-
 class Section(NamedTuple):
     """A section of docs/index.md: its heading, and its pages by path without the suffix, with what each tells."""
 
@@ -88,13 +78,6 @@ def _add_sidebar(app: Sphinx, name: str, source: list[str]) -> None:
             f"{title} </{page}>" if (title := TITLES.get(page)) else f"/{page}" for page, _ in section.pages
         )
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {section.title}\n\n{pages}\n```\n"
-
-
-def _add_pictures(app: Sphinx, name: str, source: list[str]) -> None:
-    for picture, page, place, shown in PLACES:
-        if page == name and (PICTURES / f"{picture}.png").is_file():
-            before, line, behind = source[0].partition(f"\n{place}")
-            source[0] = f"{before}\n![{shown}](/build/pictures/{picture}.png)\n{line}{behind}"
 
 
 def _point_to_sources(app: Sphinx, tree: nodes.document) -> None:
@@ -153,7 +136,6 @@ def _title(app: Sphinx, page: str) -> str:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Registers what the site adds to the pages."""
     app.connect("source-read", _add_sidebar)
-    app.connect("source-read", _add_pictures)
     # Before Sphinx copies the files that pages link to.
     app.connect("doctree-read", _point_to_sources, priority=100)
     app.connect("doctree-resolved", _show_titles)

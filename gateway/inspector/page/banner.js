@@ -1,4 +1,4 @@
-/** What happened to a request, in one sentence, and what was changed of it. */
+/** What happened to a request, in one sentence, and what was changed of it, with the reasons. */
 
 import { count } from "./figures.js";
 import { html } from "./html.js";
@@ -23,7 +23,7 @@ export function Banner({ detail }) {
 function Noticed({ rules }) {
   if (rules.length === 0) return null;
   return html`<ul class="rules" aria-label="What the gateway did">
-    ${rules.map((rule) => html`<li class="chip-of"><strong class="rule-name">${visible(rule)}</strong></li>`)}
+    ${rules.map((rule) => html`<li><strong class="rule-name">${visible(rule)}</strong></li>`)}
   </ul>`;
 }
 
@@ -32,9 +32,10 @@ function Changed({ groups }) {
   return html`<ul class="rules" aria-label="What the gateway did">
     ${groups.map(
       ([first, ...more]) =>
-        html`<li class="chip-of ${first.level}">
-          <span class="times">${count(more.length + 1)} ×</span> <strong class="rule-name">${first.rule}</strong>${" "}
-          <span class="dim">${first.action}</span>
+        html`<li class=${first.level}>
+          ${more.length > 0 && html`<span class="times">${count(more.length + 1)} ×</span> `}<strong class="rule-name"
+            >${first.rule}</strong
+          >${" "} <span class="dim">${first.action}</span> ${visible(first.sentence)}
         </li>`,
     )}
   </ul>`;

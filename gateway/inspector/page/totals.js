@@ -97,7 +97,7 @@ function Backend({ backend, onFilter }) {
   const { name, requests, failed, lately, failed_lately: now, outcome } = backend;
   const state = stateOf(backend);
   const said = {
-    unknown: "no answer yet",
+    unknown: "no answer has ended",
     well: "ok",
     ill: `${now} of ${lately} failed: ${outcome}`,
     down: lately === 1 ? outcome : `all ${lately} failed: ${outcome}`,

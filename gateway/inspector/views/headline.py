@@ -33,10 +33,13 @@ def brief_headline(summary: Summary) -> str:
 
 
 def headline(summary: Summary, remade: Remade) -> str:
-    """Returns what happened to a request: what the backend answered, or who failed and where."""
+    """Returns what happened to a request: what the backend answered, or who failed and where; of one that is being
+    served, what it waits for or has got so far."""
     interaction, end = remade.interaction, remade.interaction.end
     backend = "The backend" if interaction.route is None else f"The backend {interaction.route.backend}"
-    if summary.live or end is None:
+    if summary.live:
+        return _so_far(backend, remade)
+    if end is None:
         return brief_headline(summary)
     if not end.code:
         return f"{backend} answered with {_said(assembled_answer(remade))}."
@@ -54,6 +57,16 @@ def headline(summary: Summary, remade: Remade) -> str:
     if end.failure is not None and end.failure.upstream:
         return f"The answer of {backend[0].lower()}{backend[1:]} failed."
     return f"The gateway ended the request after {backend[0].lower()}{backend[1:]} had answered."
+
+
+def _so_far(backend: str, remade: Remade) -> str:
+    interaction = remade.interaction
+    if interaction.sent is None:
+        return "The gateway prepares the request; nothing was sent to a backend yet."
+    if interaction.head is None:
+        return f"{backend} has not answered yet."
+    said = ", ".join(_counts(assembled_answer(remade)))
+    return f"{backend} is answering: {said} so far." if said else f"{backend} has begun to answer."
 
 
 def _said(answer: AssembledAnswer) -> str:

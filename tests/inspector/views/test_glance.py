@@ -1,5 +1,6 @@
 """What a person sees of a request at a glance: one sentence, the whole answer, old and new values."""
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -107,6 +108,36 @@ async def test_a_headline_says_who_failed() -> None:
         unknown = await shown(gateway, await asked(gateway, "no-such-model"))
         assert unknown["headline"] == "The gateway refused the request; nothing was sent to a backend."
         assert unknown["error"]["backend_words"] == ""
+
+
+async def test_a_headline_says_how_far_a_request_is() -> None:
+    steps = {name: asyncio.Event() for name in ("head", "text")}
+
+    async def slow(connection: Connection) -> None:
+        await steps["head"].wait()
+        await connection.send(HEAD)
+        await steps["text"].wait()
+        await connection.send(event({"index": 0, "delta": {"content": "Es regnet"}}))
+        await connection.gone()
+
+    async with faulty_backend(slow) as backend, running_gateway(over(backend.base_url)) as gateway:
+        task = asyncio.create_task(asked(gateway, "m", calling("{}"), stream=True))
+        await said_in_headline(gateway, "The backend b has not answered yet.")
+        steps["head"].set()
+        await said_in_headline(gateway, "The backend b has begun to answer.")
+        steps["text"].set()
+        await said_in_headline(gateway, "The backend b is answering: 9 characters of text so far.")
+        task.cancel()
+
+
+async def said_in_headline(gateway: RunningGateway, words: str) -> None:
+    """Waits until this is the headline of the newest request."""
+    async with asyncio.timeout(20):
+        while True:
+            listed = (await gateway.client.get("/inspect/api/requests?limit=1")).json()["requests"]
+            if listed and (await shown(gateway, listed[0]["id"]))["headline"] == words:
+                return
+            await asyncio.sleep(0.02)
 
 
 async def rows_of(gateway: RunningGateway, request_id: str) -> list[dict[str, Any]]:
