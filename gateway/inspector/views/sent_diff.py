@@ -1,23 +1,19 @@
 """Compares the bodies that were sent for two requests, line by line, in a form that a person can read."""
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.views.diff import Pair
+from gateway.inspector.views.matches import Block, blocks_of
 from gateway.inspector.views.sent import sent_view
 
 # The forms of a body, the one that is compared where both have it first.
 _FORMS: Final = ("json", "fields", "text", "hex")
 _Op: TypeAlias = Literal["=", "-", "+"]
 _AROUND: Final = 3
-# No more lines than so many are searched for equal ones at once.
-_MOST_MATCHED: Final = 500
 _MOST_HUNKS: Final = 100
 _MOST_LINES: Final = 400
 # So much of a long line is shown, from so many characters before what differs.
@@ -60,7 +56,7 @@ def sent_difference(shown: Pair) -> SentDifference:
     if form is None:
         raise InvalidRequest("What was sent for the two requests has no form in common.", code="unknown_request")
     before, after = old.views[form].split("\n"), new.views[form].split("\n")
-    blocks = [*_opcodes(before, after)]
+    blocks = [*blocks_of(before, after)]
     hunks = [*_hunks(before, after, blocks)]
     shown_hunks = tuple(hunks[:_MOST_HUNKS])
     is_cut = len(hunks) > _MOST_HUNKS or any(len(hunk.lines) >= _MOST_LINES for hunk in shown_hunks)
@@ -74,83 +70,7 @@ def sent_difference(shown: Pair) -> SentDifference:
     )
 
 
-_Block: TypeAlias = tuple[str, int, int, int, int]
-# Where equal lines begin in the earlier body and in the later one, and how many there are.
-_Match: TypeAlias = tuple[int, int, int]
-
-
-def _opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
-    """Yields what is equal and what is not, in turn."""
-    at, place = 0, 0
-    for start, begin, size in [*_joined(_matches(old, new)), (len(old), len(new), 0)]:
-        if start > at or begin > place:
-            yield "insert" if start == at else "delete" if begin == place else "replace", at, start, place, begin
-        at, place = start + size, begin + size
-        if size:
-            yield "equal", start, at, begin, place
-
-
-def _joined(matches: Iterable[_Match]) -> Iterator[_Match]:
-    """Yields matches, those that follow each other as one."""
-    first = (0, 0, 0)
-    for start, begin, size in matches:
-        if (start, begin) == (first[0] + first[2], first[1] + first[2]):
-            first = (first[0], first[1], first[2] + size)
-            continue
-        if first[2]:
-            yield first
-        first = (start, begin, size)
-    if first[2]:
-        yield first
-
-
-def _matches(old: Sequence[str], new: Sequence[str]) -> Iterator[_Match]:
-    """Yields the lines that both have, in order. The common beginning and end, which are most of it, are not searched,
-    and long bodies only between the lines that stand once in each: the search takes the square of what it searches."""
-    most = min(len(old), len(new))
-    start = next((at for at in range(most) if old[at] != new[at]), most)
-    end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
-    yield 0, 0, start
-    at, place = start, start
-    stop, last = len(old) - end, len(new) - end
-    fixed = _anchors(old[start:stop], new[start:last]) if max(stop, last) - start > _MOST_MATCHED else []
-    for found, there, same in [*((start + one, start + other, 1) for one, other in fixed), (stop, last, end)]:
-        between = old[at:found], new[place:there]
-        if max(map(len, between)) <= _MOST_MATCHED:
-            for one, other, size in SequenceMatcher(None, *between).get_matching_blocks():
-                yield at + one, place + other, size
-        yield found, there, same
-        at, place = found + same, there + same
-
-
-def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Returns where the lines that stand once in each of two bodies do so: the most of them that have one order."""
-    places = _single(new)
-    pairs = [(at, places[line]) for line, at in _single(old).items() if line in places]
-    # Of the rows of each length, the one that ends first is known by its end, and each pair by the one before it.
-    ends: list[int] = []
-    last_of: list[int] = []
-    before: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        size = bisect_left(ends, place)
-        before.append(last_of[size - 1] if size else -1)
-        ends[size : size + 1] = [place]
-        last_of[size : size + 1] = [number]
-    found: list[tuple[int, int]] = []
-    number = last_of[-1] if last_of else -1
-    while number >= 0:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
-
-
-def _single(lines: Sequence[str]) -> dict[str, int]:
-    """Returns the lines that stand there once, by where they do."""
-    counts = Counter(lines)
-    return {line: at for at, line in enumerate(lines) if counts[line] == 1}
-
-
-def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[_Block]) -> Iterator[Hunk]:
+def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Hunk]:
     lines: list[SentLine] = []
     first = (1, 1)
     for at, (op, start, stop, begin, end) in enumerate(blocks):
