@@ -17,13 +17,16 @@ from gateway.dialects.document import read_document
 from gateway.history.classify import is_said_by_user
 from gateway.registry import load_dialect
 
-# So many characters are shown. Secrets are looked for in more, so that none is cut before it is found.
+# So many characters are shown. Secrets are looked for in more, so that none is cut before it is found: behind those of
+# which some may be shown, where white space takes much room, too.
 LONGEST: Final = 160
-_LOOKED_AT: Final = 8192
+_SHOWN: Final = 4096
+_LOOKED_AT: Final = 2 * _SHOWN
 _MOST_RESULTS: Final = 16
 _LONGEST_NAME: Final = 60
 # What clients put before the words of their user: Claude Code a <system-reminder>, Codex an <environment_context>.
 _TAG: Final = re.compile(r"\s*+<([a-z][a-z0-9_-]*+)>")
+_BLANK: Final = re.compile(r"\s*+")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -50,9 +53,12 @@ def asked_of(turns: Sequence[Turn], secrets: Sequence[str]) -> Asked:
 def _newest(turns: Sequence[Turn]) -> str:
     """Returns the words of the newest message in which there is more than what a client adds in tags; of none, the
     newest message."""
-    said = [turn for turn in reversed(turns) if is_said_by_user(turn)]
-    found = (text for turn in said if (text := "\n".join(_untagged(turn))))
-    return next(found, said[0].text[:_LOOKED_AT] if said else "")
+    newest: Turn | None = None
+    for turn in filter(is_said_by_user, reversed(turns)):
+        if text := "\n".join(_untagged(turn)):
+            return text
+        newest = newest or turn
+    return "" if newest is None else newest.text[:_LOOKED_AT]
 
 
 def _untagged(turn: Turn) -> Iterator[str]:
@@ -62,18 +68,20 @@ def _untagged(turn: Turn) -> Iterator[str]:
 
 
 def _behind_tags(text: str) -> str:
-    """Returns the beginning of a text behind the elements that it begins with."""
+    """Returns the beginning of a text behind the elements and the white space that it begins with."""
     start = 0
     while match := _TAG.match(text, start):
         end = text.find(closing := f"</{match[1]}>", match.end())
         if end < 0:
             break
         start = end + len(closing)
-    return text[start : start + _LOOKED_AT].strip()
+    if blank := _BLANK.match(text, start):
+        start = blank.end()
+    return text[start : start + _LOOKED_AT]
 
 
 def _shown(text: str, secrets: Sequence[str]) -> str:
-    words = " ".join(without_secrets(text[:_LOOKED_AT], secrets).split())
+    words = " ".join(without_secrets(text[:_LOOKED_AT], secrets)[:_SHOWN].split())
     return _whole(words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}...")
 
 

@@ -12,7 +12,9 @@ from gateway.inspector.summary import Cost, Summary
 _LATELY: Final = 20
 # The name of a backend that was not chosen.
 _NO_BACKEND: Final = "-"
-# The statuses of a backend that serves nobody now, whatever its code.
+# The codes with which the gateway fails by itself, also where a backend was chosen.
+_OWN_CODES: Final = frozenset({"internal_error", "overloaded", "server_shutdown", "store_unavailable"})
+# The statuses of a backend that serves nobody now, whatever its other codes.
 _OUT_OF_ORDER: Final = frozenset((429, *range(500, 600)))
 
 
@@ -111,6 +113,8 @@ def totals_of(summaries: Iterable[Summary]) -> Totals:
 
 def _is_fault(one: Summary) -> bool:
     """Returns whether a request failed because of its backend, as far as its code and status tell."""
+    if one.code in _OWN_CODES:
+        return False
     return one.code.startswith("upstream_") or (bool(one.code) and one.status in _OUT_OF_ORDER)
 
 

@@ -1,5 +1,7 @@
 """What a request asks: the first words of its newest message, and the tools whose results it brings."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
@@ -66,3 +68,22 @@ def test_no_part_of_a_secret_is_left_where_the_words_are_cut(canary: str, before
 def test_nor_of_a_configured_one() -> None:
     asked = asked_of((user("x" * 150 + " my-own-key-17"), calling("my-own-key-17"), result(0)), ("my-own-key-17",))
     assert "my-own" not in asked.words and "my-own" not in asked.results[0]
+
+
+@pytest.mark.parametrize("before", [" " * 8170, "Go" + " " * 8168, "<tip>x</tip>" + " " * 8170])
+def test_nor_where_white_space_puts_the_end_of_what_is_looked_at_among_them(before: str) -> None:
+    asked = asked_of((user(f"{before}word my-own-key-0123456789"),), ("my-own-key-0123456789",))
+    assert "my-own" not in asked.words
+
+
+def test_of_a_long_history_only_the_end_is_looked_at() -> None:
+    looked_at: list[int] = []
+
+    class Turns(list[Turn]):
+        def __reversed__(self) -> Iterator[Turn]:
+            for turn in super().__reversed__():
+                looked_at.append(1)
+                yield turn
+
+    turns = Turns([user(f"Question {number}") for number in range(1000)])
+    assert asked_of(turns, ()).words == "Question 999" and len(looked_at) < 1010

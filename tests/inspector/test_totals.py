@@ -46,6 +46,10 @@ def test_requests_are_added_up() -> None:
         ("client_gone", 499, False),
         ("invalid_type", 400, False),
         ("context_length_exceeded", 400, False),
+        ("internal_error", 500, False),
+        ("overloaded", 503, False),
+        ("server_shutdown", 503, False),
+        ("store_unavailable", 503, False),
     ],
 )
 def test_a_backend_is_to_blame_for_what_is_its_own(code: str, status: int, fault: bool) -> None:

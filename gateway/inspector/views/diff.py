@@ -3,7 +3,6 @@ what changed."""
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +14,7 @@ from gateway.diagnostics.prompt_cache.words import finding_sentence
 from gateway.exchange import Exchange
 from gateway.inspector.views.alignment import same
 from gateway.inspector.views.cells import Cell, cell, text_of
+from gateway.inspector.views.matches import Block, blocks_of
 from gateway.inspector.views.remade import Remade
 
 Verdict: TypeAlias = Literal["kept", "broken", "unknown"]
@@ -128,7 +128,7 @@ def _changed(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[
     """Yields the messages that changed, with the words that may be shown."""
     before, after = shown.old.turns.sent, shown.new.turns.sent
     left = _MOST_CHANGED
-    for op, start, stop, begin, end in _opcodes(old, new):
+    for op, start, stop, begin, end in _blocks(old, new):
         if op == "equal":
             continue
         # What stands behind the end of the earlier request is new, not changed.
@@ -142,7 +142,7 @@ def _changed(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[
 
 def _new(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[NewMessage]:
     """Yields the messages behind the end of the earlier request, with the words that may be shown."""
-    op, start, stop, begin, end = next(reversed(_opcodes(old, new)), ("equal", 0, 0, 0, 0))
+    op, start, stop, begin, end = next(reversed(_blocks(old, new)), ("equal", 0, 0, 0, 0))
     if op not in ("insert", "replace") or stop != len(old):
         return
     turns = shown.new.turns.sent
@@ -150,10 +150,8 @@ def _new(old: Sequence[Turn], new: Sequence[Turn], shown: Pair) -> Iterator[NewM
         yield NewMessage(turns[at].index, cell(turns[at], "+", at))
 
 
-def _opcodes(old: Sequence[Turn], new: Sequence[Turn]) -> Sequence[tuple[str, int, int, int, int]]:
-    return SequenceMatcher(
-        None, [_key(turn) for turn in old], [_key(turn) for turn in new], autojunk=False
-    ).get_opcodes()
+def _blocks(old: Sequence[Turn], new: Sequence[Turn]) -> Sequence[Block]:
+    return [*blocks_of([*map(_key, old)], [*map(_key, new)])]
 
 
 def _key(turn: Turn) -> str:
@@ -175,7 +173,7 @@ def _written(turn: Turn | None) -> str:
 def _spans(was: str, now: str) -> Iterator[TextSpan]:
     """Yields the pieces of two texts, word by word."""
     old, new = _WORDS.findall(was), _WORDS.findall(now)
-    for op, start, stop, begin, end in SequenceMatcher(None, old, new, autojunk=len(old) > 5000).get_opcodes():
+    for op, start, stop, begin, end in blocks_of(old, new):
         if op == "equal":
             yield TextSpan("=", "".join(new[begin:end]))
             continue

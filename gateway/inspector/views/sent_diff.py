@@ -1,13 +1,13 @@
 """Compares the bodies that were sent for two requests, line by line, in a form that a person can read."""
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.views.diff import Pair
+from gateway.inspector.views.matches import Block, blocks_of
 from gateway.inspector.views.sent import sent_view
 
 # The forms of a body, the one that is compared where both have it first.
@@ -56,7 +56,7 @@ def sent_difference(shown: Pair) -> SentDifference:
     if form is None:
         raise InvalidRequest("What was sent for the two requests has no form in common.", code="unknown_request")
     before, after = old.views[form].split("\n"), new.views[form].split("\n")
-    blocks = [*_opcodes(before, after)]
+    blocks = [*blocks_of(before, after)]
     hunks = [*_hunks(before, after, blocks)]
     shown_hunks = tuple(hunks[:_MOST_HUNKS])
     is_cut = len(hunks) > _MOST_HUNKS or any(len(hunk.lines) >= _MOST_LINES for hunk in shown_hunks)
@@ -70,24 +70,7 @@ def sent_difference(shown: Pair) -> SentDifference:
     )
 
 
-_Block: TypeAlias = tuple[str, int, int, int, int]
-
-
-def _opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
-    """Yields what is equal and what is not. The common beginning and end, which are most of it, are not searched."""
-    most = min(len(old), len(new))
-    start = next((at for at in range(most) if old[at] != new[at]), most)
-    end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
-    if start:
-        yield "equal", 0, start, 0, start
-    middle = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end])
-    for op, first, stop, begin, last in middle.get_opcodes():
-        yield op, first + start, stop + start, begin + start, last + start
-    if end:
-        yield "equal", len(old) - end, len(old), len(new) - end, len(new)
-
-
-def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[_Block]) -> Iterator[Hunk]:
+def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Hunk]:
     lines: list[SentLine] = []
     first = (1, 1)
     for at, (op, start, stop, begin, end) in enumerate(blocks):

@@ -240,7 +240,9 @@ class Capture(msgspec.Struct, array_like=True):
         `prepare`: a request that was refused before says what it asks only now."""
         self._over = True
         self._marks["end"] = monotonic()
-        if self.asked is None and self._body is not None and self._dialect:
+        # What has met a defect of the gateway would meet it again.
+        is_readable = self._failure is None or self._failure.code != GatewayError.code
+        if self.asked is None and self._body is not None and self._dialect and is_readable:
             self.asked = asked_of(client_turns(self._dialect, self._head, self._body), (*secrets, *self.secrets))
         if self.route is not None:
             # It may have got a token for this request.

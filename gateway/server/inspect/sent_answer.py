@@ -67,9 +67,10 @@ class _Part:
         """Adds what was said after an interruption that nobody reads."""
         self._new.append(said.texts)
 
-    def is_of(self, pieces: list[str]) -> bool:
-        """Returns whether these are the pieces of the part."""
-        return any(one is pieces for one in self._new)
+    @property
+    def pieces(self) -> list[str]:
+        """The pieces that come now."""
+        return self._new[-1]
 
     def take(self, secrets: Sequence[str], *, whole: bool) -> AnswerPiece | None:
         """Returns what may be told now, without secrets, None: nothing; `whole`: no more will come."""
@@ -141,7 +142,8 @@ class SentAnswer(RequestObserver):
     def _take(self, *, whole: bool) -> Sequence[AnswerPiece]:
         secrets, parts = self._secrets(), self._gathered()
         self._parts = [] if whole else self._open(parts)
-        found = [part.take(secrets, whole=part not in self._parts) for part in parts]
+        still_open = {*self._parts}
+        found = [part.take(secrets, whole=part not in still_open) for part in parts]
         self._untold = 0
         self._taken.set()
         return [piece for piece in found if piece is not None]
@@ -161,13 +163,12 @@ class SentAnswer(RequestObserver):
     def _open(self, parts: Sequence[_Part]) -> list[_Part]:
         """Returns those of these parts of which more may come: the last one, unless it is a call, and calls that have
         not ended."""
-        begun = [call.pieces for _, call in self._reader.calls.values()]
-        ended = [call.pieces for _, call in self._reader.ends]
+        # By their lists of pieces, which live as long as the answer: a backend may make thousands of calls.
+        calls = {id(call.pieces) for _, call in self._reader.calls.values()}
+        calls -= {id(call.pieces) for _, call in self._reader.ends}
 
         def is_open(part: _Part) -> bool:
-            if part.kind == "call":
-                return any(map(part.is_of, begun)) and not any(map(part.is_of, ended))
-            return part is parts[-1]
+            return id(part.pieces) in calls if part.kind == "call" else part is parts[-1]
 
         return [*filter(is_open, parts)]
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
-from gateway.inspector.views.sent_diff import Hunk, _hunks, _opcodes
+from gateway.inspector.views import matches
+from gateway.inspector.views.matches import blocks_of
+from gateway.inspector.views.sent_diff import Hunk, _hunks
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.recording.redact.canaries import CANARIES, core_of
 from tests.server.api.inspect.test_routes import settings
@@ -15,7 +18,7 @@ LINES = st.lists(st.sampled_from("abcdef"), max_size=60)
 
 
 def hunks(old: list[str], new: list[str]) -> list[Hunk]:
-    return [*_hunks(old, new, [*_opcodes(old, new)])]
+    return [*_hunks(old, new, [*blocks_of(old, new)])]
 
 
 @given(LINES, LINES)
@@ -31,6 +34,11 @@ def test_the_hunks_lead_from_one_body_to_the_other(old: list[str], new: list[str
         made += [line.text for line in hunk.lines if line.op != "-"]
     assert made + old[at:] == new
     assert all(any(line.op != "=" for line in hunk.lines) for hunk in hunks(old, new))
+
+
+def test_the_hunks_lead_there_also_between_large_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "_MOST_MATCHED", 3)
+    test_the_hunks_lead_from_one_body_to_the_other()
 
 
 def test_lines_far_from_a_change_are_left_out() -> None:

@@ -279,6 +279,24 @@ async def test_a_defect_of_the_gateway_is_kept(monkeypatch: pytest.MonkeyPatch) 
         assert found["summary"]["contents"] == "kept"
 
 
+@pytest.mark.parametrize("contents", ["watched", "always"])
+async def test_what_the_gateway_cannot_read_for_a_defect_is_not_read_again(
+    contents: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*_: object) -> None:
+        raise RuntimeError("defect")
+
+    async with served(answering, inspector={"contents": contents}) as (gateway, _):
+        dialect = gateway.app.gateway_state.dialects.find("POST", "/v1/chat/completions").dialect
+        monkeypatch.setattr(type(dialect), "decode", defect)
+        request_id = await failed(gateway)
+        monkeypatch.undo()
+        found = await shown(gateway, request_id)
+        assert (found["error"]["code"], found["summary"]["contents"]) == ("internal_error", "kept")
+        metrics = (await gateway.client.get("/metrics")).text
+        assert "internal_error" in metrics
+
+
 async def test_a_client_that_leaves_is_kept() -> None:
     async def silent(connection: Connection) -> None:
         await connection.gone()

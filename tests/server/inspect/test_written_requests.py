@@ -3,8 +3,10 @@ request gets it, under the limits of the inspector's key, and without secrets.""
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import Any, Final
 
 import httpx
@@ -438,3 +440,27 @@ async def test_a_secret_of_any_signs_is_told_at_no_time(secret: str) -> None:
         found += "" if isinstance(one, AnswerEnded) else "".join(piece.text for piece in one)
     assert found.startswith("Say ") and found.endswith(" now, please.") and secret not in found
     assert len(found) == len(f"Say {secret} now, please.")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_calls_take_work_in_proportion_to_their_number(ends: bool) -> None:
+    def steps(count: int) -> int:
+        answer, of = SentAnswer(list), context()
+        answer.open_stream(of)
+        for at in range(count):
+            answer.events(of, [ToolCallStart(at, f"c{at}", "f"), ToolCallDelta(at, "{}")])
+            answer.events(of, [ToolCallEnd(at)] if ends else [])
+        found = 0
+
+        def count_call(frame: FrameType, event: str, arg: object) -> None:
+            nonlocal found
+            found += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            assert len(answer._take(whole=False)) == count
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert steps(400) < 5 * steps(100)
