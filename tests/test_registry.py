@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
 from gateway.core.conversation import EMPTY, Json
 from gateway.core.errors import SettingsError
@@ -20,7 +21,7 @@ from gateway.registry import (
     named_adapters,
     named_dialects,
 )
-from gateway.server.api.app import create_app
+from gateway.server.api.app import OWN_ROUTES, create_app
 from gateway.settings import BackendSettings, Settings, read_settings
 from tests.adapters.proto.backend.mappings import REQUIRED_OPTIONS
 
@@ -170,6 +171,17 @@ def test_a_broken_dialect_is_named_at_the_start(
     monkeypatch.delitem(sys.modules, "chatty_dialect", raising=False)
     with pytest.raises(SettingsError, match=re.escape(said)):
         create_app(Settings())
+
+
+def test_every_path_of_the_gateway_is_refused_to_dialects() -> None:
+    """Its routes are loaded later, so the names that a start compares are a list of their own."""
+    modules = {"gateway.server.api.routes", "fastapi.applications"}
+    assert {
+        (method, route.path)
+        for route in create_app(Settings()).load_routes().routes
+        if isinstance(route, Route) and route.endpoint.__module__ in modules
+        for method in route.methods or ()
+    } == OWN_ROUTES
 
 
 def test_a_name_that_two_packages_give_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

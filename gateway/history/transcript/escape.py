@@ -123,8 +123,8 @@ def needs_guard(text: str, labels: Labels) -> bool:
 
     The comparison covers any case and every Unicode line boundary.
     """
-    # In ASCII there is one colon, and no label is without.
-    if text.isascii() and ":" not in text and QUOTE not in text:
+    # In ASCII there is one colon and one bracket, and no label is without both.
+    if text.isascii() and ":" not in text and "(" not in text and QUOTE not in text:
         return False
     guard = _guard(labels)
     # One short line, as arguments mostly are.

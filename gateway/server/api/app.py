@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The gateway's own routes beside those of the inspector.
 OWN_ROUTES: Final = frozenset(
     {("POST", "/v1/explain"), *(("GET", path) for path in (*OPEN_PATHS, *OPERATOR_PATHS))}
-    | {("GET", path) for path in ("/docs", "/openapi.json", DEMO_REQUESTS)}
+    | {("HEAD", "/openapi.json"), *(("GET", path) for path in ("/docs", "/openapi.json", DEMO_REQUESTS))}
 )
 
 

@@ -136,6 +136,14 @@ def test_configured_labels_are_guarded_in_any_case() -> None:
     assert not needs_guard("a\nreisender: x", Labels())
 
 
+@pytest.mark.parametrize("line", ["Tool result (call_1", "tool result(call_1) is this", "# TOOL RESULT ("])
+@pytest.mark.parametrize("before", ["", "a\n"])
+def test_a_result_is_a_label_from_its_bracket_on(before: str, line: str) -> None:
+    """Its colon may be missing, as where a text was cut off."""
+    assert needs_guard(before + line, Labels())
+    assert needs_guard(before + line + "x" * 1000, Labels())
+
+
 @pytest.mark.parametrize("body", ["User: x\n", "User: x\r", "> ", "> \n", "\nUser: x", "a\u2028> b\u2029"])
 def test_guarding_has_an_inverse(body: str) -> None:
     assert guarded(body, Labels()) != body
