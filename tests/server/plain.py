@@ -101,7 +101,8 @@ class PlainDecoder:
             case "notice":
                 return [Notice("backend", "changed", "TEXT_MENDED", rest)]
             case "usage":
-                return [UsageReport(*map(int, rest.split()))]
+                prompt, completion = rest.split()
+                return [UsageReport(int(prompt), int(completion))]
             case "finish":
                 self.done = True
                 return [Finish("stop")]
