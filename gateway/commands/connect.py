@@ -96,15 +96,15 @@ def _target(options: argparse.Namespace, environ: Mapping[str, str]) -> "tuple[T
 async def _running(address: str, noted: str | None) -> "tuple[Server | None, Sequence[str]]":
     """Returns the gateway that answers at an address or, where none does, at the one where a gateway of this machine
     was started last; and what a person has to know of it."""
-    from gateway.discovery.identify import identify
+    from gateway.discovery.identify import REMOTE_S, identify
     from gateway.discovery.server_kinds import DRAGOMAN
 
-    server = await identify(address)
+    server = await identify(address, answer_s=REMOTE_S)
     if server is not None and server.kind is DRAGOMAN:
         return server, ()
     answers = "nothing answers" if server is None else f"what answers is {server.title}, and no gateway,"
     if noted not in (None, address):
-        other = await identify(noted)
+        other = await identify(noted, answer_s=REMOTE_S)
         if other is not None and other.kind is DRAGOMAN:
             return other, (f"{answers} at {address}; a gateway listens on {noted}, which is used",)
     return None, (f"{answers} at {address}: start a gateway there ('dragoman serve'), or give its address with --url",)

@@ -14,7 +14,7 @@ from gateway.providers.provider import MODELS_PATH, ServerKind
 # A port of this machine that nothing listens on refuses at once; only a busy machine needs so long.
 CONNECT_S: Final = 1.0
 ANSWER_S: Final = 1.0
-# For a server on another machine.
+# For a server on another machine, and for a gateway that has just started: its list of models is its first answer.
 REMOTE_S: Final = 5.0
 _LARGEST: Final = 1 << 20
 _PATHS: Final = tuple(dict.fromkeys((*(kind.path for kind in SERVER_KINDS), MODELS_PATH)))

@@ -105,7 +105,8 @@ def forever(state: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@given(st.text(min_size=1).filter(lambda state: not state.startswith("Dragoman")))
+# The beginning of a mark is one that was cut.
+@given(st.text(min_size=1).filter(lambda state: not state.startswith("Dragoman") and not MARK.startswith(state)))
 def test_taking_the_label_off_is_the_inverse_of_setting_it(dialect: str, state: str) -> None:
     """In the client's message and in the values that are read from it: both are as if there had been no label."""
     plain = decoded(dialect, forever(state))
