@@ -168,7 +168,7 @@ class _Fitter(msgspec.Struct):
                 assert_never(block)
 
     def _text(self, block: Text, turn: Turn) -> tuple[Text, ...]:
-        if not _is_blank(block.text):
+        if block.text and not block.text.isspace():
             return (Text(block.text, _kept(block.extra)) if block.extra else block,)
         if block.text:
             self.notices.append(_notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn))
@@ -207,10 +207,6 @@ class _Fitter(msgspec.Struct):
             else:
                 parts.append(part)
         return ToolResult(block.call_id, tuple(parts), block.is_error)
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def _with_state(turn: Turn) -> Turn:

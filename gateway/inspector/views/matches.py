@@ -15,6 +15,12 @@ _Match: TypeAlias = tuple[int, int, int]
 _MOST_MATCHED: Final = 500
 
 
+def common_size(old: Sequence[str], new: Sequence[str]) -> int:
+    """Returns how many texts, or characters of two texts, both begin with."""
+    most = min(len(old), len(new))
+    return next((at for at in range(most) if old[at] != new[at]), most)
+
+
 def blocks_of(old: Sequence[str], new: Sequence[str]) -> Iterator[Block]:
     """Yields what is equal and what is not, in turn."""
     at, place = 0, 0
@@ -44,7 +50,7 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> Iterator[_Match]:
     """Yields what both have, in order. The common beginning and end, which are most of it, are not searched, and long
     sequences only between the texts that stand once in each: the search takes the square of what it searches."""
     most = min(len(old), len(new))
-    start = next((at for at in range(most) if old[at] != new[at]), most)
+    start = common_size(old, new)
     end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
     yield 0, 0, start
     at, place = start, start

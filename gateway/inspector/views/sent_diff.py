@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.inspector.views.diff import Pair
-from gateway.inspector.views.matches import Block, blocks_of
+from gateway.inspector.views.matches import Block, blocks_of, common_size
 from gateway.inspector.views.sent import sent_view
 
 # The forms of a body, the one that is compared where both have it first.
@@ -98,15 +98,10 @@ def _equal(lines: Sequence[str]) -> list[SentLine]:
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> list[SentLine]:
-    starts = [_first_difference(one, other) for one, other in zip(old, new, strict=False)]
+    starts = [common_size(one, other) for one, other in zip(old, new, strict=False)]
     starts += [0] * (max(len(old), len(new)) - len(starts))
     removed = [SentLine("-", _part(line, at)) for line, at in zip(old, starts, strict=False)]
     return removed + [SentLine("+", _part(line, at)) for line, at in zip(new, starts, strict=False)]
-
-
-def _first_difference(one: str, other: str) -> int:
-    most = min(len(one), len(other))
-    return next((at for at in range(most) if one[at] != other[at]), most)
 
 
 def _part(line: str, at: int) -> str:

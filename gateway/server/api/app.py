@@ -66,7 +66,7 @@ class Gateway:
                 await send({"type": "lifespan.startup.complete"})
                 failed = "lifespan.shutdown.failed"
                 await receive()
-        except BaseException:
+        except BaseException:  # whatever ends the gateway, also a cancellation: the server is told, and it is raised
             await send({"type": failed, "message": traceback.format_exc()})
             raise
         await send({"type": "lifespan.shutdown.complete"})

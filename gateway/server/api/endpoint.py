@@ -286,7 +286,7 @@ class GenerateEndpoint:
             began, tried = monotonic(), context.attempt
             answer = await with_credential(
                 backend.credential,
-                lambda headers, request=exchange.request, tried=tried: self._send(  # type: ignore[misc]  # bound
+                lambda headers, request=exchange.request, tried=tried: self._send(  # type: ignore[misc]  # bound by defaults
                     context, backend, request, headers, deadlines, tried
                 ),
             )
