@@ -67,6 +67,26 @@ async def test_a_row_says_what_was_asked_by_whom_and_what_became_of_it(opened: O
             await viewer.page.get_by_text("1 of 3", exact=True).wait_for()
 
 
+async def test_a_filter_that_is_refused_is_asked_once(opened: Open) -> None:
+    async with running_gateway(settings()) as gateway:
+        request_id = await ask(gateway, [{"role": "user", "content": TASK}])
+        async with opened(gateway.base_url) as viewer:
+            page = InspectorPage(viewer)
+            await page.open()
+            await page.row(request_id).wait_for()
+            box = viewer.page.get_by_role("searchbox", name="Filter")
+            for grouped in (False, True):
+                async with viewer.page.expect_response(lambda answer: answer.status == 400):
+                    await box.fill(f"nonsense:{int(grouped)}")
+                await viewer.page.get_by_role("alert").wait_for()
+                # What asks for its part of the new filter asks for it now; the list of sessions waits for 0.6 s.
+                async with viewer.page.expect_response("**/totals*"):
+                    await box.fill(f"model:demo-chat {'stream:no' * grouped}")
+                await viewer.page.get_by_role("button", name="Sessions").click()
+            asked = [path for path in viewer.fetches() if "nonsense" in path]
+            assert len(asked) == len(viewer.excuse("400")) == 2, asked
+
+
 async def test_what_was_revealed_stays_so_in_this_tab(opened: Open) -> None:
     async with running_gateway(settings()) as gateway:
         request_id = await ask(gateway, [{"role": "user", "content": TASK}])

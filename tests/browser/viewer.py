@@ -87,8 +87,8 @@ async def viewing(browser: "Browser", address: str, look: Look = PLAIN) -> Async
     try:
         viewer = Viewer(await context.new_page(), address)
         yield viewer
-        assert viewer.dialogs == []
-        assert viewer.errors == []
-        assert viewer.foreign() == []
+        assert viewer.dialogs == [], viewer.dialogs
+        assert viewer.errors == [], viewer.errors
+        assert viewer.foreign() == [], viewer.foreign()
     finally:
         await context.close()

@@ -9,8 +9,9 @@ const REFRESH_MS = 600;
 /**
  * `rows` are summaries, newest first, so far as they are loaded; `matching` of `total` pass the filter. `held` are
  * changes that wait while the list is paused, and `stale`: it has to be loaded then. `keep` is how many the gateway
- * keeps, and so the page. `words` are those that the filter searches, and `reveal`: the words of requests are asked
- * for. `onChange` is called after each change.
+ * keeps, and so the page. `filter` is the one that was asked for last, and `listed` that of the rows (null: none are
+ * loaded yet): the gateway may refuse a filter. `words` are those that it searches, and `reveal`: the words of requests
+ * are asked for. `onChange` is called after each change.
  *
  * The gateway alone knows the language of the filter: while there is one, a new request makes the list be asked for
  * again, and the changes themselves only update rows that are shown.
@@ -24,6 +25,7 @@ export class Requests {
     this.matching = 0;
     this.total = 0;
     this.filter = "";
+    this.listed = null;
     this.words = [];
     this.reveal = false;
     this.error = null;
@@ -50,6 +52,7 @@ export class Requests {
       const rows = await this.joined(page, before, asked);
       if (asked !== this.asked) return;
       this.replace(rows, page);
+      this.listed = filter;
       this.words = page.words;
       this.error = null;
     } catch (error) {

@@ -20,8 +20,9 @@ export function Sessions({ requests, reveal, opened, onFilter, onOpen }) {
   const [error, setError] = useState(null);
   const [unfolded, setUnfolded] = useState(new Set());
   useEffect(() => {
+    if (requests.listed === null) return undefined;
     const asked = new AbortController();
-    const query = { filter: requests.filter, reveal: reveal ? 1 : null };
+    const query = { filter: requests.listed, reveal: reveal ? 1 : null };
     const load = () =>
       askJson("sessions", { query, signal: asked.signal })
         .then((answer) => setFound(answer) ?? setError(null))
@@ -31,7 +32,7 @@ export function Sessions({ requests, reveal, opened, onFilter, onOpen }) {
       clearTimeout(timer);
       asked.abort();
     };
-  }, [requests.filter, requests.rows, reveal]);
+  }, [requests.listed, requests.rows, reveal]);
   if (error !== null) return html`<p class="sessions refused" role="alert">${error.message}</p>`;
   if (found === null) return null;
   const toggle = (key, isOpen) => {

@@ -9,17 +9,20 @@ import { useEffect, useState } from "./vendor/hooks.mjs";
 // The gateway adds up ten thousand requests for each answer: it is asked no more often.
 const WAIT_MS = 3000;
 
-/** Returns the totals of the gateway, or null while there are none; again when the `requests` of the list change. */
+/**
+ * Returns the totals of the gateway, or null while there are none; again when the `requests` of the list change. They
+ * are those of the filter that the list has passed: one that the gateway refuses is not asked twice.
+ */
 export function useTotals(requests) {
   const [found, setFound] = useState(null);
   useEffect(() => {
     let summed = null;
     const abort = new AbortController();
     const look = () => {
-      if (!requests.loaded || document.hidden || summed === requests.rows) return;
+      if (requests.listed === null || document.hidden || summed === requests.rows) return;
       summed = requests.rows;
       // The bar says when the gateway does not answer; the last sums stay until it does.
-      askJson("totals", { query: { filter: requests.filter }, signal: abort.signal }).then(setFound, () => {});
+      askJson("totals", { query: { filter: requests.listed }, signal: abort.signal }).then(setFound, () => {});
     };
     look();
     const timer = setInterval(look, WAIT_MS);
@@ -27,7 +30,7 @@ export function useTotals(requests) {
       clearInterval(timer);
       abort.abort();
     };
-  }, [requests.filter, requests.loaded]);
+  }, [requests.listed]);
   return found;
 }
 
