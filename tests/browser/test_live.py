@@ -143,9 +143,16 @@ async def test_an_answer_that_no_backend_gave_is_called_the_gateways_own(gateway
         await panel.get_by_text("The answer is the gateway's own: model_not_found.").wait_for()
 
 
-@pytest.mark.parametrize(("framing", "shown"), [("", "of the backend were not kept"), (" chunk=1000 delay_ms=1", "#0")])
-async def test_what_is_here_of_a_request_is_shown_beside_what_is_not(framing: str, shown: str, opened: Open) -> None:
-    async with running_gateway(settings(request_mb=0.05)) as gateway, opened(gateway.base_url) as viewer:
+# A busy machine reads what was written at once in several parts, of which the first is larger than the smaller limit.
+@pytest.mark.parametrize(
+    ("framing", "request_mb", "shown"),
+    [("", 0.004, "of the backend were not kept"), (" chunk=1000 delay_ms=1", 0.05, "#0")],
+    ids=["at once", "in parts"],
+)
+async def test_what_is_here_of_a_request_is_shown_beside_what_is_not(
+    framing: str, request_mb: float, shown: str, opened: Open
+) -> None:
+    async with running_gateway(settings(request_mb=request_mb)) as gateway, opened(gateway.base_url) as viewer:
         large: list[Json] = [{"role": "user", "content": f"Hello [[scenario:long_unicode{framing}]]"}]
         request_id = await sent(gateway, model="demo-agent", messages=large)
         page = InspectorPage(viewer)
