@@ -15,6 +15,8 @@ from gateway.framing.body_field import FieldFault
 
 # Of an object with more fields than any API has.
 MOST_FIELDS: Final = 1000
+# What is nested deeper many readers refuse.
+DEEPEST: Final = 500
 # The longest value, as it is written.
 _LONGEST: Final = 2048
 # Each letter of a name may be written as six bytes.
@@ -25,7 +27,9 @@ _SCALAR: Final = re.compile(rb"[-+.0-9A-Za-z]*+")
 _STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 # What stands between the brackets of a nested value: the innermost ones, and strings, are passed over as a whole.
 _FLAT: Final = rb'[-+.0-9A-Za-z,: \t\r\n]++|"(?:[^"\\]++|\\.)*+"'
-_NESTED: Final = re.compile(rb"(?:%b|\[(?:%b)*+\]|\{(?:%b)*+\})*+" % (_FLAT, _FLAT, _FLAT), re.DOTALL)
+_INNERMOST: Final = rb"\[(?:%b)*+\]|\{(?:%b)*+\}" % (_FLAT, _FLAT)
+_INNER: Final = rb"\[(?:%b|%b)*+\]|\{(?:%b|%b)*+\}" % (_FLAT, _INNERMOST, _FLAT, _INNERMOST)
+_NESTED: Final = re.compile(rb"(?:%b|%b)*+" % (_FLAT, _INNER), re.DOTALL)
 _QUOTE, _BACKSLASH, _OPENS, _CLOSES = b'"', b"\\", b"[{", b"]}"
 
 _NOT_JSON: Final = "it is not one JSON object"
@@ -135,20 +139,25 @@ class JsonField:
         return position + 1
 
     def _nested(self, data: bytes, position: int) -> int:
-        position = _end(_NESTED, data, position)
-        if position == len(data):
-            return position
-        token = data[position : position + 1]
-        if token == _QUOTE:
-            self._begin_string(_State.IN_NESTED_STRING, 0)
-        elif token in _OPENS:
-            self._depth += 1
-        elif token in _CLOSES:
-            self._depth -= 1
-            self._state = _State.NESTED if self._depth else _State.COMMA
-        else:
-            raise FieldFault(_NOT_JSON)
-        return position + 1
+        depth, size = self._depth, len(data)
+        while depth and (position := _end(_NESTED, data, position)) < size:
+            token = data[position : position + 1]
+            position += 1
+            if token in _OPENS:
+                depth += 1
+                if depth > DEEPEST:
+                    raise FieldFault(f"it is nested more than {DEEPEST} deep")
+            elif token in _CLOSES:
+                depth -= 1
+            elif token == _QUOTE:
+                self._begin_string(_State.IN_NESTED_STRING, 0)
+                break
+            else:
+                raise FieldFault(_NOT_JSON)
+        self._depth = depth
+        if not depth:
+            self._state = _State.COMMA
+        return position
 
     def _begin_string(self, state: _State, longest: int) -> None:
         self._state = state
