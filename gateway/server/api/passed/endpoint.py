@@ -33,6 +33,7 @@ _ANSWER_HEADERS: Final = ("content-disposition", "content-language", "retry-afte
 # What a backend sends is shown by no browser as a page of the gateway, beside its inspector.
 _GUARDS: Final = ((b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox"))
 _JSON: Final = "application/json"
+_NO_CONTENT: Final = 204
 _PLAIN: Final = "application/octet-stream"
 
 
@@ -242,7 +243,7 @@ def _request_headers(sent: Mapping[bytes, bytes], media_type: str) -> dict[str, 
 
 
 def _answer_headers(answer: BackendResponse) -> list[tuple[bytes, bytes]]:
-    named = [("content-type", answer.headers.get("content-type", _PLAIN))]
+    named = [] if answer.status == _NO_CONTENT else [("content-type", answer.headers.get("content-type", _PLAIN))]
     length = answer.headers.get("content-length", "")
     if length.isdigit() and not answer.compressed:
         named.append(("content-length", length))

@@ -142,12 +142,12 @@ async def recording_server() -> AsyncIterator[RecordingServer]:
         listener.close()
 
 
-def settings_for(server: RecordingServer, **sections: Json) -> dict[str, Json]:
+def settings_for(recording: RecordingServer, **sections: Json) -> dict[str, Json]:
     """Settings with the model `embed`, which the server knows as `inner`, and `big`, which it knows by that name; `m` is
     a model of a backend that has no such routes."""
     backend: dict[str, Json] = {
         "adapter": "openai_chat",
-        "base_url": f"{server.base_url}/v1",
+        "base_url": f"{recording.base_url}/v1",
         "api_key_env": KEY_ENV,
         "routes": dict(ROUTES),
         "routes_without_model": list(WITHOUT_MODEL),
@@ -165,8 +165,8 @@ def settings_for(server: RecordingServer, **sections: Json) -> dict[str, Json]:
 
 
 @asynccontextmanager
-async def passing_gateway(server: RecordingServer, **sections: Json) -> AsyncIterator[RunningGateway]:
+async def passing_gateway(backend: RecordingServer, **sections: Json) -> AsyncIterator[RunningGateway]:
     """A gateway before the server; its client has a key."""
-    async with running_gateway(settings_for(server, **sections)) as gateway:
+    async with running_gateway(settings_for(backend, **sections)) as gateway:
         gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
         yield gateway
