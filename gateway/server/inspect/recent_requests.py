@@ -118,7 +118,7 @@ class RecentRequests(RequestObserver):
         if context.route == PASSED:
             # Its prompt is none, and of its bodies only type and size are kept.
             live.examination = None
-            more = [] if live.capture is None else [SizeObserver(live.capture)]
+            more: list[RequestObserver] = [] if live.capture is None else [SizeObserver(live.capture)]
         else:
             capture = None if live.capture is None else CaptureObserver(live.capture, self.secrets)
             more = [one for one in (capture, live.examination) if one is not None]

@@ -17,7 +17,7 @@ from gateway.server.http.read_body import BODY_S
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
-from gateway.server.upstream.credentials import with_credential
+from gateway.server.upstream.credentials import with_credential, with_credential_once
 from gateway.server.upstream.deadlines import (
     ClientDisconnected,
     Deadlines,
@@ -174,20 +174,9 @@ class PassedEndpoint:
                 head, request.body.whole(), connect, on_try=on_try, on_sent=on_sent, on_status=on_status, again=again
             )
 
-        if upload is None:
-            return await with_credential(backend.credential, send)
-        credential = await backend.credential.headers()
-        answer = await send(credential)
-        if answer.status == 401 and backend.credential.refreshable:
-            # The body cannot be sent again, but the client can: with the credential that there is now.
-            answer.close()
-            await backend.credential.refresh(credential)
-            raise BackendError(
-                "The backend refused the gateway's credential, which was renewed. Send the request again.",
-                status=503,
-                code="upstream_auth_error",
-            )
-        return answer
+        # What was read of a body that is still arriving cannot be sent again.
+        authorized = with_credential if upload is None else with_credential_once
+        return await authorized(backend.credential, send)
 
     async def _relay(
         self,

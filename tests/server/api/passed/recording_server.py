@@ -142,15 +142,16 @@ async def recording_server() -> AsyncIterator[RecordingServer]:
         listener.close()
 
 
-def settings_for(recording: RecordingServer, **sections: Json) -> dict[str, Json]:
-    """Settings with the model `embed`, which the server knows as `inner`, and `big`, which it knows by that name; `m` is
-    a model of a backend that has no such routes."""
+def settings_for(recording: RecordingServer, **entry: Json) -> dict[str, Json]:
+    """Settings with the model `embed`, which the server knows as `inner`, and `big`, which it knows by that name; `m`
+    is a model of a backend that has no such routes. `entry` are further keys of its backend."""
     backend: dict[str, Json] = {
         "adapter": "openai_chat",
         "base_url": f"{recording.base_url}/v1",
         "api_key_env": KEY_ENV,
         "routes": dict(ROUTES),
         "routes_without_model": list(WITHOUT_MODEL),
+        **entry,
     }
     return {
         "server": {"api_keys_env": KEYS_ENV},
@@ -160,13 +161,12 @@ def settings_for(recording: RecordingServer, **sections: Json) -> dict[str, Json
             "big": {"backend": "audio"},
             "m": {"backend": "plain"},
         },
-        **sections,
     }
 
 
 @asynccontextmanager
 async def passing_gateway(backend: RecordingServer, **sections: Json) -> AsyncIterator[RunningGateway]:
     """A gateway before the server; its client has a key."""
-    async with running_gateway(settings_for(backend, **sections)) as gateway:
+    async with running_gateway({**settings_for(backend), **sections}) as gateway:
         gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
         yield gateway

@@ -1,4 +1,4 @@
-"""Of a request that is passed on, the inspector and recordings have the type and the size of its bodies, and no byte."""
+"""Of a request that is passed on, the inspector and recordings have the type and size of its bodies, and no byte."""
 
 import asyncio
 import json
@@ -10,8 +10,8 @@ import pytest
 
 from gateway.recording.export import EXPORTS
 from gateway.testing.gateway import RunningGateway
-from tests.server.api.passed.recording_server import AUDIO, CLIENT_KEY, KEY, RecordingServer, passing_gateway
 from tests.commands.test_recordings import run
+from tests.server.api.passed.recording_server import AUDIO, CLIENT_KEY, KEY, RecordingServer, passing_gateway
 
 ADMIN: dict[str, str] = {"authorization": "Bearer admin-key-1234"}
 SECRET_WORDS = "what the user said"

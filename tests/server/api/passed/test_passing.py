@@ -3,16 +3,20 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from gateway.cli import main
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.api.passed.client_body import BEGINNING
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.framing.test_body_fields import BOUNDARY, form, part
 from tests.server.api.passed.recording_server import (
+    AUDIO,
     CLIENT_KEY,
     KEY,
     RecordingServer,
@@ -21,6 +25,8 @@ from tests.server.api.passed.recording_server import (
     respond,
     settings_for,
 )
+from tests.server.upstream.test_credentials import issuer_running
+from tests.test_asgi import uvicorn_running
 
 FORM = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
 MIB = 2**20
@@ -197,9 +203,7 @@ async def test_the_answer_is_sent_on_before_it_is_complete(gateway: RunningGatew
     assert found == b"soonlate"
 
 
-async def test_a_body_with_a_second_model_never_arrives_whole(
-    gateway: RunningGateway, server: RecordingServer
-) -> None:
+async def test_a_body_with_a_second_model_never_arrives_whole(gateway: RunningGateway, server: RecordingServer) -> None:
     body = b'{"model": "embed", "x": "' + b"x" * MIB + b'", "model": "big"}'
     answer = await gateway.client.post("/v1/embeddings", content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, code(answer)) == (400, "invalid_value")
@@ -284,9 +288,7 @@ async def test_an_answer_that_breaks_off_ends_with_its_connection(
     ("timeouts", "sent"),
     [({"total": 0.3}, b""), ({"idle": 0.3}, b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n")],
 )
-async def test_a_silent_backend_is_a_timeout(
-    server: RecordingServer, timeouts: dict[str, float], sent: bytes
-) -> None:
+async def test_a_silent_backend_is_a_timeout(server: RecordingServer, timeouts: Json, sent: bytes) -> None:
     async def early(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         writer.write(sent)
         await reader.read()  # the body
@@ -294,8 +296,7 @@ async def test_a_silent_backend_is_a_timeout(
         return True
 
     server.early = early
-    settings = settings_for(server)
-    settings["backends"]["audio"]["timeouts"] = timeouts  # type: ignore[index,call-overload]  # JSON
+    settings = settings_for(server, timeouts=timeouts)
     async with running_gateway(settings) as gateway:
         answer = await gateway.client.post(
             SPEECH, json={"model": "big"}, headers={"authorization": f"Bearer {CLIENT_KEY}"}
@@ -327,20 +328,50 @@ async def test_a_client_that_leaves_ends_the_upload(gateway: RunningGateway, ser
     assert 'status="499"' in exposed and 'route="passed"' in exposed
 
 
+@pytest.mark.parametrize("large", [False, True])
+async def test_a_refused_token_is_renewed(
+    server: RecordingServer, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """A body that is still arriving cannot be sent again: its client can."""
+    monkeypatch.setenv("TEST_REFRESH", "refresh-0")
+    server.answer = lambda seen: respond(
+        b"{}", status="200 OK" if seen.headers["authorization"] == "Bearer token-2" else "401 Unauthorized"
+    )
+    body = form(part("model", b"big"), part("file", b"x" * (MIB if large else 10)))
+    async with issuer_running() as issuer:
+        refresh: Json = {"token_url": issuer.url, "refresh_token_env": "TEST_REFRESH"}
+        settings = settings_for(server, api_key_env=None, refresh=refresh)
+        async with running_gateway(settings) as gateway:
+            gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
+            found = [await gateway.client.post(TEXT, content=body, headers=FORM) for _ in range(2)]
+    assert [answer.status_code for answer in found] == ([503, 200] if large else [200, 200])
+    assert not large or found[0].headers["retry-after"] == "1"
+
+
+async def test_behind_another_server(server: RecordingServer, tmp_path: Path) -> None:
+    """Stock uvicorn with h11: the body is streamed through the messages of ASGI."""
+    async with uvicorn_running(tmp_path, settings_for(server), "--http", "h11") as stock:
+        await stock.wait_ready()
+        async with httpx.AsyncClient(base_url=stock.base_url, headers={"authorization": f"Bearer {CLIENT_KEY}"}) as one:
+            body = form(part("model", b"embed"), part("file", b"x" * 2 * MIB))
+            answer = await one.post(TEXT, content=body, headers=FORM)
+            assert answer.json() == {"text": "Hello"}
+            assert server.seen[0].body == body.replace(b"embed", b"inner", 1)
+            assert (await one.post(SPEECH, json={"model": "big"})).content == AUDIO
+            assert (await one.post("/v1/audio%2fspeech", json={"model": "big"})).status_code == 404
+
+
 # --- limits
 
 
 async def test_requests_count_in_the_limits_of_their_key(server: RecordingServer) -> None:
     async with passing_gateway(server, keys={"env-1": {"requests_per_minute": 2}}) as gateway:
-        found = [
-            (await gateway.client.post("/v1/embeddings", json={"model": "big"})).status_code for _ in range(3)
-        ]
+        found = [(await gateway.client.post("/v1/embeddings", json={"model": "big"})).status_code for _ in range(3)]
         assert found == [200, 200, 429]
 
 
 async def test_requests_count_for_their_backend(server: RecordingServer) -> None:
-    settings = settings_for(server)
-    settings["backends"]["audio"]["max_concurrent"] = 1  # type: ignore[index,call-overload]  # JSON
+    settings = settings_for(server, max_concurrent=1)
     held = asyncio.Event()
 
     async def early(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -380,6 +411,23 @@ async def test_a_gateway_that_is_stopped_ends_them(gateway: RunningGateway, serv
 # --- settings
 
 
+def test_config_check_finds_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "settings.json"
+    plain = {"base_url": "http://127.0.0.1:1"}
+    entries = {
+        "a": {**plain, "adapter": "text", "routes": {"POST /v1/x": "/x"}},
+        "b": {**plain, "adapter": "openai_chat", "routes": {"GET /metrics": "/x"}},
+        "c": {**plain, "adapter": "openai_chat", "routes": {"POST /v1/a b": "/x"}},
+    }
+    path.write_text(json.dumps({"backends": entries, "models": {"m": {"backend": "b"}}}))
+    with pytest.raises(SystemExit):
+        main(["config", "check", str(path)])
+    said = capsys.readouterr().out
+    assert "backends.a.routes: the adapter 'text'" in said
+    assert "backends.b.routes.GET /metrics: the gateway serves" in said
+    assert "backends.c.routes.POST /v1/a b: a route is" in said
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
@@ -397,24 +445,27 @@ async def test_a_gateway_that_is_stopped_ends_them(gateway: RunningGateway, serv
         ({"routes": {"POST /v1/x": "/x"}, "routes_without_model": ["POST /v1/y"]}, "did you mean 'POST /v1/x'?"),
     ],
 )
-async def test_routes_that_cannot_be_passed_are_refused(entry: dict[str, object], said: str) -> None:
-    backend = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1", **entry}
-    with pytest.raises(SettingsError, match="backends.b.routes") as raised:
-        async with running_gateway({"backends": {"b": backend}, "models": {"m": {"backend": "b"}}}):  # type: ignore[dict-item]  # JSON
+async def test_routes_that_cannot_be_passed_are_refused(entry: dict[str, Json], said: str) -> None:
+    backend: Json = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1", **entry}
+    with pytest.raises(SettingsError, match=r"backends\.b\.routes") as raised:
+        async with running_gateway({"backends": {"b": backend}, "models": {"m": {"backend": "b"}}}):
             pass
     assert said in raised.value.message
 
 
 def test_one_backend_gets_a_route_without_a_model() -> None:
-    entry = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1", "routes": {"POST /v1/x": "/x"}}
-    entry["routes_without_model"] = ["POST /v1/x"]  # type: ignore[assignment]  # JSON
-    with pytest.raises(SettingsError, match="backends.b.routes_without_model"):
-        read_settings({"backends": {"a": entry, "b": entry}})  # type: ignore[dict-item]  # JSON
+    entry: Json = {
+        "adapter": "openai_chat",
+        "base_url": "http://127.0.0.1:1",
+        "routes": {"POST /v1/x": "/x"},
+        "routes_without_model": ["POST /v1/x"],
+    }
+    with pytest.raises(SettingsError, match=r"backends\.b\.routes_without_model"):
+        read_settings({"backends": {"a": entry, "b": entry}})
 
 
 async def test_routes_come_and_go_with_a_reload(gateway: RunningGateway, server: RecordingServer) -> None:
-    settings = settings_for(server)
-    del settings["backends"]["audio"]["routes"]["POST /v1/embeddings"]  # type: ignore[index,call-overload,union-attr]  # JSON
+    settings = settings_for(server, routes={"GET /v1/audio/voices": "/audio/voices"}, routes_without_model=[])
     await gateway.app.gateway_state.change(read_settings(settings))
     gone = await gateway.client.post("/v1/embeddings", json={"model": "big"})
     assert (gone.status_code, code(gone)) == (404, "unknown_url")
