@@ -272,7 +272,7 @@ async def test_an_error_before_the_end_of_the_body_reaches_the_client(
 
 
 async def test_an_answer_that_breaks_off_ends_with_its_connection(
-    gateway: RunningGateway, server: RecordingServer
+    gateway: RunningGateway, server: RecordingServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def early(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsoon\r\n")
@@ -282,6 +282,7 @@ async def test_an_answer_that_breaks_off_ends_with_its_connection(
     server.early = early
     with pytest.raises(httpx.RemoteProtocolError):
         await gateway.client.post(SPEECH, json={"model": "big"})
+    assert not [record for record in caplog.records if "did not complete" in record.message]
 
 
 @pytest.mark.parametrize(
