@@ -68,6 +68,10 @@ USES: Final[Mapping[str, tuple[Section, tuple[str, ...]]]] = {
         {"tracing": {"endpoint": "http://127.0.0.1:1"}},
         ("gateway.server.telemetry.tracing.export", "opentelemetry", "google.protobuf"),
     ),
+    "passed routes": (
+        backend("openai_chat", routes={"POST /v1/embeddings": "/embeddings"}),
+        ("gateway.server.api.passed",),
+    ),
     "the inspector": (
         {"inspector": {"enabled": "loopback"}},
         ("gateway.server.inspect.inspector", "gateway.inspector.requests", "gateway.recording"),
@@ -105,6 +109,7 @@ WHEN_ASKED: Final = (
         "cryptography",
         "gateway.server.api.routes",
         "gateway.server.api.inspect",
+        "gateway.server.api.passed.endpoint",
         "gateway.server.doctor",
         "gateway.diagnostics",
     ),

@@ -99,7 +99,26 @@ def _start_errors(faults: "Faults", environ: Mapping[str, str], insecure: bool) 
             yield from _backend_errors(name, entry, int(settings.limits.max_event_mb * 2**20))
     yield from _key_errors(settings, environ, insecure)
     yield from place_errors(settings)
-    yield from media_faults(settings, _adapters(settings))
+    adapters = _adapters(settings)
+    yield from media_faults(settings, adapters)
+    yield from _route_errors(settings, adapters)
+
+
+def _route_errors(settings: "Settings", adapters: "Mapping[str, Adapter]") -> "Iterator[SettingsError]":
+    """Yields what the start refuses of the routes that are passed on."""
+    if not any(entry.routes for entry in settings.backends.values()):
+        return
+    from gateway.core.errors import SettingsError
+    from gateway.registry import load_dialects
+    from gateway.server.api.passed.routes import route_faults
+    from gateway.server.upstream.backends import check_routes
+
+    for name, adapter in adapters.items():
+        try:
+            check_routes(f"backends.{name}", settings.backends[name], adapter)
+        except SettingsError as error:
+            yield error
+    yield from route_faults(settings.backends, load_dialects())
 
 
 def _key_errors(settings: "Settings", environ: Mapping[str, str], insecure: bool) -> "Iterator[SettingsError]":

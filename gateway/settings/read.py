@@ -30,6 +30,7 @@ from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.line_numbers import with_line
 from gateway.settings.model_entry import ModelDefaults, read_model
 from gateway.settings.model_names import ModelNames, exact_names
+from gateway.settings.passed_routes import check_passed_routes
 from gateway.settings.policies import POLICY_KEYS, find_profile, read_policy, read_profiles, without_aliases
 from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
@@ -88,6 +89,7 @@ def read_settings(raw: Json) -> Settings:
         name: _backend(value, f"backends.{name}", profiles)
         for name, value in read_object(top.get("backends", {}), "backends").items()
     }
+    check_passed_routes(backends)
     compress_part = read_object(top.get("compress", {}), "compress")
     compress = read_struct(compress_part, CompressSettings, "compress")
     responses_part = read_object(top.get("responses", {}), "responses")

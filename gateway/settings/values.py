@@ -276,6 +276,8 @@ class BackendSettings(msgspec.Struct, frozen=True):
     in `authorization`, none elsewhere. `Basic` (RFC 7617) encodes the key, which is `USER:PASSWORD`.
     `profile` names the provider's rules for all its models, and `max_tool_results` and `max_history_messages` are their
     limits. `max_concurrent` is the limit of concurrent requests to it (by each worker).
+    `routes` are requests that are passed to it as they are, by method and path, each with the path below `base_url`
+    (docs/passed-routes.md), and `routes_without_model` those of them that it gets where the request names no model.
     """
 
     adapter: str
@@ -291,6 +293,8 @@ class BackendSettings(msgspec.Struct, frozen=True):
     tls: TlsSettings | None = None
     timeouts: Timeouts = Timeouts()
     max_concurrent: Count | None = None
+    routes: Mapping[str, str] = {}
+    routes_without_model: tuple[str, ...] = ()
     options: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:

@@ -119,7 +119,13 @@ def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
                 "api_key_env": BACKEND_KEY_ENV,
             },
             "agent": {"adapter": WARP, "base_url": "demo:agent", "api_key_env": BACKEND_KEY_ENV},
-            "chat": {"adapter": CHAT, "base_url": "demo:chat", "api_key_env": BACKEND_KEY_ENV},
+            "chat": {
+                "adapter": CHAT,
+                "base_url": "demo:chat",
+                "api_key_env": BACKEND_KEY_ENV,
+                "routes": {"POST /v1/audio/transcriptions": "/audio/transcriptions", "POST /v1/moderations": "/scores"},
+                "routes_without_model": ["POST /v1/moderations"],
+            },
         },
         "models": {
             "m": {"backend": "plain"},

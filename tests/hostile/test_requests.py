@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from tests.hostile import bodies, gemini, heads, messages, odd_bodies, odd_heads, ollama, responses, routes
+from tests.hostile import bodies, gemini, heads, messages, odd_bodies, odd_heads, ollama, passed, responses, routes
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
 from tests.tiers import sample
@@ -36,6 +36,7 @@ REFUSED: Final[Tables] = {
     "messages": messages.refused,
     "ollama and completions": ollama.refused,
     "gemini": gemini.refused,
+    "passed routes": passed.refused,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
 }
 # A fault of a message is mended, and the request is served.

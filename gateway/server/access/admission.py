@@ -107,6 +107,16 @@ class Admission:
                 param="model",
             )
 
+    def check_without_model(self, key: str) -> None:
+        """Raises InvalidRequest 403 for a request that names no model, of a key that may use some models alone."""
+        if self._entry(key).models is not None:
+            raise InvalidRequest(
+                "This API key may use some models only, so that its requests must name one.",
+                status=403,
+                code="model_not_allowed",
+                param="model",
+            )
+
     def allows(self, key: str, model: str) -> bool:
         """Returns whether the caller's key allows the model."""
         models = self._entry(key).models

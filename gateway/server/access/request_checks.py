@@ -20,6 +20,7 @@ SINGLE: Final = frozenset(
     {b"content-encoding", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site"}
     | {b"x-dragoman-state"}
 )
+_SAME: Final = (b"same-origin", b"none")
 ALIVE: Final = "/healthz"
 READY: Final = "/readyz"
 OPEN_PATHS: Final = frozenset({ALIVE, READY})
@@ -78,6 +79,22 @@ def check_site(head: Head) -> None:
     if b"sec-fetch-site" in head and head[b"sec-fetch-site"].lower() == b"cross-site":
         raise InvalidRequest(
             "Requests from web pages of other sites are refused.", status=403, code="cross_site_request"
+        )
+
+
+def check_origin(head: Head) -> None:
+    """Raises InvalidRequest 403 for a request of a web page of another origin, another port of this machine among them.
+    An older browser, without Sec-Fetch-Site, names the page's origin, which is `null` or has the authority of the
+    request's Host (RFC 6454)."""
+    site = head.get(b"sec-fetch-site")
+    if site is not None:
+        foreign = site.lower() not in _SAME
+    else:
+        origin = head.get(b"origin")
+        foreign = origin is not None and origin.partition(b"://")[2].lower() != head.get(b"host", b"").lower()
+    if foreign:
+        raise InvalidRequest(
+            "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
         )
 
 

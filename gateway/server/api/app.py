@@ -3,28 +3,21 @@ for one of them: FastAPI and what it needs would take half of the start and a fi
 
 import asyncio
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.core.errors import SettingsError
 from gateway.dialects.route_table import RouteTable
-from gateway.server.access.request_checks import OPEN_PATHS
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
-from gateway.server.inspect.access import OPERATOR_PATHS, is_inspected
+from gateway.server.api.own_routes import OWN_ROUTES
+from gateway.server.inspect.access import is_inspected
 from gateway.server.state.state_folder import StateKeys
-from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 from gateway.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-# The gateway's own routes beside those of the inspector.
-OWN_ROUTES: Final = frozenset(
-    {("POST", "/v1/explain"), *(("GET", path) for path in (*OPEN_PATHS, *OPERATOR_PATHS))}
-    | {("HEAD", "/openapi.json"), *(("GET", path) for path in ("/docs", "/openapi.json", DEMO_REQUESTS))}
-)
 
 
 class Gateway:

@@ -89,6 +89,13 @@ class ClientResponse:
         self.status = 200
         self._encoder = encoder
 
+    async def pass_on(self, status: int, headers: Headers) -> None:
+        """Begins a response that a backend has made: `write` sends it as it comes. No error can be reported in it."""
+        if self.flow.write_paused:
+            await self._writer.ready()
+        self._writer.open(status, (*self._ids, *headers))
+        self.status = status
+
     async def ready(self) -> None:
         """Waits while the client is slow. On the hot path, check `flow.write_paused` first."""
         await self._writer.ready()

@@ -75,7 +75,12 @@ def advice(path: str, dialects: Iterable[Dialect]) -> str:
     if meant:
         return f"Did you mean {meant[0]}? GET /docs lists the routes."
     absent = next((_ABSENT[part] for part in path.split("/") if part in _ABSENT), None)
-    lacking = f"The gateway has no {absent}. " if absent else ""
+    lacking = (
+        f"The gateway itself has no {absent}, but passes them to a backend whose settings list this route "
+        "(backends.NAME.routes). "
+        if absent
+        else ""
+    )
     served = dict.fromkeys(route.path for route in routes if route.kind == "generate" and route.operation)
     return f"{lacking}It serves {', '.join(served)}. GET /docs lists all routes."
 

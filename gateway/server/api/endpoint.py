@@ -198,7 +198,7 @@ class GenerateEndpoint:
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
-                self._complete(error, context, backend, exchange.request)
+                complete_failure(self._state, error, context, backend, exchange.request.path)
                 raise
 
     def _kept(self, served: ServedRequest, notices: list[Notice]) -> StoredAnswer | None:
@@ -233,19 +233,6 @@ class GenerateEndpoint:
             context.waited += monotonic() - asked
         done += notices
         return conversation, writer
-
-    def _complete(
-        self, error: BackendError, context: RequestContext, backend: Backend, request: BackendRequest
-    ) -> None:
-        """Completes an error of a backend by what the gateway knows, and takes the secrets out of it."""
-        check_lack(error)
-        # After a reload, this backend may no longer be part of the gateway state.
-        redact_error(error, backend.redact)
-        redact_error(error, self._state.redact)
-        if error.code == "upstream_auth_error":
-            context.credential = backend.settings.credential_variable
-        elif error.code == "upstream_unknown_url":
-            context.unknown_url = self._state.redact(backend.redact(str(backend.url(request.path))))
 
     async def _answer_alone(
         self,
@@ -355,6 +342,21 @@ class GenerateEndpoint:
             on_status=context.receive_head,
             again=context.attempt == tried,
         )
+
+
+def complete_failure(
+    state: GatewayState, error: BackendError, context: RequestContext, backend: Backend, path: str
+) -> None:
+    """Completes an error of a backend, which was asked at this path, by what the gateway knows, and takes the secrets
+    out of it."""
+    check_lack(error)
+    # After a reload, this backend may no longer be part of the gateway state.
+    redact_error(error, backend.redact)
+    redact_error(error, state.redact)
+    if error.code == "upstream_auth_error":
+        context.credential = backend.settings.credential_variable
+    elif error.code == "upstream_unknown_url":
+        context.unknown_url = state.redact(backend.redact(str(backend.url(path))))
 
 
 def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:

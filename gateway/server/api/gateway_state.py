@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown
 from gateway.core.secrets import without_secrets
+from gateway.dialects.route_table import RouteTable
 from gateway.inspector.texts import error_codes
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
@@ -52,6 +53,7 @@ from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
 if TYPE_CHECKING:
+    from gateway.server.api.passed.routes import PassedRoutes
     from gateway.server.inspect.inspector import Inspector
     from gateway.server.media.media import Media
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
@@ -105,6 +107,7 @@ class GatewayState:
         self.waiting: tuple[str, ...] = ()
         backends = Backends(settings)
         _check_media(settings, backends)
+        _check_passed(settings, self.dialects)
         self._use(settings, backends, self._keys(settings))
 
     @cached_property
@@ -214,6 +217,7 @@ class GatewayState:
         # In a thread: a changed entry may need a compiler of protobuf schemas.
         backends = await asyncio.to_thread(Backends, settings, self.backends)
         _check_media(settings, backends)
+        _check_passed(settings, self.dialects)
         await backends.start(self.demo_backends)
         self._use(settings, backends, keys)
         self.waiting = kept
@@ -241,6 +245,7 @@ class GatewayState:
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
         self.media = self._media(settings, backends)
+        self.passed = _passed_routes(settings)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
 
     def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
@@ -349,6 +354,25 @@ class GatewayState:
 def _check_media(settings: Settings, backends: Backends) -> None:
     if uses_media(settings) and (error := next(media_faults(settings, backends.adapters), None)) is not None:
         raise error
+
+
+def _check_passed(settings: Settings, dialects: RouteTable) -> None:
+    """Raises SettingsError for a passed route that the gateway serves itself."""
+    if any(entry.routes for entry in settings.backends.values()):
+        from gateway.server.api.passed.routes import route_faults
+
+        for error in route_faults(settings.backends, dialects):
+            raise error
+
+
+def _passed_routes(settings: Settings) -> "PassedRoutes | None":
+    """Returns the routes that are passed on; None: there are none."""
+    if not any(entry.routes for entry in settings.backends.values()):
+        return None
+    # Loaded with the first one that the settings list.
+    from gateway.server.api.passed.routes import PassedRoutes
+
+    return PassedRoutes(settings.backends)
 
 
 def shutdown() -> ServerShutdown:

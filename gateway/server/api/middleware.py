@@ -19,10 +19,11 @@ from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.access import is_inspected
 from gateway.server.log.logger import LOGGER
-from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, RequestContext
+from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, PASSED, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 if TYPE_CHECKING:
+    from gateway.server.api.passed.routes import PassedRoute
     from gateway.server.inspect.sent_requests import InspectorClient
 
 SHUTDOWN: Final = ServerShutdown.code
@@ -51,10 +52,11 @@ class GatewayMiddleware:
         if served.marked:
             served = served.select(head)
         dialect = served.dialect
+        passed = None if served.kind == "generate" else self._passed_route(scope)
         context = RequestContext(
             method,
             path,
-            LABELS.get(served.kind, "other"),
+            LABELS.get(served.kind, "other") if passed is None else PASSED,
             headers,
             self._state.observers,
             dialect.paths,
@@ -68,7 +70,7 @@ class GatewayMiddleware:
         response = ClientResponse(writer, dialect, context.id)
         status = 0
         try:
-            await self._serve(scope, receive, context, response, served, head)
+            await self._serve(scope, receive, context, response, served, head, passed)
         except asyncio.CancelledError:
             # Only the end of the process cancels requests that are served here.
             if not context.failed:
@@ -84,8 +86,9 @@ class GatewayMiddleware:
         except GatewayError as error:
             _report(context, error)
             _show(context, response, error)
+            unread = passed is not None and response.request_body.more and not response.status
             # A backend sends this error only after the client's whole request has been read.
-            if error.code == "request_too_large" and not isinstance(error, BackendError):
+            if unread or (error.code == "request_too_large" and not isinstance(error, BackendError)):
                 await response.refuse(error)
             else:
                 await response.fail(error, context.answer_headers())
@@ -106,6 +109,7 @@ class GatewayMiddleware:
         response: ClientResponse,
         served: Served,
         head: RequestHead,
+        passed: "PassedRoute | None",
     ) -> None:
         key_places = served.dialect.key_places
         # What the inspector sends has no key, but a client of its own, which no client can put here.
@@ -133,11 +137,34 @@ class GatewayMiddleware:
                 if admission.shared is not None:
                     await admission.shared.confirm(context.key)
                 await self._generate(context, response, served.dialect, head)
+        elif passed is not None:
+            context.head = head
+            await self._pass_on(context, response, passed)
         elif context.path in OPEN_PATHS and context.method == "GET":
             await self._health(context.path, response)
         else:
             facts = {"context": context, "served": served, "head": head, "request_body": response.request_body}
             await self._app({**scope, **facts}, receive, response.forward)
+
+    def _passed_route(self, scope: Scope) -> "PassedRoute | None":
+        """Returns the route by which a request is passed on; None: it is not."""
+        if self._state.passed is None:
+            return None
+        method, path = scope["method"], scope["path"]
+        return self._state.passed.find(method, path, scope.get("raw_path") or path.encode())
+
+    async def _pass_on(self, context: RequestContext, response: ClientResponse, route: "PassedRoute") -> None:
+        """Serves a request as it is by a backend, within the limits of every request to a model."""
+        # Loaded with the first one.
+        from gateway.server.api.passed.endpoint import PassedEndpoint
+
+        if not self._state.ready:
+            raise shutdown()
+        admission = self._state.admission
+        with admission.admit(context.key):
+            if admission.shared is not None:
+                await admission.shared.confirm(context.key)
+            await PassedEndpoint(self._state)(context, response, route)
 
     async def _health(self, path: str, response: ClientResponse) -> None:
         """Reports that the process is alive, or whether it accepts requests."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.server.access.request_checks import Head, is_loopback
+from gateway.server.access.request_checks import Head, check_origin, is_loopback
 from gateway.settings import Settings
 
 # Everything of the inspector is below this path.
@@ -16,7 +16,6 @@ INSPECT: Final = "/inspect"
 OPERATOR_PATHS: Final = frozenset({"/v1/events", "/metrics"})
 # What the page is made of, which is no secret.
 ASSETS: Final = f"{INSPECT}/assets/"
-_SAME: Final = (b"same-origin", b"none")
 # What a proxy adds for whom it asks (RFC 7239, and what was there before it).
 _FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 
@@ -64,10 +63,7 @@ class InspectorAccess:
         need), and 403 for a web page of another origin, another port of this machine among them."""
         if not self.is_open(settings, keys) or (not self._digest and _is_forwarded(head)):
             raise inspector_off(settings)
-        if _is_foreign(head):
-            raise InvalidRequest(
-                "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
-            )
+        check_origin(head)
         if self._digest and not is_page(path):
             self.check_key(head)
 
@@ -91,16 +87,6 @@ class InspectorAccess:
 def _is_forwarded(head: Head) -> bool:
     """Returns whether a proxy passes the request on: it looks local, whoever has sent it."""
     return any(name in head for name in _FORWARDED)
-
-
-def _is_foreign(head: Head) -> bool:
-    """Returns whether a page of another origin asks. An older browser, without Sec-Fetch-Site, names the page's origin,
-    which is `null` or has the authority of the request's Host (RFC 6454)."""
-    site = head.get(b"sec-fetch-site")
-    if site is not None:
-        return site.lower() not in _SAME
-    origin = head.get(b"origin")
-    return origin is not None and origin.partition(b"://")[2].lower() != head.get(b"host", b"").lower()
 
 
 def _is_local(settings: Settings, keys: bool) -> bool:

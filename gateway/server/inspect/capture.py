@@ -137,6 +137,10 @@ class Capture(msgspec.Struct, array_like=True):
         self._marks["read"] = monotonic()
         return read
 
+    def skip_body(self, size: int) -> None:
+        """Takes the size of a client's body that is not kept."""
+        self._body, self._whole_size, self._absent = b"", size, "never_kept"
+
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
         """Takes the route, before anything is prepared for it."""
         self.route = Route(model, route, backend)

@@ -64,6 +64,18 @@ class CaptureObserver(RequestObserver):
         self._capture.cut("client_gone")
 
 
+class SizeObserver(CaptureObserver):
+    """Tells a capture of a request that is passed on as it is: of its body, and of that of its answer, only the type
+    and the size. An error of the gateway is kept like any other."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+
+    def writer(self, context: RequestContext, dialect: Dialect, head: RequestHead, writer: Writer) -> Writer:
+        self._capture.begin(dialect, head)
+        return SizedWriter(writer, self._capture)
+
+
 class CapturedWriter:
     """One response, with the methods of a `Writer`."""
 
@@ -110,6 +122,35 @@ class CapturedWriter:
 
     async def send(self, message: Message) -> None:
         await self._writer.send(message)
+
+
+class SizedWriter(CapturedWriter):
+    """One response of which only the head and the size are kept, unless it is sent as a whole: then the gateway has
+    made it."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, writer: Writer, capture: Capture) -> None:
+        super().__init__(writer, capture)
+        self._size = 0
+
+    def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        named = [*headers]
+        self._capture.open(status, named)
+        self._count(body)
+        self._writer.open(status, named, body)
+
+    def write(self, body: bytes) -> None:
+        self._count(body)
+        self._writer.write(body)
+
+    def close(self, body: bytes = b"") -> None:
+        self._count(body)
+        self._writer.close(body)
+
+    def _count(self, body: bytes) -> None:
+        self._size += len(body)
+        self._capture.captured.skip("client", self._size)
 
 
 class CapturedResponse(BackendResponse):

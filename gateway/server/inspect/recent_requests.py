@@ -22,7 +22,7 @@ from gateway.inspector.summary import Contents, Summary, TokenCounts, with_price
 from gateway.server.http.response_writer import Writer
 from gateway.server.inspect.cache_doctor import CacheDoctor, Examination
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.capture_observer import CapturedWriter, CaptureObserver
+from gateway.server.inspect.capture_observer import CapturedWriter, CaptureObserver, SizeObserver
 from gateway.server.inspect.captured_bytes import CapturedBytes
 from gateway.server.inspect.contents import ContentsStore
 from gateway.server.inspect.failed_request import failed_capture
@@ -40,12 +40,15 @@ from gateway.server.inspect.watchers import Watchers
 from gateway.server.telemetry.request_context import (
     CHAT,
     NO_ERROR,
+    PASSED,
     Outcome,
     RequestContext,
     RequestObserver,
 )
 from gateway.settings import InspectorSettings, Price
 
+# The routes whose requests are shown.
+_SHOWN: Final = (CHAT, PASSED)
 _MOST_RULES: Final = 32
 # So many notices of a request that may fail are kept.
 _MOST_NOTICES: Final = 1000
@@ -94,7 +97,7 @@ class RecentRequests(RequestObserver):
     # --- the events of a request
 
     def begin(self, context: RequestContext) -> None:
-        if context.route != CHAT:
+        if context.route not in _SHOWN:
             return
         # A request is known by this time, which no other has; so its number is made only when somebody asks for it.
         started = context.started
@@ -112,8 +115,13 @@ class RecentRequests(RequestObserver):
 
     def _observe(self, context: RequestContext, live: LiveRequest) -> None:
         """Adds those who want to see more of this request."""
-        capture = None if live.capture is None else CaptureObserver(live.capture, self.secrets)
-        more = [one for one in (capture, live.examination) if one is not None]
+        if context.route == PASSED:
+            # Its prompt is none, and of its bodies only type and size are kept.
+            live.examination = None
+            more: list[RequestObserver] = [] if live.capture is None else [SizeObserver(live.capture)]
+        else:
+            capture = None if live.capture is None else CaptureObserver(live.capture, self.secrets)
+            more = [one for one in (capture, live.examination) if one is not None]
         context.observers = context.observers.joined(*more)
 
     def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
@@ -149,6 +157,8 @@ class RecentRequests(RequestObserver):
             self._examine(live, live.examination)
         if outcome.code != NO_ERROR and live.capture is None:
             live.capture = self._failed(live)
+        if context.route == PASSED and live.capture is not None:
+            live.capture.skip_body(context.passed_bytes)
         live.ended = ended_request(live, outcome)
         self._ended.add(live.ended)
         if live.capture is not None:

@@ -27,6 +27,8 @@ CLIENT_DISCONNECTED: Final = 499
 UNROUTED: Final = "-"
 # The route of chat requests.
 CHAT: Final = "chat"
+# The route of requests that are passed on as they are.
+PASSED: Final = "passed"
 # The code of a request that has not failed.
 NO_ERROR: Final = "-"
 # The number of characters of a client's chosen name that a log line shows.
@@ -173,6 +175,7 @@ class RequestContext:
     backend, empty where there is no trace.
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
+    `passed_bytes` is the size of a body that is passed on as it is, which `body` never holds.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
 
@@ -213,6 +216,7 @@ class RequestContext:
         "model",
         "notices",
         "observers",
+        "passed_bytes",
         "path",
         "path_template",
         "paths",
@@ -270,6 +274,7 @@ class RequestContext:
         self.usage: UsageReport | None = None
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.passed_bytes = 0
         self.head: RequestHead | None = None
         self.body: bytes | None = None
         self.body_at = 0.0

@@ -67,6 +67,7 @@ class Backend:
         self.state_label = settings.state_label
         self.adapter = load_adapter(name, settings, max_event)
         self.signs = isinstance(self.adapter, SigningAdapter)
+        check_routes(f"backends.{name}", settings, self.adapter)
         self.credential: Credential = credential or _credential(f"backends.{name}", settings, signs=self.signs)
         self.timeouts: Timeouts = settings.timeouts
         self.concurrency = backend_concurrency(name, settings.max_concurrent)
@@ -104,6 +105,11 @@ class Backend:
             if made_of == wanted:
                 return head
         return self._encode(request, credential)
+
+    def passed_head(self, method: str, path: str, headers: Mapping[str, str], credential: Mapping[str, str]) -> Lines:
+        """Returns the head of a request that is passed as it is; it shares nothing with other heads. Raises ValueError
+        for headers that cannot be sent."""
+        return encode_head(method, self.url(path), {**headers, **self.headers, **credential})
 
     def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:
         headers = {**request.headers, **self.headers, **credential}
@@ -299,6 +305,14 @@ def tls_faults(where: str, settings: BackendSettings) -> Iterator[SettingsError]
     """Yields an error for each file of TLS that cannot be used. Reads them."""
     for error in () if settings.tls is None else file_faults(settings.tls):
         yield SettingsError(f"{where}.tls.{error.message}")
+
+
+def check_routes(where: str, settings: BackendSettings, adapter: Adapter) -> None:
+    """Raises SettingsError for routes to a backend that cannot be sent a client's request as it is."""
+    if settings.routes and not adapter.capabilities.native:
+        raise SettingsError(f"{where}.routes: the adapter {settings.adapter!r} is not one of an API that clients speak")
+    if settings.routes and isinstance(adapter, SigningAdapter):
+        raise SettingsError(f"{where}.routes: each request to this backend is signed, and a passed one cannot be")
 
 
 def check_headers(where: str, settings: BackendSettings) -> None:

@@ -81,6 +81,25 @@ async def with_credential(
     return await send(await credential.headers())
 
 
+async def with_credential_once(
+    credential: Credential, send: Callable[[Mapping[str, str]], Awaitable[BackendResponse]]
+) -> BackendResponse:
+    """Returns the response of a request that cannot be sent again. A 401 refreshes the credential where that is
+    possible, for the next request. Raises BackendError, then one that a client may answer by sending it again."""
+    headers = await credential.headers()
+    response = await send(headers)
+    if response.status != 401 or not credential.refreshable:
+        return response
+    response.close()
+    await credential.refresh(headers)
+    raise BackendError(
+        "The backend refused the gateway's credential, which was renewed. Send the request again.",
+        status=503,
+        code="upstream_auth_error",
+        headers={"retry-after": "1"},
+    )
+
+
 class StaticCredential:
     """A key that never changes, or no key at all."""
 

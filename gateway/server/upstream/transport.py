@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from gateway.core.backend_status import status_error
+from gateway.core.errors import BackendError
 from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import BackendResponse, ResponseConnection
 from gateway.server.upstream.http.connect import Connector
@@ -25,6 +26,7 @@ from gateway.settings.source import Stamp
 
 if TYPE_CHECKING:
     from gateway.server.upstream.http2.pool import Http2Pool
+    from gateway.server.upstream.upload import Upload
 
 Loop: TypeAlias = asyncio.AbstractEventLoop
 # A server, and the stamp of the files of TLS to it.
@@ -157,6 +159,29 @@ class Transport:
             on_status,
             again,
         )
+
+    async def send_upload(
+        self,
+        head: Lines,
+        upload: "Upload",
+        connect: float,
+        *,
+        on_try: Callable[[], None] = _nothing,
+        on_sent: Callable[[], None] = _nothing,
+        on_status: Callable[[int], None] = _nothing,
+    ) -> BackendResponse:
+        """Sends a request whose body follows piece by piece, over HTTP/1.1, on a connection of its own: what was read
+        of the body cannot be sent twice. The response may come before the end of the body, whose rest is then not sent
+        once the response is closed. Otherwise like `send`; raises also what ends the body."""
+        pool = upload.lender(self._pool(self._pools, ConnectionPool, head.address))
+        begin = partial(upload.begin, head, self._max_response)
+        try:
+            return await self._send(pool, begin, connect, on_try, on_sent, on_status, True)
+        except BaseException as error:  # also a cancellation: no more of the body is sent
+            upload.stop()
+            if isinstance(error, BackendError):
+                upload.check()
+            raise
 
     def _pool(self, pools: dict[Place, P], kind: Callable[[Loop, Connector, Origin], P], address: Origin) -> P:
         place = (address, None if address.files is None else self._connector.stamp(address.files))

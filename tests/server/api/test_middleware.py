@@ -219,7 +219,7 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
         ("/v1/chat/completion", "Did you mean /v1/chat/completions?"),
         ("/v1/message", "Did you mean /v1/messages?"),
         ("/api/chats", "Did you mean /api/chat?"),
-        ("/v1/embeddings", "The gateway has no embeddings. It serves /v1/chat/completions, /api/chat,"),
+        ("/v1/embeddings", "The gateway itself has no embeddings, but passes them to a backend whose settings list"),
         ("/foo", "It serves /v1/chat/completions, /api/chat,"),
         ("/" + "zz/" * 400, "It serves"),
     ],

@@ -45,6 +45,7 @@ class BackendConnection(SocketProtocol):
         self._state = BackendState.NEW
         self._last = False
         self._unwritten = False
+        self._writable: asyncio.Future[None] | None = None
         self.paused = False
         self.since = -math.inf
 
@@ -60,6 +61,16 @@ class BackendConnection(SocketProtocol):
             self._transport.write(request)
         if self._transport.is_closing():
             self._unwritten = True
+
+    async def write(self, data: bytes) -> None:
+        """Sends more of the request, and waits until all of it is with the system. On a connection that has failed
+        nothing is sent."""
+        if self._state is not ACTIVE or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._unwritten:
+            self._writable = self._loop.create_future()
+            await self._writable
 
     def resume(self) -> None:
         """Reads from the backend again, after the caller has taken the received bytes from `response`."""
@@ -118,6 +129,7 @@ class BackendConnection(SocketProtocol):
 
     def resume_writing(self) -> None:
         self._unwritten = False
+        self._go_on()
 
     def data_received(self, data: bytes) -> None:
         if self._state is not ACTIVE:
@@ -151,6 +163,7 @@ class BackendConnection(SocketProtocol):
                 lost.__cause__ = exc
                 self._fail(lost)
         self.response.release()
+        self._go_on()
         self._wake()
         self._on_lost(self)
 
@@ -160,6 +173,10 @@ class BackendConnection(SocketProtocol):
         if self._error is None:
             self._error = error
             self._wake()
+
+    def _go_on(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Final
 
 import msgspec
 
 from gateway.server.upstream.http.headers import Headers, Signer, check_header
 from gateway.server.upstream.http.origin import Origin, Url
+
+_LENGTH: Final = "content-length: "
 
 
 class Lines(msgspec.Struct, frozen=True):
@@ -31,7 +34,7 @@ def encode_lines(method: str, url: Url, headers: Iterable[tuple[str, str]], sign
     for name, value in headers:
         check_header(name, value)
         sent[name.lower()] = value
-    head = [f"{method} {url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "content-length: "]
+    head = [f"{method} {url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), _LENGTH]
     last = "close" in sent.get("connection", "").lower()
     sign = None if signer is None else partial(signer, sent)
     return Lines(url.address, "\r\n".join(head).encode("latin-1"), last, frozenset(sent), sign)
@@ -43,3 +46,10 @@ def encode_request(lines: Lines, body: bytes, more: Headers = ()) -> bytes:
         more = (*more, *lines.sign(body))
     added = "".join([f"{name}: {value}\r\n" for name, value in more]).encode("latin-1") if more else b""
     return b"%b%d\r\n%b\r\n%b" % (lines.text, len(body), added, body)
+
+
+def encode_upload_head(lines: Lines, length: int | None) -> bytes:
+    """Returns the head of a request whose body follows piece by piece; `length` None: as chunks."""
+    if length is not None:
+        return b"%b%d\r\n\r\n" % (lines.text, length)
+    return lines.text.removesuffix(_LENGTH.encode()) + b"transfer-encoding: chunked\r\n\r\n"

@@ -1,0 +1,1 @@
+"""Tests of the routes that are passed on as they are."""

@@ -1,0 +1,94 @@
+"""Of a request that is passed on, the inspector and recordings have the type and size of its bodies, and no byte."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.recording.export import EXPORTS
+from gateway.testing.gateway import RunningGateway
+from tests.commands.test_recordings import run
+from tests.server.api.passed.recording_server import AUDIO, CLIENT_KEY, KEY, RecordingServer, passing_gateway
+
+ADMIN: dict[str, str] = {"authorization": "Bearer admin-key-1234"}
+SECRET_WORDS = "what the user said"
+
+
+@pytest.fixture
+async def watched(server: RecordingServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningGateway]:
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", ADMIN["authorization"].removeprefix("Bearer "))
+    async with passing_gateway(server, inspector={"contents": "always"}) as gateway:
+        yield gateway
+
+
+async def _speak(gateway: RunningGateway, model: str = "embed") -> httpx.Response:
+    return await gateway.client.post("/v1/audio/speech", json={"model": model, "input": SECRET_WORDS})
+
+
+async def test_the_list_shows_it(watched: RunningGateway) -> None:
+    assert (await _speak(watched)).content == AUDIO
+    listed = (await watched.client.get("/inspect/api/requests", headers=ADMIN)).json()
+    (shown,) = listed["requests"]
+    assert (shown["path"], shown["model"], shown["backend"], shown["status"]) == (
+        "/v1/audio/speech",
+        "embed",
+        "audio",
+        200,
+    )
+
+
+@pytest.mark.parametrize("model", ["embed", "m", "nothing"])
+async def test_every_view_of_it_answers_without_its_words(watched: RunningGateway, model: str) -> None:
+    answer = await _speak(watched, model)
+    listed = (await watched.client.get("/inspect/api/requests", headers=ADMIN)).json()
+    request_id = listed["requests"][0]["id"]
+    assert request_id == answer.headers["x-request-id"]
+    for view in ("", "/messages", "/received", "/sent", "/answer", "/diff"):
+        url = f"/inspect/api/requests/{request_id}{view}"
+        shown = await watched.client.get(url, headers=ADMIN, params={"reveal": "1"})
+        assert shown.status_code < 500, (view, shown.text)
+        assert SECRET_WORDS not in shown.text, view
+        assert KEY not in shown.text and CLIENT_KEY not in shown.text, view
+
+
+async def _exported(gateway: RunningGateway, request_id: str) -> str:
+    params = {"id": request_id, "redact": "none"}
+    exported = await gateway.client.get("/inspect/api/export", headers=ADMIN, params=params)
+    assert exported.status_code == 200, exported.text
+    content: str = exported.json()["content"]
+    assert SECRET_WORDS not in content
+    return content
+
+
+async def test_a_recording_has_type_and_size(watched: RunningGateway, tmp_path: Path) -> None:
+    answer = await _speak(watched)
+    content = await _exported(watched, answer.headers["x-request-id"])
+    lines = [json.loads(line) for line in content.splitlines()]
+    (request,) = [line for line in lines if line["kind"] == "request"]
+    assert request["headers"]["content-type"] == "application/json"
+    assert request["absent"] == "never_kept"
+    assert request["beginning"]["bytes"] == len(answer.request.content)
+    (gap,) = [line for line in lines if line["kind"] == "gap"]
+    assert (gap["side"], gap["bytes"], gap["absent"]) == ("client", len(AUDIO), "never_kept")
+    heads = [line for line in lines if line["kind"] == "head"]
+    assert [(head["side"], head["headers"]["content-type"]) for head in heads] == [("client", "audio/mpeg")]
+    assert not [line for line in lines if line["kind"] == "bytes"]
+    path = tmp_path / "one.dragoman.jsonl"
+    path.write_text(content)
+    assert await asyncio.to_thread(run, "replay", str(path)) == 1, "what was never kept is not said to be the same"
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+async def test_a_form_that_needs_the_body_says_that_it_is_missing(watched: RunningGateway, form: str) -> None:
+    answer = await _speak(watched)
+    params = {"id": answer.headers["x-request-id"], "redact": "none", "as": form}
+    exported = await watched.client.get("/inspect/api/export", headers=ADMIN, params=params)
+    assert SECRET_WORDS not in exported.text
+    if form in ("curl", "python"):
+        assert exported.status_code == 400
+        assert "is not in the recording" in exported.json()["error"]["message"]
+    else:
+        assert exported.status_code == 200, exported.text
