@@ -30,7 +30,9 @@ async def reading(command: GatewayCommand) -> AsyncIterator[httpx.AsyncClient]:
         printed = (await command.process.stdout.readuntil(b"Ctrl-C ends it\n")).decode()
     found = re.search(r"(http://127\.0\.0\.1:\d+)/inspect#key=(\S+)", printed)
     assert found, printed
-    async with httpx.AsyncClient(base_url=found[1], headers={"authorization": f"Bearer {found[2]}"}) as reader:
+    async with httpx.AsyncClient(
+        base_url=found[1], headers={"authorization": f"Bearer {found[2]}"}, timeout=30
+    ) as reader:
         yield reader
 
 

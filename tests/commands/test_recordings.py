@@ -323,7 +323,7 @@ async def test_a_recording_is_served(tmp_path: Path) -> None:
     try:
         line = await _lines(process, "1 request on http://127.0.0.1:")
         url = line.split(" on ")[1].split(";")[0]
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=30) as client:
             answer = await client.post(f"{url}{one.sent.path}", content=one.sent.body.content)
             assert answer.content == b"".join(read.data.content for read in one.reads)
         process.send_signal(signal.SIGINT)

@@ -60,7 +60,7 @@ async def _held_to_its_document(folder: Path, base_url: str) -> tuple[int, str]:
 
 
 async def _documented_routes(base_url: str) -> int:
-    async with httpx.AsyncClient(base_url=base_url, headers={"authorization": f"Bearer {KEY}"}) as client:
+    async with httpx.AsyncClient(base_url=base_url, headers={"authorization": f"Bearer {KEY}"}, timeout=30) as client:
         paths = (await client.get("/openapi.json")).json()["paths"]
     return sum(map(len, paths.values()))
 

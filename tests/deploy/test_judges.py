@@ -125,7 +125,7 @@ async def prometheus(folder: Path, target: str) -> AsyncIterator[httpx.AsyncClie
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
             await ready(client, "/-/ready")
             yield client
     finally:
@@ -240,7 +240,7 @@ async def test_the_image_makes_a_gateway_that_runs_without_rights_on_a_root_that
             ),
         )
         try:
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
                 await ready(client, "/readyz")
                 answer = await client.post("/v1/chat/completions", json=hello())
             assert answer.status_code == 200 and answer.json()["choices"][0]["finish_reason"] == "stop"

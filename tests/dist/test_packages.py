@@ -87,7 +87,10 @@ async def test_a_package_that_is_not_named_is_not_imported(extended: Environment
     module.write_text("raise RuntimeError('imported')")
     try:
         assert "parrot:ParrotAdapter" in await asyncio.to_thread(extended.run, "adapters")
-        async with extended.gateway("demo", "--port", "0") as address, httpx.AsyncClient(trust_env=False) as client:
+        async with (
+            extended.gateway("demo", "--port", "0") as address,
+            httpx.AsyncClient(trust_env=False, timeout=30) as client,
+        ):
             answer = await client.post(f"{address}/v1/chat/completions", json=hello("demo-chat"), timeout=20)
         assert answer.status_code == 200
     finally:

@@ -427,7 +427,7 @@ async def test_a_client_that_leaves_ends_the_request_to_the_backend(
     async def post() -> None:
         url = f"{demo.gateway.base_url}/v1/chat/completions"
         async with (
-            httpx.AsyncClient(trust_env=False) as client,
+            httpx.AsyncClient(trust_env=False, timeout=30) as client,
             client.stream("POST", url, json=body) as response,
         ):
             async for _ in response.aiter_raw():

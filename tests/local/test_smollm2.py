@@ -61,7 +61,7 @@ async def desk(model_server: LocalModel) -> AsyncIterator[Desk]:
     async with (
         running_gateway(settings_for_model(model_server.base_url)) as gateway,
         AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused", max_retries=0, timeout=120) as client,
-        httpx.AsyncClient(base_url=model_server.base_url, trust_env=False) as server,
+        httpx.AsyncClient(base_url=model_server.base_url, trust_env=False, timeout=30) as server,
     ):
         yield Desk(client, server)
 

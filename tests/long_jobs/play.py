@@ -195,7 +195,7 @@ async def served(job: LongJob, kind: str) -> AsyncIterator[DemoBackend]:
 
 async def unwritten(gateway: Probed) -> list[str]:
     """The lines of the metrics that count compactions which no model has written."""
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
         answer = await http.get(f"{gateway.base_url}/metrics", timeout=30)
     return [line for line in answer.text.splitlines() if "COMPACTION_UNWRITTEN" in line]
 

@@ -121,7 +121,7 @@ async def until_refused(gateway: GatewayCommand) -> None:
     async with asyncio.timeout(20):
         with contextlib.suppress(httpx.TransportError):
             while True:
-                async with httpx.AsyncClient() as client:
+                async with httpx.AsyncClient(timeout=30) as client:
                     if (await client.get(f"{gateway.base_url}/readyz")).status_code == 503:
                         return
                 await asyncio.sleep(0.02)
@@ -134,7 +134,7 @@ async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
     ) as gateway:
         await gateway.wait_ready()
         async with (
-            httpx.AsyncClient(base_url=gateway.base_url) as client,
+            httpx.AsyncClient(base_url=gateway.base_url, timeout=30) as client,
             client.stream("GET", "/v1/events") as feed,
         ):
             gateway.process.send_signal(signal.SIGTERM)
@@ -189,7 +189,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
         settings: dict[str, Json] = {**settings_for(backend.base_url), "log": {"level": "debug"}}
         async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
-            async with httpx.AsyncClient(base_url=gateway.base_url) as client:
+            async with httpx.AsyncClient(base_url=gateway.base_url, timeout=30) as client:
                 request = {**hello(), "messages": [{"role": "user", "content": "a secret word"}]}
                 headers = {"x-request-id": "my-id"}
                 await client.post("/v1/chat/completions", json=request, headers=headers)

@@ -248,7 +248,7 @@ async def test_a_signal_reads_the_file_though_watching_is_off(tmp_path: Path) ->
 
 
 async def said(gateway: GatewayCommand) -> str:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=30) as client:
         return text_of(await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello()))
 
 

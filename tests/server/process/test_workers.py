@@ -75,7 +75,7 @@ async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path
         await metrics_become(gateway, {CHAT: 12, "gateway_workers": 3})
         # Whoever watches sees one worker, and is told so.
         async with (
-            httpx.AsyncClient(base_url=gateway.base_url) as client,
+            httpx.AsyncClient(base_url=gateway.base_url, timeout=30) as client,
             client.stream("GET", "/v1/events") as feed,
         ):
             lines = feed.aiter_lines()
@@ -248,7 +248,7 @@ async def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_nothing(tmp_
         gateway.process.kill()
         await until(lambda: not any(alive(pid) for pid in workers))
         assert list((tmp_path / "temporary").iterdir()) == []
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=30) as client:
             with pytest.raises(httpx.ConnectError):
                 await client.get(f"{gateway.base_url}/healthz")
 

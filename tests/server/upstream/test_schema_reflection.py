@@ -233,7 +233,7 @@ async def test_the_gateway_asks_at_its_start_and_starts_with_the_cache_while_the
     assert "the cache" not in log.read_text()
     async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
         await gateway.wait_ready()
-        async with httpx.AsyncClient(base_url=gateway.base_url) as client:
+        async with httpx.AsyncClient(base_url=gateway.base_url, timeout=30) as client:
             explained = await client.post("/v1/explain", json={"model": "m", "messages": [HELLO]})
     assert explained.json()["encoded"]["schema"]["source"] == "reflection, cached in b.pb"
     assert log.read_text().count("the cache b.pb is used") == 1

@@ -99,7 +99,7 @@ async def test_a_secret_of_a_file_that_is_not_read_yet_is_hidden_too(
 async def test_what_the_command_line_sets_says_so(tmp_path: Path) -> None:
     async with gateway_command(tmp_path, settings(), "serve", "--port", "0") as gateway:
         await gateway.wait_ready()
-        async with httpx.AsyncClient(base_url=gateway.base_url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=gateway.base_url, trust_env=False, timeout=30) as client:
             rows = (await client.get("/inspect/api/effective-settings")).json()["rows"]
     (port,) = [row for row in rows if row["path"] == "server.port"]
     assert (port["value"], port["origin"]) == (0, "an option or a variable")

@@ -353,7 +353,9 @@ async def test_behind_another_server(server: RecordingServer, tmp_path: Path) ->
     """Stock uvicorn with h11: the body is streamed through the messages of ASGI."""
     async with uvicorn_running(tmp_path, settings_for(server), "--http", "h11") as stock:
         await stock.wait_ready()
-        async with httpx.AsyncClient(base_url=stock.base_url, headers={"authorization": f"Bearer {CLIENT_KEY}"}) as one:
+        async with httpx.AsyncClient(
+            base_url=stock.base_url, headers={"authorization": f"Bearer {CLIENT_KEY}"}, timeout=30
+        ) as one:
             body = form(part("model", b"embed"), part("file", b"x" * 2 * MIB))
             answer = await one.post(TEXT, content=body, headers=FORM)
             assert answer.json() == {"text": "Hello"}
