@@ -13,8 +13,9 @@ from gateway.registry import load_dialect, load_dialects
 def saved_dialect(data: bytes, name: str | None = None) -> Dialect:
     """Returns the dialect of this name; None: the one of which the request in a file can be.
 
-    A request in which nothing tells it is one of the default dialect. Raises SettingsError for an unknown name, and
-    InvalidRequest for a file that is no request, and for one that has parts of several dialects.
+    A request in which nothing tells it is one of the default dialect, or of the first that has its history field.
+    Raises SettingsError for an unknown name, and InvalidRequest for a file that is no request, and for one that has
+    parts of several dialects.
     """
     if name is not None:
         return load_dialect(name)
@@ -34,9 +35,10 @@ def saved_dialect(data: bytes, name: str | None = None) -> Dialect:
 
 
 def _of_request(fields: dict[str, Json], dialects: Sequence[Dialect]) -> list[Dialect]:
-    """Returns the dialects of which a whole request may be. One that is alone with its history field needs no sign."""
+    """Returns the dialects of which a whole request may be. One that is alone with its history field needs no sign; of
+    several without a sign it is the first."""
     found = [dialect for dialect in dialects if _history(dialect) in fields]
-    return found if len(found) < 2 else [dialect for dialect in found if _shows(dialect, fields)]
+    return found if len(found) < 2 else [dialect for dialect in found if _shows(dialect, fields)] or found[:1]
 
 
 @cache

@@ -27,6 +27,11 @@ SHAPES: Final[dict[str, list[Any]]] = {
     "openai_responses": [{"input": "Hello"}, [{"type": "function_call_output", "call_id": "a", "output": "lost"}]],
     "ollama": [{"messages": [HELLO], "options": {}}, [TOOL]],
     "openai_completions": [{"prompt": "Hello"}],
+    "gemini_interactions": [
+        {"input": [{"type": "user_input", "content": "Hello"}]},
+        {"input": "Hello", "generation_config": {}},
+        [{"type": "function_result", "call_id": "a", "result": "lost"}],
+    ],
     "gemini": [{"contents": []}, [{"role": "user", "parts": [{"text": "Hello"}]}]],
 }
 
