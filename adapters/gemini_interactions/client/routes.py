@@ -29,8 +29,8 @@ _CREATE: Final = Operation(
     answers={
         JSON: reference(InteractionObject),
         EVENT_STREAM: events_of(
-            "Server-sent events, of which the last has the data `[DONE]`. The one before it is `interaction.completed` "
-            "or, if the interaction failed after it began, `error`.",
+            "Server-sent events. The last ones are `interaction.completed` and one with the data `[DONE]` or, if the "
+            "interaction failed after it began, `error`.",
             json_text(reference(InteractionEvent)),
             {"const": "[DONE]"},
         ),

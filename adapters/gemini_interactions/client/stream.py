@@ -114,13 +114,12 @@ class InteractionStreamEncoder:
         return PING
 
     def fail(self, error: GatewayError) -> bytes:
-        """Returns the error, and the end of the stream without the event of a complete interaction."""
+        """Returns the error. Neither the event of a complete interaction nor the mark of a complete stream follows."""
         if self._state is StreamState.ENDED:
             return b""
         out: list[bytes] = []
         self._open(out)
         self._write(out, "error", {"error": failure(error)})
-        out.append(_DONE)
         self._step("end")
         return one_line_each(b"".join(out))
 

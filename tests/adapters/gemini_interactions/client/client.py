@@ -131,7 +131,7 @@ class StreamReader:
         assert len(data.decode().splitlines()) == 1
         kind, text = name.removeprefix(b"event: ").decode(), data.removeprefix(b"data: ")
         if kind == "done":
-            assert text == b"[DONE]" and (self.last or self.error)
+            assert text == b"[DONE]" and self.last
             self.done = True
             return
         assert self.last is None and self.error is None, "an event follows the last one"
@@ -152,6 +152,8 @@ class StreamReader:
             assert not self.open and event["interaction"]["id"] == self.id
             check_interaction(event["interaction"])
             self.last = event["interaction"]
+            cut = [step for step in self.steps if step["type"] == "function_call" and is_cut(step["text"] or "{}")]
+            assert not cut or self.last["status"] == "incomplete", "the arguments of a call are no object"
         else:
             self.step(kind, event)
 
@@ -207,10 +209,26 @@ def read_whole(body: bytes) -> ClientAnswer:
                 thoughts += "".join(piece["text"] for piece in step.get("summary", []))
             case "function_call":
                 assert step.keys() - {"signature"} == STARTS["function_call"] and isinstance(step["arguments"], dict)
-                calls.append(ToolCall(step["id"], step["name"], json.dumps(step["arguments"])))
+                calls.append(ToolCall(step["id"], step["name"], arguments(step["arguments"])))
             case other:
                 raise AssertionError(other)
     return ClientAnswer(text, thoughts, tuple(calls), finish(interaction), usage(interaction), notices(interaction))
+
+
+def arguments(value: dict[str, Any]) -> str:
+    """Returns the arguments of a call as text. Those that a limit cut off stand in an object."""
+    match value:
+        case {"arguments": str(text), **others} if not others and is_cut(text):
+            return text
+        case _:
+            return json.dumps(value)
+
+
+def is_cut(text: str) -> bool:
+    try:
+        return not isinstance(json.loads(text), dict)
+    except ValueError:
+        return True
 
 
 def check_interaction(interaction: dict[str, Any]) -> None:
