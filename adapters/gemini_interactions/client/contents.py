@@ -20,6 +20,12 @@ _TEXT: Final = frozenset({"type", "text", "annotations"})
 _IMAGE: Final = frozenset({"type", "data", "mime_type", "uri"})
 
 
+def is_content(value: Json) -> bool:
+    """Returns whether a value is a content, by its type."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    return isinstance(kind, str) and kind in KINDS
+
+
 def read_contents(value: Json, index: int, field: str, faults: Faults) -> tuple[Content, ...]:
     """Returns the blocks in this field of the step at `index`: a text, one content, or an array of contents.
 

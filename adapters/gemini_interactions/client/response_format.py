@@ -34,7 +34,7 @@ def read_response_format(request: RequestFields) -> ResponseFormat:
         kind = entry.get("type")
         if kind == "text":
             texts.append(_text_entry(entry, request, place))
-        elif kind in _TYPES:
+        elif isinstance(kind, str) and kind in _TYPES:
             own.append(place)
         elif entry:
             texts.append(_of_text(entry, request.response_mime_type or _JSON, _TYPE))

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from adapters.gemini import PROVIDER
 from adapters.gemini.parts import STATE_SIGNATURE
-from adapters.gemini_interactions.client.contents import KINDS, Content, encode_contents, read_contents
+from adapters.gemini_interactions.client.contents import Content, encode_contents, is_content, read_contents
 from adapters.gemini_interactions.table import INPUT
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
@@ -67,7 +67,7 @@ def own_steps(value: Json) -> list[Json]:
     steps: list[Json] = []
     open_step: list[Json] | None = None
     for item in value:
-        if isinstance(item, dict) and item.get("type") in KINDS:
+        if is_content(item):
             if open_step is None:
                 open_step = []
                 steps.append({"type": USER, "content": open_step})
@@ -211,9 +211,7 @@ class _Reader:
 
 def _contents_of(result: Json) -> Json:
     """Returns the result of a function as contents: an object that is none is JSON text."""
-    if isinstance(result, dict) and result.get("type") not in KINDS:
-        return encode_json(result)
-    return result
+    return encode_json(result) if isinstance(result, dict) and not is_content(result) else result
 
 
 def _text(step: Step, name: str) -> str:

@@ -88,7 +88,8 @@ def _allowed(tools: Tools, names: Json, place: str) -> Tools:
             raise InvalidRequest(f"{param} is no declared function: {str(name)[:64]!r}.", param=param)
     if not names:
         return tools
-    functions = tuple([function for function in tools.functions if function.name in names])
+    allowed = frozenset(names)
+    functions = tuple([function for function in tools.functions if function.name in allowed])
     (first, *others) = names
     choice = NamedTool(str(first)) if not others and tools.choice == "required" else tools.choice
     declared = [function.name for function in tools.functions]
