@@ -39,7 +39,7 @@ def _modalities(words: list[str]) -> list[str] | None:
     return None if modalities in ([], ["text"]) else modalities
 
 
-class GenerationConfig(msgspec.Struct, frozen=True):
+class InteractionConfig(msgspec.Struct, frozen=True):
     """How the model answers. None: the client did not set the field."""
 
     temperature: Annotated[float | None, Parameter("temperature")] = None
@@ -95,7 +95,7 @@ class RequestFields(msgspec.Struct, frozen=True):
             write=APART,
         ),
     ] = None
-    generation_config: Annotated[GenerationConfig | None, Parameter(how="field by field")] = None
+    generation_config: Annotated[InteractionConfig | None, Parameter(how="field by field")] = None
     response_format: Annotated[
         FreeObject | list[FreeObject] | None,
         Parameter(

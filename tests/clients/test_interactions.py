@@ -71,7 +71,8 @@ status, steps = ask({"type": "user_input", "content": [{"type": "text", "text": 
 print(status, bool(said(steps)))
 if stored:
     found = client.interactions.get(previous["previous_interaction_id"], include_input=True)
-    print([step.type for step in found.steps if step.type != "thought"], found.output_text == said(steps), found.input[0].content[0].text)
+    shown = [step.type for step in found.steps if step.type != "thought"]
+    print(shown, found.output_text == said(steps), found.input[0].content[0].text)
     client.interactions.delete(previous["previous_interaction_id"])
     for refused in (client.interactions.get, client.interactions.cancel):
         try:

@@ -13,7 +13,7 @@ from adapters.gemini_interactions.client.decode import decode_document
 from adapters.gemini_interactions.client.dialect import GeminiInteractionsDialect
 from adapters.gemini_interactions.client.request_models import InteractionRequest
 from adapters.gemini_interactions.client.steps import CALL, MODEL, RESULT, THOUGHT, USER
-from adapters.gemini_interactions.table import GenerationConfig
+from adapters.gemini_interactions.table import InteractionConfig
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
@@ -138,7 +138,7 @@ def test_any_request_gets_an_answer_or_an_error(body: bytes, policy: Policy, wir
 
 def test_every_field_of_the_request_is_drawn() -> None:
     assert {"model", "input", *FIELDS} == set(InteractionRequest.__struct_fields__)
-    assert CONFIG.keys() == set(GenerationConfig.__struct_fields__)
+    assert CONFIG.keys() == set(InteractionConfig.__struct_fields__)
 
 
 def _body(*steps: object, **fields: object) -> bytes:

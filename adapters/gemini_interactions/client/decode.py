@@ -22,7 +22,7 @@ from adapters.gemini_interactions.table import (
     LEVELS,
     PREVIOUS,
     SUMMARIES,
-    GenerationConfig,
+    InteractionConfig,
     RequestFields,
 )
 from gateway.core.conversation import (
@@ -70,7 +70,7 @@ def decode_document(document: Document) -> ClientRequest:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param=INPUT, paths=PATHS)], PATHS)
     history = read_history(document)
     faults.earlier = len(history.items)
-    config = request.generation_config or GenerationConfig()
+    config = request.generation_config or InteractionConfig()
     place = f"{_CONFIG}.tool_choice"
     offered = read_tools(request.tools or (), config.tool_choice, faults, place)
     form = read_response_format(request)
@@ -116,7 +116,7 @@ def _model(request: RequestFields) -> str:
     return model
 
 
-def _sampling(config: GenerationConfig) -> Sampling:
+def _sampling(config: InteractionConfig) -> Sampling:
     return Sampling(
         config.temperature,
         top_p=config.top_p,
@@ -126,7 +126,7 @@ def _sampling(config: GenerationConfig) -> Sampling:
     )
 
 
-def _own_words(config: GenerationConfig) -> Iterator[str]:
+def _own_words(config: InteractionConfig) -> Iterator[str]:
     """Yields the paths of words that only the API itself knows."""
     if config.thinking_level is not None and config.thinking_level.lower() not in LEVELS:
         yield f"{_CONFIG}.thinking_level"
