@@ -80,6 +80,7 @@ if stored:
         except NotFoundError as error:
             print(error.body["error"]["code"])
 """
+MODELS: Final = [f"demo-{kind}" for kind in ("chat", "responses", "messages", "gemini", "agent", "text", "grpc")]
 SAID: Final = """\
 requires_action
 completed look says: sunny
@@ -94,7 +95,7 @@ interaction_not_found
 
 @pytest.mark.parametrize("store", ["stored", "kept"])
 @pytest.mark.parametrize("form", ["whole", "streamed"])
-@pytest.mark.parametrize("model", ["demo-chat", "demo-gemini", "demo-agent", "demo-text", "demo-grpc"])
+@pytest.mark.parametrize("model", MODELS)
 def test_a_job_of_three_turns(model: str, form: str, store: str, gateway: LoggedGateway, tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
     scratch.write("ask.py", PROGRAM)
