@@ -13,7 +13,7 @@ from adapters.gemini_interactions.client.errors import encode_error
 from adapters.gemini_interactions.client.paths import PATHS
 from adapters.gemini_interactions.client.request_models import ExplainInteractionRequest
 from adapters.gemini_interactions.client.routes import ROUTES
-from adapters.gemini_interactions.client.steps import MODEL, RESULT, THOUGHT, USER, encode_turn
+from adapters.gemini_interactions.client.steps import CALL, MODEL, RESULT, THOUGHT, USER, encode_turn
 from adapters.gemini_interactions.client.stored import missing_entries, stored_query
 from adapters.gemini_interactions.client.stream import InteractionStreamEncoder
 from adapters.gemini_interactions.response_models import InteractionErrorBody
@@ -48,7 +48,7 @@ class GeminiInteractionsDialect:
     paths: ClassVar[FieldPaths] = PATHS
     signs: ClassVar[frozenset[str]] = frozenset(
         {"generation_config", "system_instruction", PREVIOUS}
-        | {f"{INPUT}[].type={kind}" for kind in (USER, MODEL, THOUGHT, RESULT)}
+        | {f"{INPUT}[].type={kind}" for kind in (USER, MODEL, THOUGHT, CALL, RESULT)}
     )
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = InteractionErrorBody
