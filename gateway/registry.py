@@ -34,6 +34,7 @@ DIALECTS: Final[Mapping[str, str]] = {
     "anthropic_messages": "adapters.anthropic_messages.client.dialect:AnthropicMessagesDialect",
     "openai_completions": "adapters.openai_completions.client.dialect:OpenAICompletionsDialect",
     "gemini": "adapters.gemini.client.dialect:GeminiDialect",
+    "gemini_interactions": "adapters.gemini_interactions.client.dialect:GeminiInteractionsDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

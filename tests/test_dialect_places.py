@@ -15,6 +15,7 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "openai_responses": re.compile(rb"openai_responses|output_item\.added"),
     "openai_completions": re.compile(rb"openai_completions|text_completion\b|\bcmpl-"),
     "ollama": re.compile(rb"adapters\.ollama|done_reason|eval_count|/api/(?:chat|generate|tags|show)"),
+    "gemini_interactions": re.compile(rb"gemini_interactions|model_output|thought_summary|step\.delta"),
     "gemini": re.compile(rb"adapters\.gemini\.client|enerateContent|finishReason|usageMetadata|functionResponse"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
@@ -29,6 +30,8 @@ FOREIGN: Final = ("adapters/openai_chat/client/foreign_forms.py",)
 # the wire whose servers differ most.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_responses": FOREIGN,
+    # The successor of the API has its words and errors.
+    "gemini": ("adapters/gemini_interactions/",),
     # The state in an event that a client of the same API gets as it is has a label, too.
     # Only clients of this API return thinking, of which Anthropic demands a signature.
     "anthropic_messages": (*FOREIGN, "gateway/response/provider_state.py", "gateway/capabilities/refused_history.py"),

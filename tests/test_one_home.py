@@ -27,10 +27,11 @@ CALLS: Final = frozenset({"ToolCallStart", "ToolCallDelta", "ToolCallEnd"})
 EVENT_READERS: Final = {
     # Adds events up.
     "gateway/core/answer.py:AnswerReader",
-    # Write them one by one; the blocks of two APIs follow one another.
+    # Write them one by one; the blocks of three APIs follow one another.
     "adapters/anthropic_messages/blocks.py:block_event",
     "adapters/anthropic_messages/client/stream.py:MessageStreamEncoder",
     "adapters/gemini/client/stream.py:GeminiStreamEncoder",
+    "adapters/gemini_interactions/client/stream.py:InteractionStreamEncoder",
     "adapters/ollama/client/stream.py:OllamaStreamEncoder",
     "adapters/openai_chat/client/stream.py:ChatStreamEncoder",
     "adapters/openai_responses/client/stream.py:ResponsesStreamEncoder",

@@ -11,7 +11,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.provider_state import is_unsigned
 
 # Where a message or a part has its content, in any dialect.
-_CONTENT: Final = ("content", "parts", "output", "arguments", "input", "summary")
+_CONTENT: Final = ("content", "parts", "output", "arguments", "input", "summary", "result")
 # Ids of a call and of the call that a result answers.
 _IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id")
 _RESULT_IDS: Final = ("tool_call_id", "call_id")

@@ -210,8 +210,8 @@ class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ResponsesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the responses of the Responses API are stored for clients that continue them; a model may have its own
-    `store`.
+    """Whether the responses of the Responses API, and Google's interactions, are stored for clients that continue them;
+    a model may have its own `store`.
 
     A response lives for `ttl_s` seconds after it, or after the last one that continues it, is complete. `max_mb` bounds
     what each worker keeps of them in memory.

@@ -221,6 +221,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "adapters.openai_chat.client",
         (*DIALECT, *_OPENAI, "adapters.anthropic_messages.client", *_responses("client.decode turn_items")),
     ),
+    # Google's two APIs have their words, their models and their errors in common.
+    ImportRule("adapters.gemini_interactions", (*DIALECT, "gateway.wires", "adapters.gemini.table")),
+    ImportRule(
+        "adapters.gemini_interactions.client",
+        (*DIALECT, "adapters.gemini", "adapters.gemini_interactions"),
+    ),
     # A mapping to protobuf reuses the forms of a text wire, and the JSON of chat completions and of Google's errors.
     ImportRule(
         "adapters.proto.backend",

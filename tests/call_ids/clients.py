@@ -79,6 +79,13 @@ def gemini(one: Round) -> Iterator[Any]:
     yield {"role": "user", "parts": [{"functionResponse": result} for result in results]}
 
 
+def interactions(one: Round) -> Iterator[Any]:
+    for call in one.calls:
+        yield _some(type="function_call", id=call.id, name=call.function, arguments=_input(call.mark))
+    for result in one.results:
+        yield _some(type="function_result", call_id=result.id, name=result.function, result=result.mark)
+
+
 class Client(msgspec.Struct, frozen=True):
     """How a client of a dialect sends rounds of calls."""
 
@@ -105,5 +112,10 @@ CLIENTS: Final = {
     "Responses": Client(BY_NAME["openai_responses"], responses),
     "Messages": Client(BY_NAME["anthropic_messages"], anthropic),
     "generateContent": Client(BY_NAME["gemini"], gemini, lambda text: {"role": "user", "parts": [{"text": text}]}),
+    "Interactions": Client(
+        BY_NAME["gemini_interactions"],
+        interactions,
+        lambda text: {"type": "user_input", "content": [{"type": "text", "text": text}]},
+    ),
     "Ollama": Client(BY_NAME["ollama"], ollama),
 }

@@ -76,6 +76,7 @@ ALL: Final = (
     ),
     Client("Ollama", "ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
     Client("google-genai", "google-genai", SDKS, (SECRET,), (2, 2), path="/v1/models/"),
+    Client("google-genai (Interactions)", "google-genai", SDKS, (SECRET,), (2, 2), path="/v1/interactions"),
     Client("@google/genai", "google-genai-js", str(_MODULES / "@google" / "genai"), (SECRET,), (2, 2), path=GEMINI),
     Client(
         "Qwen Code",

@@ -122,6 +122,11 @@ FUNCTION: Json = {"name": "f", "args": {"a": 1}}
         ),
         ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, "function_call f (c) '{}'"),
         ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}]}, "reasoning: Hm"),
+        ({"type": "function_result", "call_id": "c", "result": "7"}, "function_result (c): 7"),
+        (
+            {"type": "function_result", "call_id": "c", "result": [{"type": "text", "text": "7"}]},
+            "function_result (c): 7",
+        ),
         (
             {"role": "assistant", "reasoning_content": "Hm", "content": "Yes", "tool_calls": [7]},
             "assistant: thinking 'Hm' calls 7 Yes",

@@ -24,9 +24,20 @@ SHAPES: Final[dict[str, list[Any]]] = {
         {"model": "m"},
     ],
     "anthropic_messages": [[USE], [ORPHAN], {"messages": [ORPHAN]}, {"messages": [HELLO], "system": "Be brief."}],
-    "openai_responses": [{"input": "Hello"}, [{"type": "function_call_output", "call_id": "a", "output": "lost"}]],
+    "openai_responses": [
+        {"input": "Hello"},
+        {"input": [HELLO, {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]},
+        [{"type": "function_call_output", "call_id": "a", "output": "lost"}],
+    ],
     "ollama": [{"messages": [HELLO], "options": {}}, [TOOL]],
     "openai_completions": [{"prompt": "Hello"}],
+    "gemini_interactions": [
+        {"input": [{"type": "user_input", "content": "Hello"}]},
+        {"input": "Hello", "generation_config": {}},
+        [{"type": "function_result", "call_id": "a", "result": "lost"}],
+        # The other API with `input` has steps of this type, too.
+        {"input": [{"type": "function_call", "id": "a", "name": "f", "arguments": {}}, {"type": "thought"}]},
+    ],
     "gemini": [{"contents": []}, [{"role": "user", "parts": [{"text": "Hello"}]}]],
 }
 

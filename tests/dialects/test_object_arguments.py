@@ -46,6 +46,10 @@ def call_gemini(body: Any) -> Any:
     return body["candidates"][0]["content"]["parts"][0]["functionCall"]["args"]
 
 
+def call_interactions(body: Any) -> Any:
+    return body["steps"][0]["arguments"]
+
+
 def call_chat(body: Any) -> Any:
     return body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
 
@@ -64,6 +68,7 @@ def is_told(body: Any) -> bool:
         ("ollama", call_ollama, True),
         ("anthropic_messages", call_messages, True),
         ("gemini", call_gemini, True),
+        ("gemini_interactions", call_interactions, True),
         ("openai_chat", call_chat, False),
         ("openai_responses", call_responses, False),
     ],

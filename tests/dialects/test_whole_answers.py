@@ -121,6 +121,34 @@ def gemini(data: bytes) -> Document:
     return whole
 
 
+def interactions(data: bytes) -> Document:
+    steps: list[Document] = []
+    interaction: Document = {}
+    for line in data.split(b"\n"):
+        event = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: {") else {}
+        delta = event.get("delta", {})
+        match event.get("event_type"), delta.get("type"):
+            case "step.start", _:
+                steps.append(event["step"])
+            case "step.delta", "text":
+                steps[-1].setdefault("content", [{"type": "text", "text": ""}])[0]["text"] += delta["text"]
+            case "step.delta", "thought_summary":
+                piece = steps[-1].setdefault("summary", [{"type": "text", "text": ""}])[0]
+                piece["text"] += delta["content"]["text"]
+            case "step.delta", "arguments_delta":
+                steps[-1]["arguments"] = (steps[-1]["arguments"] or "") + delta["arguments"]
+            case "step.delta", "thought_signature":
+                steps[-1]["signature"] = delta["signature"]
+            case "interaction.completed", _:
+                interaction = event["interaction"]
+            case _:
+                pass
+    for step in steps:
+        if isinstance(step.get("arguments"), str):
+            step["arguments"] = json.loads(step["arguments"])
+    return {**interaction, "steps": steps}
+
+
 def kind(part: Document) -> tuple[bool, bool]:
     """Whether a part is a thought; one with a signature grows with no other."""
     return bool(part.get("thought")), "thoughtSignature" in part
@@ -151,6 +179,7 @@ def completions(data: bytes) -> Document:
 FOLDS: Final[Mapping[str, Callable[[bytes], Document]]] = {
     "anthropic_messages": messages,
     "gemini": gemini,
+    "gemini_interactions": interactions,
     "ollama": ollama,
     "openai_chat": chat,
     "openai_completions": completions,

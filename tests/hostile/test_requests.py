@@ -7,7 +7,19 @@ from typing import Final
 import msgspec
 import pytest
 
-from tests.hostile import bodies, gemini, heads, messages, odd_bodies, odd_heads, ollama, passed, responses, routes
+from tests.hostile import (
+    bodies,
+    gemini,
+    heads,
+    interactions,
+    messages,
+    odd_bodies,
+    odd_heads,
+    ollama,
+    passed,
+    responses,
+    routes,
+)
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
 from tests.tiers import sample
@@ -37,6 +49,7 @@ REFUSED: Final[Tables] = {
     "ollama and completions": ollama.refused,
     "gemini": gemini.refused,
     "passed routes": passed.refused,
+    "interactions": interactions.refused,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
 }
 # A fault of a message is mended, and the request is served.
@@ -46,6 +59,7 @@ MENDED: Final[Tables] = {
     "blocks of messages": messages.served,
     "messages of ollama": ollama.served,
     "contents of gemini": gemini.served,
+    "steps of interactions": interactions.served,
     "histories to a text wire": lambda: bodies.histories("m", (200, 400)),
     "histories to a protobuf wire": lambda: bodies.histories("agent", (200, 400)),
     "histories to a JSON wire": lambda: bodies.histories("chat", (200, 400)),
@@ -54,6 +68,7 @@ MENDED: Final[Tables] = {
     "blocks of messages to a gRPC wire": lambda: to_grpc(messages.served()),
     "messages of ollama to a gRPC wire": lambda: to_grpc(ollama.served()),
     "contents of gemini to a gRPC wire": lambda: to_grpc(gemini.served()),
+    "steps of interactions to a gRPC wire": lambda: to_grpc(interactions.served()),
 }
 
 

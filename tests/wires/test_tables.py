@@ -19,6 +19,7 @@ from adapters.anthropic_messages import usage as messages_usage
 from adapters.gemini import finish as gemini_finish
 from adapters.gemini import table as gemini
 from adapters.gemini import usage as gemini_usage
+from adapters.gemini_interactions import table as interactions
 from adapters.ollama import table as ollama
 from adapters.openai import usage as openai_usage
 from adapters.openai_chat import finish as chat_finish
@@ -43,6 +44,7 @@ HEADER: Final = "| field | handling | how |\n| --- | --- | --- |\n"
 TABLES: Final[Mapping[str, RequestTable]] = {
     "anthropic_messages": messages.TABLE,
     "gemini": gemini.TABLE,
+    "gemini_interactions": interactions.TABLE,
     "openai_responses": responses.TABLE,
     "openai_chat": chat.TABLE,
     "openai_completions": completions.TABLE,
@@ -53,6 +55,7 @@ TABLES: Final[Mapping[str, RequestTable]] = {
 PAGES: Final[Mapping[str, tuple[RequestTable, ...]]] = {
     "anthropic_messages": (messages.TABLE,),
     "gemini": (gemini.TABLE,),
+    "gemini_interactions": (interactions.TABLE,),
     "openai_responses": (responses.TABLE,),
     "openai_chat": (chat.TABLE,),
     "openai_completions": (completions.TABLE,),
@@ -71,6 +74,8 @@ WORDS: Final[Mapping[str, tuple[Words[Any], frozenset[Any]]]] = {
     "gemini.modes": (gemini.MODES, frozenset(get_args(ChoiceWord))),
     "gemini.roles": (gemini.ROLES, frozenset(get_args(Role)) - {"system", "developer"}),
     "gemini.reasons": (gemini_finish.REASONS, frozenset(get_args(Reason))),
+    "gemini_interactions.modes": (interactions.MODES, frozenset(get_args(ChoiceWord))),
+    "gemini_interactions.statuses": (interactions.STATUSES, frozenset(get_args(Reason))),
     "openai_responses.incomplete": (responses.INCOMPLETE, frozenset({"length", "content_filter"})),
     "openai_responses.choices": (responses.CHOICES, frozenset(get_args(ChoiceWord))),
     "gemini.tiers": (gemini.TIERS, frozenset({"default", "flex", "priority"})),

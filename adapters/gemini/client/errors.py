@@ -35,6 +35,11 @@ def encode_error(error: GatewayError) -> ErrorAnswer:
 
 def error_object(error: GatewayError, *, in_stream: bool = False) -> dict[str, Json]:
     """Returns `{"error": {"code", "message", "status", "details", ...}}`. `in_stream`: for the end of a stream."""
+    return {"error": error_fields(error, in_stream=in_stream)}
+
+
+def error_fields(error: GatewayError, *, in_stream: bool = False) -> dict[str, Json]:
+    """Returns the object inside `error`."""
     message, code, param = error.text(in_stream=in_stream)
     details: list[Json] = []
     if code is not None:
@@ -45,4 +50,4 @@ def error_object(error: GatewayError, *, in_stream: bool = False) -> dict[str, J
     if (seconds := error.headers.get("retry-after", "")).isdecimal():
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{seconds}s"})
     status = _STATUSES.get(error.status) or ("INVALID_ARGUMENT" if error.status < 500 else "INTERNAL")
-    return {"error": {"code": error.status, "message": message, "status": status, "details": details, **error.extra}}
+    return {"code": error.status, "message": message, "status": status, "details": details, **error.extra}

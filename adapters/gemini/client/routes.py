@@ -71,7 +71,6 @@ _REFUSED: Final = {
     "models/{name}:predictLongRunning": "videos",
     "cachedContents": "cached contents, because it keeps no state",
     "files": "files, because it keeps no state",
-    "interactions": "interactions, because it keeps no state",
 }
 
 

@@ -22,7 +22,7 @@ from adapters.openai_responses.client.compaction import (
 from adapters.openai_responses.client.fields import canonical_params, check_unsupported, reported_fields
 from adapters.openai_responses.client.input_items import TRIGGER, own_items, read_items
 from adapters.openai_responses.client.paths import PATHS
-from adapters.openai_responses.client.stored_history import read_history, resolved
+from adapters.openai_responses.client.stored_history import read_history, resolved, stored_input
 from adapters.openai_responses.client.tool_choice import read_tool_choice
 from adapters.openai_responses.function_names import ToolNames
 from adapters.openai_responses.table import RequestFields
@@ -119,7 +119,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         echo[IDENTITY] = item_identity(items)
     if compact:
         echo[RETAINED] = retained_messages(items)
-    stored = None if compact or request.store is False else history.with_own(own)
+    stored = None if compact or request.store is False else stored_input(history, own)
     return ClientRequest(conversation, echo, compacts=asked, compacted=compacted, to_store=stored)
 
 

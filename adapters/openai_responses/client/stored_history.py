@@ -1,44 +1,29 @@
 """Finds the stored items that a request refers to: those before its own, and those that an `item_reference` names."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import msgspec
-
-from adapters.openai_responses.client.stored_answer import (
-    StoredInput,
-    StoredItems,
-    item_entry,
-    items_entry,
-    owner_of,
-    read_items,
-    read_response,
-    response_entry,
-)
+from adapters.openai_responses.client.stored_answer import CHAIN, owner_of
 from adapters.openai_responses.turn_items import ITEMS, PREVIOUS, REFERENCE, Item, type_of
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document
+from gateway.dialects.stored_chain import (
+    Entries,
+    StoredHistory,
+    StoredInput,
+    StoredItems,
+    not_looked_up,
+    read_items,
+)
 
 # A request may refer to so many responses. Each reference costs a look-up.
 MOST_OWNERS: Final = 512
 
-Entries = Mapping[str, bytes | None]
 
-
-class StoredHistory(msgspec.Struct, frozen=True):
-    """The items before those of the request, the oldest first, the responses that they come from, the bytes of the
-    items, and the Unix time at which all of them had been written or renewed."""
-
-    items: Sequence[Item] = ()
-    responses: tuple[str, ...] = ()
-    size: int = 0
-    renewed_at: int = 0
-
-    def with_own(self, items: Iterable[Json]) -> StoredInput:
-        """Returns what is stored of the request with these items, whose references are resolved."""
-        own = [item for item in items if isinstance(item, dict) and type_of(item) != REFERENCE]
-        return StoredInput(own, self.responses, self.size, self.renewed_at)
+def stored_input(history: StoredHistory, items: Iterable[Json]) -> StoredInput:
+    """Returns what is stored of the request with these items, whose references are resolved."""
+    return history.with_own([item for item in items if isinstance(item, dict) and type_of(item) != REFERENCE])
 
 
 def missing_entries(document: Document) -> tuple[str, ...]:
@@ -47,20 +32,10 @@ def missing_entries(document: Document) -> tuple[str, ...]:
     wanted: list[str] = []
     previous, items = document.fields.get(PREVIOUS), document.fields.get(ITEMS)
     if isinstance(previous, str):
-        wanted += chain_entries(previous, document.stored)
+        wanted += CHAIN.wanted(previous, document.stored)
     for _, identity in _references(items):
         wanted += _item_entries(identity, document.stored)
-    return tuple([name for name in dict.fromkeys(wanted) if name not in document.stored])
-
-
-def chain_entries(identity: str, found: Entries) -> Iterator[str]:
-    """Yields the entry of a response, and those with the items of it and of all responses before it, as far as they are
-    known."""
-    name = response_entry(identity)
-    yield name
-    yield items_entry(identity)
-    if (entry := found.get(name)) is not None:
-        yield from map(items_entry, read_response(entry).ancestors)
+    return not_looked_up(wanted, document.stored)
 
 
 def read_history(document: Document) -> StoredHistory:
@@ -69,36 +44,17 @@ def read_history(document: Document) -> StoredHistory:
     previous = document.fields.get(PREVIOUS)
     if not isinstance(previous, str):
         return StoredHistory()
-    chain = read_chain(previous, document.stored)
+    chain = CHAIN.history(previous, document.stored, _broken)
     if chain is None:
         raise _not_found(previous)
     return chain
-
-
-def read_chain(identity: str, found: Entries) -> StoredHistory | None:
-    """Returns the items of a response and of those before it; None: it is not stored. Raises InvalidRequest where a
-    response before it is not."""
-    entry = found.get(response_entry(identity))
-    if entry is None:
-        return None
-    stored = read_response(entry)
-    responses = (*stored.ancestors, identity)
-    items: list[Item] = []
-    for response in responses:
-        stands = found.get(items_entry(response))
-        if stands is None:
-            raise _broken(identity)
-        own = read_items(stands)
-        items += own.input
-        items += own.output
-    return StoredHistory(items, responses, stored.size, stored.renewed_at)
 
 
 def resolved(items: Sequence[Json], history: StoredHistory, found: Entries) -> list[Json]:
     """Returns the items of the request with what each reference names in its place. One that names an item of the
     history before it stays as it is. Raises InvalidRequest for one that names nothing stored."""
     known = {item.get("id") for item in history.items}
-    responses = frozenset(history.responses)
+    responses = frozenset(history.answers)
     read: dict[str, StoredItems] = {}
     out = [*items]
     for index, identity in _references(items):
@@ -145,21 +101,21 @@ def _references(items: object) -> Iterator[tuple[int, str]]:
 def _item_entries(identity: str, found: Entries) -> Iterator[str]:
     owner = owner_of(identity)
     if owner is not None:
-        yield items_entry(owner[0])
+        yield CHAIN.items_entry(owner[0])
         return
-    name = item_entry(identity)
+    name = CHAIN.item_entry(identity)
     yield name
     if (response_of := found.get(name)) is not None:
-        yield items_entry(response_of.decode())
+        yield CHAIN.items_entry(response_of.decode())
 
 
 def _find(identity: str, found: Entries, read: dict[str, StoredItems]) -> Item | None:
     """Returns the stored item with this id. `read` holds the items of each response that was looked through before."""
     owner = owner_of(identity)
-    named = found.get(item_entry(identity)) if owner is None else None
+    named = found.get(CHAIN.item_entry(identity)) if owner is None else None
     response = owner[0] if owner is not None else named.decode() if named is not None else ""
     if response not in read:
-        entry = found.get(items_entry(response))
+        entry = found.get(CHAIN.items_entry(response))
         if entry is None:
             return None
         read[response] = read_items(entry)

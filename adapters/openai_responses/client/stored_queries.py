@@ -1,27 +1,28 @@
 """Answers what clients ask of a stored response: the response itself, its input, or to delete it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.client.stored_answer import (
-    StoredResponse,
-    entries_of,
-    items_entry,
-    read_items,
-    read_response,
-    response_entry,
-    whole_response,
-)
-from adapters.openai_responses.client.stored_history import Entries, chain_entries, input_item_id
+from adapters.openai_responses.client.stored_answer import CHAIN, whole_response
+from adapters.openai_responses.client.stored_history import input_item_id
 from adapters.openai_responses.response_models import DeletedResponse
 from adapters.openai_responses.turn_items import Item, type_of
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.dialect import RequestHead, Route
 from gateway.dialects.stateful import StoredQuery
+from gateway.dialects.stored_chain import (
+    DeleteAnswer,
+    Entries,
+    ReadAnswer,
+    StoredAnswer,
+    not_looked_up,
+    read_answer,
+    read_items,
+)
 
 # Of a page of items, as OpenAI's reference gives them.
 _USUAL: Final = 20
@@ -34,48 +35,12 @@ INPUT_ITEMS: Final = "/input_items"
 def stored_query(route: Route, head: RequestHead, identity: str) -> StoredQuery:
     """Returns the query of a request on a route of stored responses. Raises InvalidRequest for a wrong parameter."""
     if route.method == "DELETE":
-        return DeleteResponse(identity)
+        return DeleteAnswer(CHAIN, identity, msgspec.json.encode(DeletedResponse(id=identity)), _not_found)
     if route.path.endswith(INPUT_ITEMS):
         return ListInputItems(identity, _page(head))
     if head.parameter("stream") == "true":
         raise Unsupported("stream is not supported: a stored response is sent whole.", param="stream")
-    return ReadResponse(identity)
-
-
-class ReadResponse:
-    """Asks for the response as its client received it."""
-
-    def __init__(self, identity: str) -> None:
-        self._id = identity
-
-    def missing(self, found: Entries) -> Sequence[str]:
-        return _missing([response_entry(self._id), items_entry(self._id)], found)
-
-    def encode(self, found: Entries) -> bytes:
-        stored, items = _response(self._id, found), found.get(items_entry(self._id))
-        if items is None:
-            raise _not_found(self._id)
-        return whole_response(stored, items)
-
-    def deletes(self, found: Entries) -> Sequence[str]:
-        return ()
-
-
-class DeleteResponse:
-    """Asks to delete a response. Nothing can continue it then, and nothing that continued it can be continued."""
-
-    def __init__(self, identity: str) -> None:
-        self._id = identity
-
-    def missing(self, found: Entries) -> Sequence[str]:
-        return _missing([response_entry(self._id)], found)
-
-    def encode(self, found: Entries) -> bytes:
-        _response(self._id, found)
-        return msgspec.json.encode(DeletedResponse(id=self._id))
-
-    def deletes(self, found: Entries) -> Sequence[str]:
-        return entries_of(self._id, _response(self._id, found))
+    return ReadAnswer(CHAIN, identity, whole_response, _not_found)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -95,7 +60,7 @@ class ListInputItems:
 
     def missing(self, found: Entries) -> Sequence[str]:
         # Of the responses before it their output is listed, too; its own is not.
-        return _missing(chain_entries(self._id, found), found)
+        return not_looked_up(CHAIN.wanted(self._id, found), found)
 
     def encode(self, found: Entries) -> bytes:
         items = list(_listed(self._id, _response(self._id, found), found))
@@ -125,10 +90,10 @@ class ListInputItems:
         raise InvalidRequest(f"after names no item of the list: '{self._page.after[:80]}'.", status=404, param="after")
 
 
-def _listed(identity: str, stored: StoredResponse, found: Entries) -> Iterator[Item]:
+def _listed(identity: str, stored: StoredAnswer, found: Entries) -> Iterator[Item]:
     """Yields the items in their order, each with an id. Raises InvalidRequest where a response before it is missing."""
     for response in (*stored.ancestors, identity):
-        stands = found.get(items_entry(response))
+        stands = found.get(CHAIN.items_entry(response))
         if stands is None:
             message = f"The items before the response '{identity[:80]}' are no longer stored."
             raise InvalidRequest(message, status=404, code="response_not_found")
@@ -153,20 +118,16 @@ def _listed_item(item: Item, identity: str) -> Item:
     return shown
 
 
-def _response(identity: str, found: Entries) -> StoredResponse:
-    entry = found.get(response_entry(identity))
+def _response(identity: str, found: Entries) -> StoredAnswer:
+    entry = found.get(CHAIN.answer_entry(identity))
     if entry is None:
         raise _not_found(identity)
-    return read_response(entry)
+    return read_answer(entry)
 
 
 def _not_found(identity: str) -> InvalidRequest:
     message = f"Response with id '{identity[:80]}' not found."
     return InvalidRequest(message, status=404, code="response_not_found")
-
-
-def _missing(names: Iterator[str] | Sequence[str], found: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    return tuple([name for name in dict.fromkeys(names) if name not in found])
 
 
 def _page(head: RequestHead) -> Page:

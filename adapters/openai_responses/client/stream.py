@@ -45,7 +45,7 @@ from adapters.openai_responses.client.output_items import (
 )
 from adapters.openai_responses.client.own_fields import with_own
 from adapters.openai_responses.client.response_object import GrowingResponse
-from adapters.openai_responses.client.stored_answer import StoredInput, record
+from adapters.openai_responses.client.stored_answer import record
 from adapters.openai_responses.function_names import ClientTool, ToolNames, stored_names
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
@@ -79,6 +79,7 @@ from gateway.dialects.sequential_blocks import (
     SequentialBlocks,
 )
 from gateway.dialects.stateful import AnswerRecord
+from gateway.dialects.stored_chain import StoredInput
 from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 
 # The items whose parts the gateway writes, and the events around all items.

@@ -9,7 +9,7 @@ _KEPT: Final = """
 role type model object name tool_name finish_reason stop_reason finishReason native_finish_reason done_reason
 status event kind code format encoding_format mode mime_type mimeType media_type detail service_tier serviceTier
 system_fingerprint reasoning_effort effort tool_choice truncation required pattern $ref language created_at
-modelVersion responseId profile level quantization
+modelVersion responseId profile level quantization event_type thinking_level thinking_summaries
 """
 _TEXTS: Final = """
 content text delta arguments partial_json thinking reasoning reasoning_content refusal response

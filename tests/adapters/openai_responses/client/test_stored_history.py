@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.openai_responses.client.stored_answer import StoredInput, items_entry, record, response_id
+from adapters.openai_responses.client.stored_answer import CHAIN, record, response_id
 from adapters.openai_responses.turn_items import Item
 from gateway.core.conversation import Json, Text, ToolCall, ToolResult
 from gateway.core.errors import InvalidRequest
@@ -22,6 +22,7 @@ from gateway.core.events import (
 )
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
+from gateway.dialects.stored_chain import StoredInput
 from gateway.history.prepare import prepare
 from tests.adapters.openai_responses.client.requests import read
 from tests.adapters.openai_responses.client.stored import DIALECT, Shelf
@@ -114,7 +115,7 @@ def test_a_missing_link_is_an_error_and_never_a_shorter_history(lost: int) -> No
     shelf = Shelf()
     first = shelf.answer("Hello")
     second = shelf.answer("More", previous_response_id=first)
-    del shelf.entries[items_entry((first, second)[lost])]
+    del shelf.entries[CHAIN.items_entry((first, second)[lost])]
     error = refused(shelf, "And?", previous_response_id=second)
     assert (error.status, error.code) == (400, "previous_response_not_found")
     assert "is incomplete" in error.message

@@ -1,0 +1,1 @@
+"""The Interactions dialect: decodes requests for interactions, and encodes events as steps."""
