@@ -21,7 +21,8 @@ from gateway.registry import (
     named_adapters,
     named_dialects,
 )
-from gateway.server.api.app import OWN_ROUTES, create_app
+from gateway.server.api.app import create_app
+from gateway.server.api.own_routes import OWN_ROUTES
 from gateway.settings import BackendSettings, Settings, read_settings
 from tests.adapters.proto.backend.mappings import REQUIRED_OPTIONS
 
