@@ -1,5 +1,6 @@
 """The model of a body that passes by: what is found is what any reader of that body finds, or the body is refused."""
 
+import contextlib
 import json
 from email import message_from_bytes
 from email.policy import HTTP
@@ -212,3 +213,35 @@ def test_a_name_that_would_end_its_part_is_refused() -> None:
     for name in ("a\r\n--XbX", "a\nb", "a--XbX"):
         with pytest.raises(FieldFault):
             field.encode(name)
+
+
+@given(
+    st.sampled_from(sorted(JSON_FOUND) + sorted(JSON_REFUSED.values())),
+    st.lists(
+        st.tuples(st.integers(min_value=0, max_value=60), st.sampled_from(list(b'{}[]",:\\/* \n\x00mModel1e\xc3\xa9'))),
+        max_size=3,
+    ),
+    st.integers(min_value=1, max_value=20),
+)
+def test_a_damaged_body_is_refused_or_read_as_python_reads_it(
+    body: bytes, changes: list[tuple[int, int]], size: int
+) -> None:
+    damaged = bytearray(body[:400])
+    for at, byte in changes:
+        damaged[at % (len(damaged) + 1) : at % (len(damaged) + 1) + at % 2] = bytes([byte])
+    try:
+        found = read(JsonField("model"), bytes(damaged), size).value
+    except FieldFault:
+        return
+    try:
+        fields = json.loads(damaged)
+    except ValueError:
+        return  # its backend refuses it
+    assert fields.get("model") == found
+
+
+@given(st.binary(max_size=200), st.integers(min_value=1, max_value=20))
+def test_any_bytes_are_read_or_refused(body: bytes, size: int) -> None:
+    for field, given_body in ((JsonField("model"), b"{" + body), (FormField("model", BOUNDARY), b"--XbX\r\n" + body)):
+        with contextlib.suppress(FieldFault):
+            read(field, given_body, size)

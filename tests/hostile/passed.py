@@ -59,6 +59,8 @@ def _heads() -> Iterator[Hostile]:
         yield Hostile(f"a form of {site!r}", sent, (403,), "cross_site_request")
     for line in (b"content-type: text/plain", b"content-length: 3", b"transfer-encoding: chunked"):
         yield Hostile(f"a second {line!r}", request(b"{}", line, path=AUDIO), (400,))
+    foreign = request(b"{}", path=AUDIO).replace(b"host: localhost", b"host: other.example")
+    yield Hostile("a foreign host", foreign, (421,), "unknown_host")
     yield Hostile("a wrong key", request(b"{}", path=AUDIO, key="no"), (401,), "invalid_api_key")
 
 

@@ -166,7 +166,7 @@ class OtherBlock:
     grows_by: frozenset[str] = frozenset({"input_json_delta"})
 
     def __init__(self, index: int, opened: JsonObject) -> None:
-        pass
+        self.kind = text_of(opened, "type")
 
     def start(self) -> list[Event]:
         return []

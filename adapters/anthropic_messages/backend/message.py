@@ -49,6 +49,16 @@ from gateway.wires.event_stream import StreamEnd
 _START_FIELDS: Final = frozenset({"type", "index", "content_block"})
 _DELTA_EVENT_FIELDS: Final = frozenset({"type", "index", "delta"})
 _END_FIELDS: Final = frozenset({"type", "index"})
+# The fields of a message, of its end and of its counts that the events of the core express, or that say nothing to
+# another client: how the backend served it.
+_MESSAGE_FIELDS: Final = frozenset(
+    {"type", "id", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "delta"}
+)
+_USAGE_FIELDS: Final = frozenset(
+    {"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
+    | {"output_tokens_details", "service_tier", "inference_geo", "speed"}
+)
+_CALL: Final = "tool_use"
 # Those of a whole message, which has no events.
 _WHOLE_START: Final[JsonObject] = {"type": "content_block_start"}
 _WHOLE_END: Final[JsonObject] = {"type": "content_block_stop"}
@@ -139,6 +149,8 @@ class MessageReader:
         events = [self._started(message)]
         if self._own_client:
             events.append(PassthroughFields("response", {**message, "content": []}))
+        else:
+            events += self._not_shown(message)
         for index, block in enumerate(content):
             events += self._begin(index, block, _WHOLE_START)
             events += self._end(index, _WHOLE_END)
@@ -164,7 +176,8 @@ class MessageReader:
             raise invalid_event("the message starts twice")
         self._counts.add(message.get("usage"))
         usage = self._counts.report(ended=False)
-        return [self._started(message), *self._written(event), *([] if usage is None else [usage])]
+        beside = self._written(event) if self._own_client else self._not_shown(message)
+        return [self._started(message), *beside, *([] if usage is None else [usage])]
 
     def _started(self, message: JsonObject) -> Event:
         self.empty = False
@@ -206,7 +219,7 @@ class MessageReader:
             raise invalid_event("a delta of the message is not an object")
         self._counts.add(event.get("usage"))
         self._ended(delta)
-        return self._written(event)
+        return self._written(event) if self._own_client else self._not_shown({**event, **delta})
 
     def _ended(self, fields: JsonObject) -> None:
         """Reads the stop reason, and the stop sequence beside it."""
@@ -272,8 +285,25 @@ class MessageReader:
             return []
         return [opening, *content]
 
+    def _not_shown(self, message: JsonObject) -> list[Event]:
+        """Reports the fields of the message, or of its end, that no event of the core expresses."""
+        usage = message.get("usage")
+        named = [name for name, value in message.items() if name not in _MESSAGE_FIELDS and value]
+        if isinstance(usage, dict):
+            named += [f"usage.{name}" for name, value in usage.items() if name not in _USAGE_FIELDS and value]
+        return self._tell_fields(named)
+
+    def _tell_fields(self, names: list[str]) -> list[Event]:
+        if not names:
+            return []
+        detail = f"the client's dialect has no field for {', '.join(sorted(name[:40] for name in names))}"
+        new = self._reported.is_new(detail)
+        return [Notice("backend", "ignored", "FIELD_NOT_SHOWN", detail, level="debug")] if new else []
+
     def _unknown_content(self, opened: JsonObject) -> list[Event]:
-        """Reports what a block has beside its own content: the citations of a text."""
+        """Reports what a block has beside its own content: the citations of a text, the caller of a call."""
+        if text_of(opened, "type") == _CALL:
+            return self._tell_fields([name for name, value in opened.items() if name not in CALL_FIELDS and value])
         known = CONTENT_FIELDS.get(text_of(opened, "type"))
         if known is None or not any(value for name, value in opened.items() if name not in known):
             return []
@@ -286,7 +316,9 @@ class MessageReader:
         if self._own_client:
             return self._own_end(block, events, event)
         if isinstance(block, OtherBlock):
-            return self._note("dropped", "PART_UNKNOWN", "a content block that only clients of the same API know")
+            detail = f"a content block of type {block.kind[:40]!r}, which only clients of the same API know"
+            new = self._reported.is_new(detail)
+            return [Notice("backend", "dropped", "PART_UNKNOWN", detail, level="warning")] if new else []
         return events
 
     def _own_end(self, block: Block, events: list[Event], event: JsonObject) -> list[Event]:

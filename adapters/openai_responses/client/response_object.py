@@ -32,11 +32,13 @@ _REPEATED: Final[Mapping[str, Json]] = {
     "reasoning": {"effort": None, "summary": None},
     "max_output_tokens": None,
     "max_tool_calls": None,
-    "service_tier": None,
+    "service_tier": "default",
     "metadata": {},
     "safety_identifier": None,
     "prompt_cache_key": None,
 }
+# Fields of a function that a request may leave out.
+_FUNCTION: Final[Mapping[str, Json]] = {"description": None, "parameters": None, "strict": None}
 # Objects in which the request may leave fields out.
 _COMPLETED: Final = ("text", "reasoning")
 _STATE: Final[Mapping[str, Json]] = {
@@ -129,6 +131,8 @@ def _base(head: AnswerHead, asked: JsonObject) -> dict[str, Json]:
         value, default = repeated[name], _REPEATED[name]
         if isinstance(value, dict) and isinstance(default, dict):
             repeated[name] = default | {key: field for key, field in value.items() if field is not None}
+    if isinstance(tools := repeated["tools"], list):
+        repeated["tools"] = [_completed_tool(tool) for tool in tools]
     return {
         "id": response_id(head.unique),
         "object": "response",
@@ -141,3 +145,8 @@ def _base(head: AnswerHead, asked: JsonObject) -> dict[str, Json]:
         "store": head.stored,
         "background": False,
     }
+
+
+def _completed_tool(tool: Json) -> Json:
+    """Returns a tool with all fields that the schema demands; only functions are in it."""
+    return {**tool, **_FUNCTION, **tool} if isinstance(tool, dict) and tool.get("type") == "function" else tool

@@ -273,7 +273,14 @@ def test_a_client_of_the_same_api_gets_the_events_that_say_more_than_those_of_th
 
 def test_any_other_client_gets_a_notice_instead() -> None:
     events = content(SEARCHED)
-    assert rules(events) == ["PART_UNKNOWN", "UNKNOWN_EVENT"]
+    assert [(event.rule, event.detail.split(",")[0]) for event in events if isinstance(event, Notice)] == [
+        ("FIELD_NOT_SHOWN", "the client's dialect has no field for container"),
+        ("PART_UNKNOWN", "a content block of type 'server_tool_use'"),
+        ("PART_UNKNOWN", "a content block of type 'web_search_tool_result'"),
+        ("FIELD_NOT_SHOWN", "the client's dialect has no field for caller"),
+        ("UNKNOWN_EVENT", "an event that is not part of a message"),
+        ("FIELD_NOT_SHOWN", "the client's dialect has no field for stop_details"),
+    ]
     assert [event for event in events if not isinstance(event, Notice)] == [
         ToolCallStart(2, "a", "f", extra=EMPTY),
         ToolCallDelta(2, "{}"),

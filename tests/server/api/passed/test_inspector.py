@@ -20,7 +20,7 @@ SECRET_WORDS = "what the user said"
 @pytest.fixture
 async def watched(server: RecordingServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningGateway]:
     monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", ADMIN["authorization"].removeprefix("Bearer "))
-    async with passing_gateway(server, inspector={"contents": "always"}) as gateway:
+    async with passing_gateway(server, inspector={"contents": "always", "send": True}) as gateway:
         yield gateway
 
 
@@ -92,3 +92,11 @@ async def test_a_form_that_needs_the_body_says_that_it_is_missing(watched: Runni
         assert "is not in the recording" in exported.json()["error"]["message"]
     else:
         assert exported.status_code == 200, exported.text
+
+
+async def test_it_cannot_be_sent_again(watched: RunningGateway, server: RecordingServer) -> None:
+    request_id = (await _speak(watched)).headers["x-request-id"]
+    url = f"/inspect/api/requests/{request_id}/send"
+    again = await watched.client.post(url, json={}, headers=ADMIN)
+    assert 400 <= again.status_code < 500, again.text
+    assert len(server.seen) == 1
