@@ -44,7 +44,7 @@ def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = Fals
         document = _loads(repair_surrogates(repair_utf8(data)))
     # A level needs two bytes, of which one is a bracket. Counting those is faster than a walk only where there are few.
     size = len(data)
-    shallow = size <= 2 * max_depth or (size < _FEW and number_of(b"{", data) + number_of(b"[", data) <= max_depth)
+    shallow = size <= 2 * max_depth or (size < _FEW and data.count(b"{") + data.count(b"[") <= max_depth)
     if not shallow and _deeper(document, max_depth):
         raise NotJson(f"it is nested deeper than {max_depth} levels")
     return document

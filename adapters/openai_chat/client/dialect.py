@@ -63,6 +63,7 @@ _MODEL: Final = Operation(
 )
 # The beginning of an answer's id.
 _ID: Final = "chatcmpl-"
+_NO_TOOLS: Final = frozenset[str]()
 # Where the echo keeps the names of the custom tools.
 _CUSTOM: Final = "custom"
 
@@ -98,7 +99,7 @@ class OpenAIChatDialect:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        custom = _custom_tools(request)
+        custom = _custom_tools(request) if request.echo else _NO_TOOLS
         answer = read_answer(events)
         return encode_completion(answer, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
 
@@ -109,7 +110,7 @@ class OpenAIChatDialect:
             head.model,
             include_usage=request.conversation.include_usage,
             diagnostics=head.diagnostics,
-            custom=_custom_tools(request),
+            custom=_custom_tools(request) if request.echo else _NO_TOOLS,
         )
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
