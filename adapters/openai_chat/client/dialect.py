@@ -9,6 +9,7 @@ from adapters.openai.client_errors import ErrorBody, encode_error
 from adapters.openai.models import Model, ModelList, encode_model, encode_models
 from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.completion import encode_completion
+from adapters.openai_chat.client.completion_fast_path import encode_plain
 from adapters.openai_chat.client.decode import decode_document
 from adapters.openai_chat.client.request_models import ChatCompletionRequest, ExplainRequest
 from adapters.openai_chat.client.stream import ChatStreamEncoder
@@ -99,9 +100,11 @@ class OpenAIChatDialect:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        facts = (_ID + head.unique, head.created, head.model)
+        if not head.diagnostics and (plain := encode_plain(events, *facts)) is not None:
+            return plain
         custom = _custom_tools(request) if request.echo else _NO_TOOLS
-        answer = read_answer(events)
-        return encode_completion(answer, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
+        return encode_completion(read_answer(events), *facts, head.diagnostics, custom)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(
