@@ -60,6 +60,7 @@ from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 from gateway.settings import BackendSettings, InspectorSettings, ServerSettings, check_options
 from tests.adapters.proto.backend.mappings import PARTS
 from tests.adapters.proto.backend.services import answer, envelope
+from tests.served_calls import served_calls
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
@@ -341,6 +342,8 @@ def packed_cost() -> float:
 
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
+    "request that is served": lambda: served_calls(stream=False),
+    "stream of eight that is served": lambda: served_calls(stream=True),
     "first chunk": first_chunk_cost,
     "short stream": short_stream_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
