@@ -14,12 +14,16 @@ from adapters.gemini.backend import decoder as gemini_decoder
 from adapters.openai_chat.backend import decoder
 from adapters.openai_chat.backend.decoder import ChatDecoder
 from adapters.openai_chat.backend.delta_fast_path import DeltaFastPath
+from adapters.openai_chat.client import dialect as chat_client
+from adapters.openai_chat.client.dialect import OpenAIChatDialect
 from adapters.openai_responses.backend import delta_fast_path as responses_delta_fast_path
 from adapters.proto.backend import delta_fast_path as proto_delta_fast_path
 from adapters.text.backend.event_fast_path import EventFastPath
 from adapters.warp.backend.decode import delta_fast_path as warp_delta_fast_path
 from bench import payload
 from bench.chunk import microseconds
+from gateway.dialect import AnswerHead, RequestHead
+from gateway.dialects.document import read_document
 from gateway.framing.sse_fast_path import SSEFastPath
 
 _ROUNDS: Final = 30
@@ -46,6 +50,7 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
         (DeltaFastPath, "learn", _nothing),
     ),
     "adapters/openai_chat/backend/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
+    "adapters/openai_chat/client/completion_fast_path.py": ((chat_client, "encode_plain", _nothing),),
     "adapters/openai_responses/backend/delta_fast_path.py": (
         (responses_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
     ),
@@ -73,6 +78,18 @@ def answer_us() -> float:
     return 1e6 * (time.process_time() - begun) / _ANSWERS
 
 
+def encoded_us() -> float:
+    """Measures the processor time for encoding a whole response."""
+    dialect, reading = OpenAIChatDialect(), ChatDecoder(1 << 20, 1)
+    events = [*reading.feed(payload.completion()), *reading.close()]
+    request = dialect.decode(read_document(payload.request("m", stream=False)), RequestHead("/", b"", {}))
+    head = AnswerHead("u", 1, "m", lambda: 1)
+    begun = time.process_time()
+    for _ in range(_ANSWERS):
+        dialect.encode_answer(request, head, events)
+    return 1e6 * (time.process_time() - begun) / _ANSWERS
+
+
 def _chunks(path: str, more: str = "") -> Mapping[str, Callable[[], float]]:
     return {
         f"a chunk{more}, alone in its read": partial(microseconds, path, 1),
@@ -88,6 +105,7 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     },
     "adapters/openai_chat/backend/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/backend/completion_fast_path.py": {"a whole answer": answer_us},
+    "adapters/openai_chat/client/completion_fast_path.py": {"a whole answer, encoded": encoded_us},
     "adapters/openai_responses/backend/delta_fast_path.py": _chunks("responses"),
     "adapters/proto/backend/delta_fast_path.py": {
         **_chunks("protobuf by a mapping"),

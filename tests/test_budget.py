@@ -21,7 +21,6 @@ from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, Anthro
 from adapters.gemini.backend import GeminiAdapter, GeminiOptions
 from adapters.openai_chat.backend import OpenAIChatAdapter
 from adapters.openai_chat.backend.adapter import OpenAIChatOptions
-from adapters.openai_chat.client.completion import encode_completion
 from adapters.openai_chat.client.decode import decode
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
@@ -32,13 +31,12 @@ from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
-from gateway.core.answer import read_answer
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.core.tokens import prompt_tokens
-from gateway.dialect import RequestHead
+from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
@@ -62,6 +60,7 @@ from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 from gateway.settings import BackendSettings, InspectorSettings, ServerSettings, check_options
 from tests.adapters.proto.backend.mappings import PARTS
 from tests.adapters.proto.backend.services import answer, envelope
+from tests.served_calls import served_calls
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
@@ -176,11 +175,13 @@ def counted_chunks(count: int) -> list[bytes]:
 
 def request_cost() -> int:
     """Calls for a small request and its whole answer."""
+    dialect, head, answered = load_dialect(), RequestHead("/", b"", {}), AnswerHead("id", 1, "m", lambda: 1)
 
     def answer() -> None:
-        exchange = Exchange(NATIVE, decode(payload.request("m", stream=False)), POLICY, label=LABEL)
+        request = dialect.decode(read_document(payload.request("m", stream=False)), head)
+        exchange = Exchange(NATIVE, request.conversation, POLICY, label=LABEL)
         events = [*exchange.feed(payload.completion()), *exchange.close()]
-        encode_completion(read_answer(events), id="id", created=1, model="m")
+        dialect.encode_answer(request, answered, events)
 
     return calls(answer) - calls(lambda: (payload.request("m", stream=False), payload.completion()))
 
@@ -341,6 +342,8 @@ def packed_cost() -> float:
 
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
+    "request that is served": lambda: served_calls(stream=False),
+    "stream of eight that is served": lambda: served_calls(stream=True),
     "first chunk": first_chunk_cost,
     "short stream": short_stream_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),

@@ -278,7 +278,8 @@ class Exchange:
     def end(self, events: list[Event]) -> list[Event]:
         """Ends the response: nothing more of it is read. Returns its last events with what is estimated of its tokens.
         Raises BackendTruncated for one that is not complete."""
-        self.check_complete(events)
+        if not self.finished:
+            raise truncated(events)
         if self._hidden is not None and not self.continues:
             events = [*self._hidden.unanswered, *events]
         return [*events, *self.estimate()] if self.uncounted and not self.continues else events

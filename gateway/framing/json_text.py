@@ -17,6 +17,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # A deeper document could be read but not written again further down the call stack.
 MAX_DEPTH: Final = 64
 _FEW: Final = 4096
+_decode: Final = msgspec.json.Decoder().decode
 # What matters for the end of a value: whole strings, and brackets, as many as stand together.
 _MARKS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[{]++|[\]}]++', re.DOTALL)
 
@@ -37,14 +38,12 @@ def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = Fals
     """
     data = data.removeprefix(BOM_UTF8)
     try:
-        document = _loads(data)
-    except NotJson:
-        if not lenient:
-            raise
-        document = _loads(repair_surrogates(repair_utf8(data)))
+        document: Json = _decode(data)
+    except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
+        document = _loads(repair_surrogates(repair_utf8(data)) if lenient else data)
     # A level needs two bytes, of which one is a bracket. Counting those is faster than a walk only where there are few.
     size = len(data)
-    shallow = size <= 2 * max_depth or (size < _FEW and number_of(b"{", data) + number_of(b"[", data) <= max_depth)
+    shallow = size <= 2 * max_depth or (size < _FEW and data.count(b"{") + data.count(b"[") <= max_depth)
     if not shallow and _deeper(document, max_depth):
         raise NotJson(f"it is nested deeper than {max_depth} levels")
     return document
@@ -57,7 +56,7 @@ def number_of(byte: bytes, data: bytes) -> int:
 
 def _loads(data: bytes) -> Json:
     try:
-        document: Json = msgspec.json.decode(data)
+        document: Json = _decode(data)
     except RecursionError as error:
         raise NotJson("it is nested too deep") from error
     except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from gateway.framing.sse_fast_path import BLANK, SSEFastPath
 _FIELD: Final = len(b"data: ")
 _END: Final = len(BLANK)
 _CR: Final = ord("\r")
+_BOM: Final = BOM_UTF8[0]
 # Between two events these are nothing, and a backend may send millions.
 _BLANK_LINES: Final = re.compile(rb"\n+")
 
@@ -41,6 +42,8 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the data of every event completed by these bytes, in order. Raises BackendProtocolError."""
+        if not self._started and data and data[0] != _BOM:
+            self._started = self._between = True
         # Nearly every read holds whole events that begin alike.
         if self._between and (split := self._fast_path.split(data)) is not None:
             return split

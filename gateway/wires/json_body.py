@@ -44,9 +44,12 @@ class EventJson:
         """Returns the document of an event; adds a notice when its text was mended. Raises BackendProtocolError."""
         half, self.half = self.half, b""
         try:
-            return self._decoded(data, half, events)
-        except NotJson as error:
-            raise invalid_event(f"not JSON: {error.reason}") from error
+            document = decode_json(data)
+        except NotJson:
+            return self._mended(data, half, events)
+        if half:
+            self._tell(events)
+        return document
 
     def end(self, events: list[Event]) -> None:
         """Adds the notice for half a character that nothing will follow."""
@@ -54,16 +57,15 @@ class EventJson:
             self.half = b""
             self._tell(events)
 
-    def _decoded(self, data: bytes, half: bytes, events: list[Event]) -> Json:
+    def _mended(self, data: bytes, half: bytes, events: list[Event]) -> Json:
+        """Returns the document of an event whose text has half a character. Raises BackendProtocolError."""
+        whole = _OTHER_HALF.sub(lambda found: found[0] + half, data, count=1) if half else data
+        cut, self.half = _without_half(whole)
         try:
-            document = decode_json(data)
-            mended = False
-        except NotJson:
-            whole = _OTHER_HALF.sub(lambda found: found[0] + half, data, count=1) if half else data
-            half = half if whole == data else b""
-            cut, self.half = _without_half(whole)
             document, mended = decode_mended(cut)
-        if mended or half:
+        except NotJson as error:
+            raise invalid_event(f"not JSON: {error.reason}") from error
+        if mended or (half and whole == data):
             self._tell(events)
         return document
 

@@ -122,8 +122,8 @@ def test_a_large_event_in_small_pieces_is_searched_once(monkeypatch: pytest.Monk
     pieces = [b"data: ", *([b"x" * 16] * (1 << 16)), b"\n\n"]
     events = [event for piece in pieces for event in decoder.feed(_Counted(piece))]
     assert [len(event) for event in events] == [1 << 20]
-    # No byte of what is kept for the next piece is looked at again.
-    assert _Counted.searched == sum(map(len, pieces))
+    # No byte of what is kept for the next piece is looked at again; the end of an event is not looked for at its begin.
+    assert _Counted.searched == sum(map(len, pieces[1:]))
 
 
 FRAGMENTS = st.sampled_from([b"data", b":", b" ", b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"id"])

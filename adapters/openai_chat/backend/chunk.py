@@ -28,6 +28,7 @@ _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices"
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
 # Where a choice names the stop sequence that ended it: vLLM in the first field, SGLang in the second.
 _STOP_FIELDS: Final = ("stop_reason", "matched_stop")
+_REASONING_KEYS: Final = frozenset({"reasoning_content", "reasoning"})
 _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
 
 
@@ -67,7 +68,8 @@ class ChunkReader:
         events, choices = self._open(chunk)
         for choice in choices:
             self._choice(choice, events)
-        self._usage(chunk, events)
+        if (usage := _usage_of(chunk)) is not None:
+            events.append(decode_usage(usage))
         return events
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
@@ -107,7 +109,8 @@ class ChunkReader:
             self._choice(choice, events, whole=True)
         if not self.finished:
             self._complete(events)
-        self._usage(answer, events)
+        if (usage := _usage_of(answer)) is not None:
+            events.append(decode_usage(usage))
         return events
 
     def _complete(self, events: list[Event]) -> None:
@@ -137,7 +140,7 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(text_in(chunk.get("id")), text_in(chunk.get("model"))))
-        if unknown := _unknown_fields(chunk, _RESPONSE_KEYS):
+        if not _RESPONSE_KEYS.issuperset(chunk) and (unknown := _unknown_fields(chunk, _RESPONSE_KEYS)):
             events += self._passthrough.fields("response", unknown)
         return events, choices
 
@@ -147,14 +150,16 @@ class ChunkReader:
         if choice.get("index") not in (0, None):
             self._note(events, "dropped", "OTHER_CHOICE", "a choice that was not requested")
             return
-        delta = self._written(choice, events, whole)
+        delta = choice.get("message" if whole else "delta")
+        if delta is None:
+            delta = self._misplaced(choice, events, whole)
         if not isinstance(delta, dict):
             raise invalid_event("the delta of a choice is not an object")
         self.empty = False
         if self.finished:
             self._after_finish(delta, choice.get("finish_reason"), events)
             return
-        if unknown := _unknown_fields(choice, _CHOICE_KEYS):
+        if not _CHOICE_KEYS.issuperset(choice) and (unknown := _unknown_fields(choice, _CHOICE_KEYS)):
             events += self._passthrough.fields("choice", unknown)
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
@@ -163,12 +168,9 @@ class ChunkReader:
         elif reason:
             raise invalid_event("the finish reason is not text")
 
-    def _written(self, choice: dict[str, Json], events: list[Event], whole: bool) -> Json:
-        """Returns the delta or the message of a choice, also where a server sends one in place of the other. Some send
-        at the end of a stream once more, as a message, what they have sent in deltas."""
-        delta = choice.get("message" if whole else "delta")
-        if delta is not None:
-            return delta
+    def _misplaced(self, choice: dict[str, Json], events: list[Event], whole: bool) -> Json:
+        """Returns the message of a choice that a server sends in place of a delta, or the other way round. Some send at
+        the end of a stream once more, as a message, what they have sent in deltas."""
         other = choice.get("delta" if whole else "message")
         if other is None:
             return {}
@@ -187,7 +189,8 @@ class ChunkReader:
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         refusal = None if self._passthrough.passes else text_in(delta.get("refusal"))
-        unknown = _unknown_fields(delta, _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"})
+        known = _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"}
+        unknown = EMPTY if known.issuperset(delta) else _unknown_fields(delta, known)
         if "reasoning" in delta and self._passthrough.passes:
             unknown = _with_second_name(delta, unknown)
         if unknown:
@@ -197,7 +200,8 @@ class ChunkReader:
             self._note(events, "changed", "REFUSAL_AS_TEXT", detail)
             events.append(TextDelta(refusal))
             self._spoken = True
-        self._reasoning(delta, events)
+        if not _REASONING_KEYS.isdisjoint(delta):
+            self._reasoning(delta, events)
         content = delta.get("content")
         if isinstance(content, str):
             if content:
@@ -268,10 +272,6 @@ class ChunkReader:
         events.append(finish)
         self.finished = True
 
-    def _usage(self, chunk: Json, events: list[Event]) -> None:
-        if isinstance(chunk, dict) and (usage := _usage_of(chunk)) is not None:
-            events.append(decode_usage(usage))
-
     def _note(self, events: list[Event], action: Action, rule: NoticeRule, detail: str) -> None:
         """Reports each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if self._reported.is_new(rule):
@@ -280,8 +280,6 @@ class ChunkReader:
 
 def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
     """Returns the fields that are not known, without those that are null."""
-    if known.issuperset(fields):
-        return EMPTY
     return {key: value for key in fields if key not in known and (value := fields[key]) is not None}
 
 
@@ -291,9 +289,11 @@ def _with_second_name(delta: dict[str, Json], unknown: JsonObject) -> JsonObject
     return {**unknown, "reasoning": again} if again and delta.get("reasoning_content") else unknown
 
 
-def _usage_of(chunk: dict[str, Json]) -> dict[str, Json] | None:
+def _usage_of(chunk: Json) -> dict[str, Json] | None:
     """Returns the usage of a chunk. Some providers have it at another place of a stream: Groq in `x_groq` of its last
     chunk, Kimi in its last choice (the API references of both)."""
+    if not isinstance(chunk, dict):
+        return None
     usage = chunk.get("usage")
     if isinstance(usage, dict):
         return usage

@@ -91,9 +91,9 @@ class DeltaFastPath:
         if not self._tries or not events:
             return
         *others, delta = events
-        extensions = tuple([event for event in others if type(event) is PassthroughFields])
         if not (type(delta) is TextDelta or type(delta) is ReasoningDelta or type(delta) is ToolCallDelta):
             return
+        extensions = tuple([event for event in others if type(event) is PassthroughFields])
         if len(extensions) == len(others):
             self._due = (chunk, document, delta, extensions)
 

@@ -9,6 +9,7 @@ from adapters.openai.client_errors import ErrorBody, encode_error
 from adapters.openai.models import Model, ModelList, encode_model, encode_models
 from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.completion import encode_completion
+from adapters.openai_chat.client.completion_fast_path import encode_plain
 from adapters.openai_chat.client.decode import decode_document
 from adapters.openai_chat.client.request_models import ChatCompletionRequest, ExplainRequest
 from adapters.openai_chat.client.stream import ChatStreamEncoder
@@ -63,6 +64,7 @@ _MODEL: Final = Operation(
 )
 # The beginning of an answer's id.
 _ID: Final = "chatcmpl-"
+_NO_TOOLS: Final = frozenset[str]()
 # Where the echo keeps the names of the custom tools.
 _CUSTOM: Final = "custom"
 
@@ -98,9 +100,11 @@ class OpenAIChatDialect:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        custom = _custom_tools(request)
-        answer = read_answer(events)
-        return encode_completion(answer, _ID + head.unique, head.created, head.model, head.diagnostics, custom)
+        facts = (_ID + head.unique, head.created, head.model)
+        if not head.diagnostics and (plain := encode_plain(events, *facts)) is not None:
+            return plain
+        custom = _custom_tools(request) if request.echo else _NO_TOOLS
+        return encode_completion(read_answer(events), *facts, head.diagnostics, custom)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(
@@ -109,7 +113,7 @@ class OpenAIChatDialect:
             head.model,
             include_usage=request.conversation.include_usage,
             diagnostics=head.diagnostics,
-            custom=_custom_tools(request),
+            custom=_custom_tools(request) if request.echo else _NO_TOOLS,
         )
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:

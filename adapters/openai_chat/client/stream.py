@@ -88,8 +88,12 @@ class ChatStreamEncoder:
     def feed(self, events: Iterable[Event]) -> bytes:
         """Returns the bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
-        expected, met = self._expected(), 0
+        # The pending fields that would repeat the last frame, then None: a delta may follow.
+        expected: tuple[PassthroughFields | None, ...] = ()
+        met = 0
         for event in events:
+            if not expected:
+                expected = (*self._framed, None) if self._state is OPEN and not self._pending else _NOTHING
             due = expected[met]
             # Nearly every event is one of these three: a repeated field of the frame, or a delta after all of them.
             if event is due:
@@ -108,7 +112,7 @@ class ChatStreamEncoder:
             else:
                 self._pending += self._framed[:met]
                 self._event(event, out)
-                expected, met = self._expected(), 0
+                expected, met = (), 0
         if met:
             self._pending += self._framed[:met]
         if self._pending:
@@ -222,17 +226,16 @@ class ChatStreamEncoder:
         """
         self._framed = extensions
         if extensions:
-            response, choice, self._more = [_members(_merged(extensions, scope)) for scope in _SCOPES]
+            members = dict.fromkeys(_SCOPES, b"")
+            for scope in {extension.scope: None for extension in extensions}:
+                members[scope] = _members(_merged(extensions, scope))
+            response, choice, self._more = members["response"], members["choice"], members["delta"]
         else:
             response = choice = self._more = b""
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
         self._before_text = self._start + b'"content":'
         self._end = b"," + choice + self._tail if choice else self._tail
         self._close = (b"," + self._more if self._more else b"") + b'},"finish_reason":null' + self._end
-
-    def _expected(self) -> tuple[PassthroughFields | None, ...]:
-        """Returns the pending fields that would repeat the last frame, then None: a delta may follow."""
-        return (*self._framed, None) if self._state is OPEN and not self._pending else _NOTHING
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Writes fields that came without an event of their own.

@@ -206,8 +206,12 @@ def keep_one_form(conversation: Conversation, notices: list[Notice]) -> Conversa
     `tool_calls`.
     """
     turns = conversation.turns
-    rewritten = [turn for turn in turns if turn.source is None and (turn.calls or turn.results)]
-    if not rewritten or not any(_is_deprecated(turn) for turn in turns):
+    for turn in turns:
+        if turn.source is None and (turn.calls or turn.results):
+            break
+    else:
+        return conversation
+    if not any(_is_deprecated(turn) for turn in turns):
         return conversation
     profiled: list[Turn] = []
     for turn in turns:

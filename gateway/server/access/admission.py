@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Protocol
 
+import msgspec
+
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.access.rate_limit import RateLimits
@@ -34,7 +36,8 @@ class ConcurrencyLimit:
             raise self._full()
 
     def __enter__(self) -> None:
-        self.check()
+        if self.most is not None:
+            self.check()
         self.taken += 1
 
     def __exit__(
@@ -89,7 +92,7 @@ class Admission:
         """Returns the permit for one request."""
         if key not in self._known:
             self._limit(key)
-        return Permit(self._slots, self.limits, self.shared, key, self._clock())
+        return Permit(key, self._clock(), self._slots, self.limits, self.shared)
 
     def tick(self) -> None:
         """Does the work that is due about once a second."""
@@ -98,7 +101,7 @@ class Admission:
 
     def check_model(self, key: str, model: str) -> None:
         """Raises InvalidRequest 403 for a model that the caller's key does not allow."""
-        models = self._entry(key).models
+        models = (self._known.get(key) or self._entry(key)).models
         if models is not None and model not in models:
             raise InvalidRequest(
                 f"This API key may not use the model {model[:200]!r}.",
@@ -132,34 +135,30 @@ class Admission:
         return self._settings.get(key) or self._settings.get(DEFAULT_CLIENT) or _UNLIMITED
 
 
-class Permit:
+class Permit(msgspec.Struct, frozen=True):
     """Permit for one request of a key. Use as a context manager; raises GatewayError 503 when the gateway's concurrency
     limit is reached, 429 when the caller exceeds its own limits. Where processes share their counts, `Admission.shared`
     must confirm it within."""
 
-    __slots__ = ("_key", "_limits", "_now", "_shared", "_slots")
-
-    def __init__(
-        self, concurrency: ConcurrencyLimit, limits: RateLimits, shared: SharedLimits | None, key: str, now: float
-    ) -> None:
-        self._slots = concurrency
-        self._limits = limits
-        self._shared = shared
-        self._key = key
-        self._now = now
+    key: str
+    now: float
+    slots: ConcurrencyLimit
+    limits: RateLimits
+    shared: SharedLimits | None
 
     def __enter__(self) -> None:
-        self._slots.check()
-        self._limits.acquire(self._key, self._now)
-        self._slots.taken += 1
+        if self.slots.most is not None:
+            self.slots.check()
+        self.limits.acquire(self.key, self.now)
+        self.slots.taken += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._slots.taken -= 1
-        self._limits.release(self._key)
-        if self._shared is not None:
-            self._shared.release(self._key)
+        self.slots.taken -= 1
+        self.limits.release(self.key)
+        if self.shared is not None:
+            self.shared.release(self.key)
 
 
 def backend_concurrency(name: str, most: int | None) -> ConcurrencyLimit:

@@ -57,7 +57,10 @@ class ApiKeys:
         wrong key takes as long as that of a right one, and its error reveals no more than that of a missing key."""
         if not self._names:
             return ANONYMOUS
-        key = next((given for place in places if (given := place.read(head))), b"")
+        key = b""
+        for place in places:
+            if key := place.read(head):
+                break
         digest = hashlib.sha256(key).digest()
         found = ""
         for candidate, name in self._names:

@@ -2,9 +2,11 @@
 backend, and sends the response."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +37,7 @@ from gateway.server.api.responders import (
 )
 from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.log.logger import LOGGER
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
@@ -73,7 +76,8 @@ class GenerateEndpoint:
     ) -> None:
         """Serves one request. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
         check_media_type(context.headers)
-        deadlines = self._state.scheduler.deadlines()
+        began = monotonic()
+        deadlines = self._state.scheduler.deadlines(began + BODY_S, body_timeout)
 
         def disconnect() -> None:
             # A finished response has reached its client.
@@ -83,8 +87,6 @@ class GenerateEndpoint:
         connection = response.connection
         try:
             with deadlines:
-                began = monotonic()
-                deadlines.expect(began + BODY_S, body_timeout)
                 body = await read_body(response.request_body, context.headers, self._state.max_body)
                 context.body, context.body_at = body, monotonic()
                 context.waited = context.body_at - began
@@ -179,11 +181,9 @@ class GenerateEndpoint:
         context.notices = exchange.notices = [*context.notices, *made]
         if begun is None:
             context.note(exchange.notices)
-        if self._state.settings.log.bodies:
-            places = served.dialect.key_places
-            log_request(context, backend, exchange, served.body, [place.read(served.head) for place in places])
-        else:
-            log_request(context, backend, exchange, None)
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            keys = [place.read(served.head) for place in served.dialect.key_places]
+            log_request(context, backend, exchange, served.body if self._state.settings.log.bodies else None, keys)
         opening: AbstractContextManager[Responder]
         if begun is not None:
             opening = nullcontext(begun.writer)
@@ -271,12 +271,8 @@ class GenerateEndpoint:
         context.connect(backend, exchange)
         while True:
             began, tried = monotonic(), context.attempt
-            answer = await with_credential(
-                backend.credential,
-                lambda headers, request=exchange.request, tried=tried: self._send(  # type: ignore[misc]  # bound by defaults
-                    context, backend, request, headers, deadlines, tried
-                ),
-            )
+            send = partial(self._send, context, backend, exchange.request, deadlines, tried)
+            answer = await with_credential(backend.credential, send)
             context.head_at = monotonic()
             context.waited += context.head_at - began
             context.answer = answer
@@ -322,9 +318,9 @@ class GenerateEndpoint:
         context: RequestContext,
         backend: Backend,
         request: BackendRequest,
-        credential: Mapping[str, str],
         deadlines: Deadlines,
         tried: int,
+        credential: Mapping[str, str],
     ) -> Coroutine[None, None, BackendResponse]:
         """Sends the request of a round. `tried` is the number of attempts before it."""
         head = backend.head(request, credential)

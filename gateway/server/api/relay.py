@@ -42,12 +42,8 @@ async def relay(
     gathered, unread = 0, b""
     until: float | None = None
     most = FIRST if writer.opening else 0
+    read_at = monotonic()
     while True:
-        read_at = monotonic()
-        # Only progress counts: a backend that sends nothing but comments is stalled all the same.
-        if (progress := exchange.progress) != arrived:
-            arrived = progress
-            deadlines.expect(read_at + backend.timeouts.idle, idle_timeout)
         data = await (answer.read(most) if until is None else _read_rest(answer, until))
         context.waited += monotonic() - read_at
         try:
@@ -93,6 +89,11 @@ async def relay(
         if most:
             # While nothing can be shown yet, the pieces grow, so that there are few of them.
             most = 2 * most if writer.opening and most < LARGE else 0
+        read_at = monotonic()
+        # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+        if (progress := exchange.progress) != arrived:
+            arrived = progress
+            deadlines.expect(read_at + backend.timeouts.idle, idle_timeout)
 
 
 async def _in_thread(

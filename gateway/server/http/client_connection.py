@@ -110,7 +110,8 @@ class ClientConnection(asyncio.Protocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         if self._waiting:
             self._serve(*self._waiting.pop(0))
             return

@@ -103,14 +103,15 @@ class HttpProtocol(ClientConnection):
         version = parser.get_http_version()
         headers = self._headers()
         self._lines.clear()
-        names = [name for name, _ in headers]
-        hosts = names.count(b"host")
-        if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
+        named = dict(headers)
+        if len(named) != len(headers) and [name for name, _ in headers].count(b"host") > 1:
+            raise HeadError
+        if version not in VERSIONS or (b"host" not in named and version == "1.1"):
             raise HeadError
         method = parser.get_method().decode("ascii")
         path, query = _target(self._url)
         # A client of HTTP/1.0 does not know interim responses (RFC 9110, section 10.1.1).
-        expects = b"expect" in names and version != "1.0" and dict(headers)[b"expect"].lower() == b"100-continue"
+        expects = b"expect" in named and version != "1.0" and named[b"expect"].lower() == b"100-continue"
         writer = ResponseWriter(
             self,
             RequestBody(self.transport, self.flow, expects),

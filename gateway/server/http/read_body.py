@@ -18,7 +18,7 @@ async def read_body(request_body: RequestBody, head: Mapping[bytes, bytes], limi
     """Returns the whole body, decompressed. Raises InvalidRequest 415 for a coding that is not supported, 413 as soon
     as the body is known to be too large, sent or decompressed, and 400 for one that is not what its Content-Encoding
     says; ClientDisconnected when the client disconnects."""
-    coding = _content_coding(head)
+    coding = _content_coding(head[b"content-encoding"]) if b"content-encoding" in head else None
     declared = head.get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise too_large(limit)
@@ -44,11 +44,9 @@ async def read_body(request_body: RequestBody, head: Mapping[bytes, bytes], limi
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _content_coding(head: Mapping[bytes, bytes]) -> str | None:
+def _content_coding(named: bytes) -> str | None:
     """Returns how the body is compressed; None: it is not."""
-    if b"content-encoding" not in head:
-        return None
-    coding = head[b"content-encoding"].strip().lower().decode("latin-1")
+    coding = named.strip().lower().decode("latin-1")
     if coding in ("", "identity"):
         return None
     if coding not in CODINGS:

@@ -39,18 +39,24 @@ class RequestBody:
             self._body += piece
         if len(self._body) > HIGH_WATER:
             self._flow.pause_reading()
-        self._notify()
+        self.news = True
+        if self._event is not None:
+            self._wake(self._event)
 
     def close(self) -> None:
         """Records the end of the body."""
         if not self.over:
             self.more = False
-            self._notify()
+            self.news = True
+            if self._event is not None:
+                self._wake(self._event)
 
     def end(self) -> None:
         """Records that the client has disconnected, or that its response is complete."""
         self.over = True
-        self._notify()
+        self.news = True
+        if self._event is not None:
+            self._wake(self._event)
 
     async def wait(self) -> None:
         """Waits until there is news. Sends the 100 response to a client that expects it."""
@@ -67,7 +73,8 @@ class RequestBody:
         self.news = self.over
         body = bytes(self._body)
         self._body = b""
-        self._flow.resume_reading()
+        if self._flow.read_paused:
+            self._flow.resume_reading()
         return body
 
     async def receive(self) -> Message:
@@ -78,8 +85,6 @@ class RequestBody:
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": self.read(), "more_body": self.more}
 
-    def _notify(self) -> None:
-        self.news = True
-        if self._event is not None:
-            self._event.set()
-            self._event = None
+    def _wake(self, event: asyncio.Event) -> None:
+        event.set()
+        self._event = None

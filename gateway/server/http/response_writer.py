@@ -117,8 +117,12 @@ class ResponseWriter:
     def whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Sends the whole response at once."""
         if not self.request_body.over:
-            self._transport.write(self._head(status, headers) + self._last(body))
-            self._start()
+            head = self._head(status, headers)
+            # Else the body is sent in chunks, or not at all, or its length is wrong.
+            whole = self._left == len(body)
+            self._transport.write(head + (body if whole else self._last(body)))
+            self.started = True
+            self.request_body.expects_continue = False
             self._end()
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
@@ -128,7 +132,8 @@ class ResponseWriter:
             if body:
                 data += _CHUNK % (len(body), body) if self._chunked else self._plain(body)
             self._transport.write(data)
-            self._start()
+            self.started = True
+            self.request_body.expects_continue = False
 
     def write(self, body: bytes) -> None:
         """Sends a part of the body."""
@@ -170,10 +175,6 @@ class ResponseWriter:
             self._transport.close()
         else:
             self.whole(500, (_TEXT, (b"content-length", b"21"), (b"connection", b"close")), b"Internal Server Error")
-
-    def _start(self) -> None:
-        self.started = True
-        self.request_body.expects_continue = False
 
     def _end(self) -> None:
         self.request_body.end()

@@ -28,6 +28,7 @@ LEVELS: Final[Mapping[Level, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_NAMES: Final = {level: logging.getLevelName(level) for level in LEVELS.values()}
 # Their INFO lines repeat our own access line with less detail, or show addresses that may contain keys.
 # What the exporter of traces and its HTTP client report of each batch, `traces cannot be exported` says once a minute.
 QUIET: Final[Mapping[str, int]] = {
@@ -66,7 +67,7 @@ class LineRecord(logging.LogRecord):
     ) -> None:
         self.name = name
         self.levelno = level
-        self.levelname = logging.getLevelName(level)
+        self.levelname = _NAMES.get(level) or logging.getLevelName(level)
         self.msg = msg
         self.args = args
         self.exc_info = exc_info
@@ -255,7 +256,8 @@ def log_line(level: int, request_id: str, message: str, *args: object) -> None:
     if LOGGER.isEnabledFor(level):
         record = logging.getLogRecordFactory()(LOGGER.name, level, "", 0, message, args, None)
         record.request_id = request_id
-        LOGGER.handle(record)
+        # Not `handle`, which asks the filters of a logger that has none.
+        LOGGER.callHandlers(record)
 
 
 # The rule leads to docs/notices.md. People grep for the sentences of the other stages, so they stay as they are.

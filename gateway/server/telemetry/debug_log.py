@@ -1,6 +1,5 @@
 """Logs one request to a backend as the DEBUG block between two banners that people grep for."""
 
-import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,10 +18,8 @@ BODY_CAP: Final = 64 * 1024
 def log_request(
     context: RequestContext, backend: Backend, exchange: Exchange, body: bytes | None, keys: Sequence[bytes] = ()
 ) -> None:
-    """Writes the block, at DEBUG only. `body` is the client's request body, given only where the settings ask for it;
-    `keys` are what the client sent as its key, which the block does not show."""
-    if not LOGGER.isEnabledFor(logging.DEBUG):
-        return
+    """Writes the block, for a log at DEBUG. `body` is the client's request body, given only where the settings ask for
+    it; `keys` are what the client sent as its key, which the block does not show."""
     results, history = count(exchange.conversation)
     api = api_name(backend.settings.adapter)
     lines = [

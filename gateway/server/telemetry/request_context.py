@@ -187,7 +187,6 @@ class RequestContext:
     """
 
     __slots__ = (
-        "_concluded",
         "answer",
         "answered",
         "asked",
@@ -200,6 +199,7 @@ class RequestContext:
         "changes",
         "code",
         "completion_tokens",
+        "concluded",
         "credential",
         "dialect",
         "earlier",
@@ -285,7 +285,7 @@ class RequestContext:
         self.earlier = self.received = 0
         self.error_body: bytes | None = None
         self.error_ends = False
-        self._concluded = False
+        self.concluded = False
         self.observers = observers
         self.started = time.monotonic()
         for begin in observers.begin:
@@ -398,9 +398,9 @@ class RequestContext:
 
     def conclude(self, status: int) -> None:
         """Records the end of the request, once."""
-        if self._concluded:
+        if self.concluded:
             return
-        self._concluded = True
+        self.concluded = True
         if status == 200 and not self.begun and self.attempt and self.code == NO_ERROR:
             # The first event of a whole response may be its last.
             self.begin_response()

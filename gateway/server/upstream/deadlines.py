@@ -59,12 +59,18 @@ class Deadlines:
 
     __slots__ = ("_scheduler", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "total_due")
 
-    def __init__(self, scheduler: "DeadlineScheduler", task: "asyncio.Task[None] | None") -> None:
+    def __init__(
+        self,
+        scheduler: "DeadlineScheduler",
+        task: "asyncio.Task[None] | None",
+        due: float = math.inf,
+        late: Callable[[], Exception] = first_byte_timeout,
+    ) -> None:
         self._scheduler = scheduler
         self._task = task
         self.reason: Exception | None = None
-        self.due = math.inf
-        self.late: Callable[[], Exception] = first_byte_timeout
+        self.due = due
+        self.late = late
         self.total_due = math.inf
         self.quiet_due = math.inf
         self.on_quiet: Callable[[], None] | None = None
@@ -96,7 +102,7 @@ class Deadlines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._scheduler.discard(self)
+        self._scheduler.running.discard(self)
         if self.reason is None or self._task is None:
             return
         self._task.uncancel()
@@ -106,38 +112,38 @@ class Deadlines:
 
 
 class DeadlineScheduler:
-    """The timer of all requests. It stops while no request is running."""
+    """The timer of all `running` requests. It stops while there are none."""
 
     def __init__(self, tick: float = TICK_S) -> None:
         self._tick = tick
-        self._all: set[Deadlines] = set()
+        self.running: set[Deadlines] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def deadlines(self) -> Deadlines:
-        """Returns the deadlines of the running task."""
+    def deadlines(self, due: float = math.inf, late: Callable[[], Exception] = first_byte_timeout) -> Deadlines:
+        """Returns the deadlines of the running task, with that of its first wait."""
         if self._loop is None:
             # Cached: each look-up of the running loop asks the kernel for the process id.
             self._loop = asyncio.get_running_loop()
-        return Deadlines(self, asyncio.current_task(self._loop))
+        return Deadlines(self, asyncio.current_task(self._loop), due, late)
 
     def add(self, deadlines: Deadlines) -> None:
-        self._all.add(deadlines)
+        self.running.add(deadlines)
         if self._timer is None:
             self._arm()
 
     def discard(self, deadlines: Deadlines) -> None:
-        self._all.discard(deadlines)
+        self.running.discard(deadlines)
 
     def interrupt_all(self, make: Callable[[], GatewayError]) -> None:
         """Ends every running request."""
-        for deadlines in tuple(self._all):
+        for deadlines in tuple(self.running):
             deadlines.interrupt(make())
 
     @property
     def size(self) -> int:
         """The number of running requests."""
-        return len(self._all)
+        return len(self.running)
 
     def _arm(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._tick, self._sweep)
@@ -145,9 +151,9 @@ class DeadlineScheduler:
     def _sweep(self) -> None:
         self._timer = None
         now = time.monotonic()
-        for deadlines in tuple(self._all):
+        for deadlines in tuple(self.running):
             deadlines.check(now)
-        if self._all:
+        if self.running:
             self._arm()
 
 

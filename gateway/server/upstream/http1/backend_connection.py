@@ -146,7 +146,8 @@ class BackendConnection(SocketProtocol):
         if response.fed - response.taken > HIGH_WATER and response.waiting and not self.paused:
             self.paused = True
             self._transport.pause_reading()
-        self._wake()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._state in _NO_SOCKET:
