@@ -313,7 +313,8 @@ def test_what_another_thread_has_not_finished_is_not_used(monkeypatch: pytest.Mo
     client = Client(CHAT.dialect())
     first, second = [client.read(body, RequestHead("")).conversation for body in growing(2)]
     plain = CHAT.dialect().decode(read_document(growing(2)[1]), RequestHead("")).conversation
-    expected, inner = id_prefix(plain), []
+    expected = id_prefix(plain)
+    inner: list[str] = []
 
     def serve() -> None:
         if not inner:
