@@ -265,6 +265,39 @@ def test_messages_are_found_in_their_own_field() -> None:
     read_alike(CHAT, [*copied, *same], RequestHead(""))
 
 
+def with_fields(changes: list[dict[str, Json]]) -> list[bytes]:
+    """The requests of an agent, each with these fields as well."""
+    written = growing(len(changes))
+    return [json.dumps({**json.loads(body), **more}).encode() for body, more in zip(written, changes, strict=True)]
+
+
+def test_tools_that_one_request_does_not_offer_are_those_of_the_next_one() -> None:
+    one: Json = {"type": "function", "function": {"name": "t0"}}
+    allowed: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [one]}}
+    read_alike(CHAT, with_fields([{"tool_choice": allowed}, {}, {"tool_choice": allowed}, {}]), RequestHead(""))
+    search: Json = {"type": "web_search", "context": "x" * 2000}
+    read_alike(CHAT, with_fields([{"tools": [*_tools(9), search]}] * 4), RequestHead(""))  # type: ignore[misc]  # a list
+
+
+def test_a_fault_of_the_tools_is_told_with_each_request() -> None:
+    tools = json.loads(json.dumps(_tools(9)).replace('"t1"', '"no name of a function"'))
+    written = with_fields([{"tools": tools}] * 4)
+    assert CHAT.dialect().decode(read_document(written[0]), RequestHead("")).conversation.faults
+    read_alike(CHAT, written, RequestHead(""))
+
+
+def test_an_id_that_is_derived_of_earlier_messages_is_derived_again() -> None:
+    call: Json = {"role": "assistant", "content": None, "function_call": {"name": "t1", "arguments": "{}"}}
+    said: list[Json] = [{"role": "user", "content": "Look."}]
+    written = []
+    for number in range(4):
+        said = [*said, call]
+        written.append(json.dumps({"model": "m", "messages": said}).encode())
+        said = [*said, {"role": "function", "name": "t1", "content": f"seen {number}"}]
+        written.append(json.dumps({"model": "m", "messages": said}).encode())
+    read_alike(CHAT, written, RequestHead(""))
+
+
 def test_the_values_of_earlier_requests_stay_as_they_were() -> None:
     client = Client(CHAT.dialect())
     requests_read = []
