@@ -296,6 +296,18 @@ def test_an_id_that_is_derived_of_earlier_messages_is_derived_again() -> None:
         said = [*said, {"role": "function", "name": "t1", "content": f"seen {number}"}]
         written.append(json.dumps({"model": "m", "messages": said}).encode())
     read_alike(CHAT, written, RequestHead(""))
+    # A later id of the client's own takes the one that was derived.
+    first = json.loads(written[0])
+    (derived,) = CHAT.dialect().decode(read_document(written[0]), RequestHead("")).conversation.turns[1].calls
+    own: Json = {"id": derived.id, "type": "function", "function": {"name": "t2", "arguments": "{}"}}
+    first["messages"].append({"role": "function", "name": "t1", "content": "seen"})
+    known = json.dumps(first).encode()
+    first["messages"].append({"role": "assistant", "content": None, "tool_calls": [own]})
+    read_alike(CHAT, [written[0], known, json.dumps(first).encode()], RequestHead(""))
+
+
+def test_half_a_character_is_told_with_each_request() -> None:
+    read_alike(CHAT, [body.replace(b"Be brief.", b"Be brief. \\ud83d") for body in growing()], RequestHead(""))
 
 
 def test_the_values_of_earlier_requests_stay_as_they_were() -> None:
