@@ -310,6 +310,36 @@ def test_half_a_character_is_told_with_each_request() -> None:
     read_alike(CHAT, [body.replace(b"Be brief.", b"Be brief. \\ud83d") for body in growing()], RequestHead(""))
 
 
+def test_the_place_of_an_error_is_that_in_the_whole_body() -> None:
+    *known, last = growing()
+    broken = last[:-1] + b",}"
+    with pytest.raises(GatewayError, match="byte"):
+        read_document(broken)
+    read_alike(CHAT, [*known, broken], RequestHead(""))
+
+
+def test_ids_of_calls_are_those_of_the_turns_that_are_sent() -> None:
+    client = Client(CHAT.dialect())
+    *_, before, last = [client.read(body, RequestHead("")).conversation for body in growing()]
+    plain = CHAT.dialect().decode(read_document(growing()[-1]), RequestHead("")).conversation
+    id_prefix(before)
+    # The limits of a model leave out the first turns.
+    for begin in (0, 1, 2, 0):
+        sent_turns, plain_turns = [msgspec.structs.replace(one, turns=one.turns[begin:]) for one in (last, plain)]
+        assert id_prefix(sent_turns) == id_prefix(plain_turns)
+
+
+def test_a_turn_is_encoded_for_each_backend_by_its_own_rules() -> None:
+    client = Client(CHAT.dialect())
+    for body in with_pictures(20)[-2:]:
+        read = client.read(body, RequestHead("")).conversation
+        plain = CHAT.dialect().decode(read_document(body), RequestHead("")).conversation
+        for policy in (Policy(images="placeholder"), Policy()):
+            for name in [*WIRES, *reversed(WIRES)]:
+                expected = outcome(lambda: sent(ADAPTERS[name], plain, policy))  # noqa: B023  # called at once
+                assert outcome(lambda: sent(ADAPTERS[name], read, policy)) == expected, name  # noqa: B023
+
+
 def test_the_values_of_earlier_requests_stay_as_they_were() -> None:
     client = Client(CHAT.dialect())
     requests_read = []
