@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import GatewayError
-from gateway.core.policy import Policy
+from gateway.core.policy import FlattenOptions, Labels, Policy
 from gateway.dialect import ClientRequest, Dialect, RequestHead
 from gateway.dialects import prefix as prefix_module
 from gateway.dialects.document import read_document
@@ -30,6 +30,7 @@ from gateway.testing.dialect_case import DialectCase
 from gateway.testing.strategies import conversations
 from gateway.tool_calls.parsers import format as format_module
 from gateway.tool_calls.parsers.format import id_prefix
+from gateway.tool_calls.parsers.formats import FORMATS
 from tests.dialects.cases import CASES
 from tests.histories import ANY_PROFILE, requests
 from tests.test_budget import calls
@@ -50,13 +51,14 @@ WIRES: Final[dict[str, tuple[str, dict[str, Json]]]] = {
 }
 
 
-def _load(name: str) -> Adapter:
-    adapter, options = WIRES[name]
+def _load(adapter: str, options: dict[str, Json]) -> Adapter:
     entry = BackendSettings(adapter=adapter, base_url="http://host", options=options)
     return load_adapter(adapter, entry, 1 << 20)
 
 
-ADAPTERS: Final = {name: _load(name) for name in WIRES}
+ADAPTERS: Final = {name: _load(*wire) for name, wire in WIRES.items()}
+FORMATTED: Final = {name: _load("text", {"wire": "llama_cpp", "tool_format": name}) for name in FORMATS}
+OTHER_LABELS: Final = FlattenOptions(labels=Labels(user="Person", assistant="Model"))
 
 
 class Client:
@@ -334,10 +336,38 @@ def test_a_turn_is_encoded_for_each_backend_by_its_own_rules() -> None:
     for body in with_pictures(20)[-2:]:
         read = client.read(body, RequestHead("")).conversation
         plain = CHAT.dialect().decode(read_document(body), RequestHead("")).conversation
-        for policy in (Policy(images="placeholder"), Policy()):
-            for name in [*WIRES, *reversed(WIRES)]:
-                expected = outcome(lambda: sent(ADAPTERS[name], plain, policy))  # noqa: B023  # called at once
-                assert outcome(lambda: sent(ADAPTERS[name], read, policy)) == expected, name  # noqa: B023
+        for policy in (Policy(images="placeholder"), Policy(flatten=OTHER_LABELS), Policy()):
+            for name, adapter in [*ADAPTERS.items(), *FORMATTED.items(), *reversed(ADAPTERS.items())]:
+                expected = outcome(lambda: sent(adapter, plain, policy))  # noqa: B023  # called at once
+                assert outcome(lambda: sent(adapter, read, policy)) == expected, name  # noqa: B023
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_turn_is_encoded_by_the_profile_of_each_provider(name: str) -> None:
+    client, policy = Client(CHAT.dialect()), Policy(profile=PROFILES[name])
+    for body in with_pictures(12)[-4:]:
+        read = client.read(body, RequestHead("")).conversation
+        plain = CHAT.dialect().decode(read_document(body), RequestHead("")).conversation
+        for adapter in (ADAPTERS["chat"], ADAPTERS["Messages"]):
+            expected = outcome(lambda: sent(adapter, plain, policy))  # noqa: B023  # called at once
+            assert outcome(lambda: sent(adapter, read, policy)) == expected  # noqa: B023
+
+
+@pytest.mark.parametrize("name", FORMATTED)
+def test_what_looks_like_a_call_is_escaped_by_the_tools_of_each_request(name: str) -> None:
+    looks = FORMATS[name].render_call("t1", "{}")
+    said: list[Json] = [{"role": "user", "content": "Look."}, {"role": "assistant", "content": looks}]
+    client, seen = Client(CHAT.dialect()), set()
+    for number in range(6):
+        said = [*said, {"role": "user", "content": f"{number}"}]
+        body = json.dumps({"model": "m", "messages": said, "tools": _tools(9 if number % 2 else 0)}).encode()
+        read = client.read(body, RequestHead("")).conversation
+        plain = CHAT.dialect().decode(read_document(body), RequestHead("")).conversation
+        expected = outcome(lambda: sent(FORMATTED[name], plain, Policy()))  # noqa: B023  # called at once
+        assert outcome(lambda: sent(FORMATTED[name], read, Policy())) == expected  # noqa: B023
+        seen.add("CALL_MARK_ESCAPED" in expected)
+    assert seen == {False, True}
+    assert client.known == 5
 
 
 def test_the_values_of_earlier_requests_stay_as_they_were() -> None:
