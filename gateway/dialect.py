@@ -147,7 +147,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     events, and no backend hears of it. `compacts`: a compaction of the history is asked for; `compacted`: the history
     holds one of the gateway (`gateway.core.sealed_compaction`), which stands for what is before it. `to_store` is what
     the record of the answer holds of the request, which no other module reads either; None: the client does not want
-    the answer to be stored, or its dialect stores none.
+    the answer to be stored, or its dialect stores none. `alone`: each message was read as one turn, by itself but
+    for the ids that are derived, and without a fault, so that a later request may take the turns over
+    (`Document.known`).
     """
 
     conversation: Conversation
@@ -156,6 +158,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     compacts: AskedCompaction | None = None
     compacted: bool = False
     to_store: msgspec.Struct | None = None
+    alone: bool = False
 
 
 class AnswerTimes(msgspec.Struct, frozen=True):

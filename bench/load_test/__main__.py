@@ -16,6 +16,7 @@ from typing import Final
 
 import uvloop
 
+from bench.load_test.conversations import conversations
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, table
 from bench.load_test.gateway_process import (
@@ -38,6 +39,7 @@ SPARE: Final = 1500
 WRITE_TIMEOUT_S: Final = 5
 STATE_S: Final = 1200
 READERS: Final = 10
+CONVERSATIONS: Final = 200
 Table = tuple[str, list[Figure]]
 
 
@@ -79,11 +81,14 @@ def _options() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def _gateway(
-    behind: BackendAddresses, server: Mapping[str, Json] | None = None, limit: int = 0
+    behind: BackendAddresses,
+    server: Mapping[str, Json] | None = None,
+    limit: int = 0,
+    more: Mapping[str, Json] | None = None,
 ) -> Iterator[GatewayProcess]:
     with (
         tempfile.TemporaryDirectory() as name,
-        gateway_process(Path(name), behind, server, limit, pinned=True) as opened,
+        gateway_process(Path(name), behind, server, limit, pinned=True, more=more) as opened,
     ):
         yield opened
 
@@ -116,6 +121,11 @@ def _soak(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Tab
         yield "soak", uvloop.run(soak(opened, options.minutes, _tell))
 
 
+def _conversations(_: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
+    with _gateway(behind, more={"state": {}}) as opened:
+        yield "conversations", uvloop.run(conversations(opened, CONVERSATIONS))
+
+
 def _state(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     print()
     (port,) = free_ports(1)
@@ -136,6 +146,7 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, BackendAddresses], Itera
     "idle": _idle,
     "descriptors": _descriptors,
     "readers": _readers,
+    "conversations": _conversations,
     "soak": _soak,
     "state": _state,
 }

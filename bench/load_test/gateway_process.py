@@ -126,6 +126,8 @@ def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]
         "log": {"file": str(folder / "gateway.log")},
         # Full after the warm-up: what the inspector keeps may grow up to its limit.
         "inspector": {"keep": 20},
+        # So is this, of conversations: it holds the smallest of the large ones, whose messages are few.
+        "state": {"prefix_mb": 16},
         "backends": {
             **patient,
             "faulty": {**faulty, "timeouts": dict(IMPATIENT)},

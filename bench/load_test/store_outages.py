@@ -30,7 +30,7 @@ _TOLD: Final = frozenset({"store_unavailable", "previous_response_not_found"})
 def settings(port: int) -> dict[str, Json]:
     """Returns the settings of a gateway that keeps responses, and counts the limits of every key, in a store."""
     return {
-        "state": {"store": f"valkey://127.0.0.1:{port}", "encrypt": False},
+        "state": {"store": f"valkey://127.0.0.1:{port}", "encrypt": False, "prefix_mb": 16},
         "keys": {"*": {"requests_per_minute": 10_000_000, "concurrent_streams": 10_000}},
     }
 

@@ -26,9 +26,11 @@ from gateway.core.conversation import (
     ToolResult,
     ToolSpec,
     Turn,
+    derived_of,
     has_parts,
     is_system,
     item_of,
+    keep_derived,
 )
 from gateway.core.data_url import held_data, is_data_url, read_image
 from gateway.core.errors import IMAGE_REFUSED, Unsupported
@@ -67,7 +69,7 @@ def replace_shown(
         capabilities = msgspec.structs.replace(capabilities, image_roles=capabilities.image_roles | {"tool"})
     turns = tuple(
         [
-            _Parts(turn, n, capabilities, placeholder, conversation.paths, notices).kept()
+            _supported(turn, n, (capabilities, placeholder, conversation.paths), notices)
             if has_parts(turn)
             and (turn.role == "tool" or (turn.role == "user" and (turn.synthesized or turn.index in shown)))
             else turn
@@ -108,7 +110,7 @@ def keep_to(
         paths = conversation.paths
         turns = tuple(
             [
-                _Parts(turn, n, capabilities, policy, paths, notices).kept() if has_parts(turn) else turn
+                _supported(turn, n, (capabilities, policy, paths), notices) if has_parts(turn) else turn
                 for n, turn in enumerate(turns)
             ]
         )
@@ -117,6 +119,29 @@ def keep_to(
     if turns is not conversation.turns:
         conversation = msgspec.structs.replace(conversation, turns=turns)
     return conversation, notices
+
+
+def _supported(
+    turn: Turn, position: int, rules: tuple[Capabilities, Policy, FieldPaths], notices: list[Notice]
+) -> Turn:
+    """Returns the turn with supported parts only. One that several requests have keeps it."""
+    known = derived_of(turn)
+    if known is None or turn.index is None:
+        return _Parts(turn, position, *rules, notices).kept()
+    # The two that ask for it do so with different rules.
+    place = (_SUPPORTED, rules[1].images)
+    found = known.get(place)
+    if found is None or found[0] != rules:
+        of_turn: list[Notice] = []
+        supported = _Parts(turn, position, *rules, of_turn).kept()
+        found = known[place] = (rules, None if supported is turn else supported, of_turn)
+        keep_derived(supported)
+    notices += found[2]
+    return found[1] or turn
+
+
+# Under which name a turn with supported parts only is kept.
+_SUPPORTED: Final = "supported"
 
 
 class _Parts:

@@ -1,7 +1,7 @@
 """Defines a request as one conversation of frozen values, independent of the client's dialect."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypeAlias, final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -17,6 +17,55 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 SYSTEM_ROLES: Final[tuple[Role, ...]] = ("system", "developer")
 
 EMPTY: JsonObject = {}
+
+_V = TypeVar("_V", bound="Derivable")
+_R = TypeVar("_R")
+
+
+class Derivable:
+    """A frozen value that several requests may have (`gateway.dialects.prefix`). `derived` holds what was made of it,
+    by the names of what that is, and is no field: it is not compared, not written, and not handed on to a changed
+    value. Unset as long as the value is that of one request alone, which then has nothing to keep."""
+
+    __slots__ = ("derived",)
+    derived: dict[Hashable, Any]
+
+
+def derived_of(value: Derivable) -> dict[Hashable, Any] | None:
+    """Returns what is kept of the value; None: nothing is to be kept."""
+    return getattr(value, "derived", None)
+
+
+def keep_derived(value: Derivable) -> None:
+    """Lets the value keep what will be derived of it."""
+    if getattr(value, "derived", None) is None:
+        _set_derived(value, {})
+
+
+# A frozen struct permits no other way.
+_set_derived: Final = Derivable.__dict__["derived"].__set__
+# One of so many first turns is the client's own, as a rule, whatever was put before them.
+_FIRST: Final = 4
+
+
+def have_derived(values: Sequence[Derivable]) -> bool:
+    """Returns whether anything may be kept of these turns or tools: those that an earlier request had are the first."""
+    return any([getattr(value, "derived", None) is not None for value in values[:_FIRST]])
+
+
+def kept(value: _V, key: Hashable, make: Callable[[_V], _R]) -> _R:
+    """Returns what is made of a turn, a tool or a section, and keeps it with one that several requests may have.
+    Whatever else it is made of is in the `key`. It does not hold the value itself, which would then wait for the
+    garbage collector."""
+    known: dict[Hashable, Any] | None = getattr(value, "derived", None)
+    if known is None:
+        return make(value)
+    if key not in known:
+        known[key] = make(value)
+    found: _R = known[key]
+    return found
+
+
 # The id of a request that is not sent to a backend.
 NO_REQUEST: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -154,7 +203,7 @@ def item_of(block: Image | File | ToolCall | ToolResult, position: int) -> int:
     return position if block.item is None else block.item
 
 
-class Turn(msgspec.Struct, frozen=True, gc=False):
+class Turn(Derivable, msgspec.Struct, frozen=True, gc=False):
     """One message.
 
     `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
@@ -218,7 +267,7 @@ def index_of(turns: Sequence[Turn], position: int) -> int:
     return position if index is None else index
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(Derivable, msgspec.Struct, frozen=True):
     """A function that the client offers. `parameters` is its JSON Schema.
 
     `extra` keeps unknown fields of the entry (`cache_control`, ...), those of the function below `function`.

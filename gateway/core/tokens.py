@@ -19,7 +19,18 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    File,
+    Image,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+    kept,
+)
 from gateway.core.data_url import held_data, is_data_url
 from gateway.core.image_size import read_image_size
 
@@ -210,7 +221,7 @@ def estimate_turns(turns: Sequence[Turn]) -> int:
 
 def estimate_tools(tools: Sequence[ToolSpec]) -> int:
     """Returns the estimated number of tokens of the functions that a request offers."""
-    return sum(estimate_text(tool.name + tool.description + _written(tool.parameters)) for tool in tools)
+    return sum(estimate_text(tool.name + tool.description + kept(tool, "parameters", _parameters)) for tool in tools)
 
 
 def estimate_view(conversation: Conversation) -> int:
@@ -255,7 +266,7 @@ def _read(conversation: Conversation) -> tuple[list[str], int]:
                 if not isinstance(block, Image | File):
                     texts.append(block.text)
     for tool in conversation.tools:
-        texts += (tool.name, tool.description, _written(tool.parameters))
+        texts += (tool.name, tool.description, kept(tool, "parameters", _parameters))
     return texts, around
 
 
@@ -268,8 +279,8 @@ def _samples(texts: Sequence[str], ends: Sequence[int], step: int) -> Iterator[s
         yield texts[at][due - begin : due - begin + _SAMPLE]
 
 
-def _written(parameters: object) -> str:
-    return msgspec.json.encode(parameters, enc_hook=dict).decode()
+def _parameters(tool: ToolSpec) -> str:
+    return msgspec.json.encode(tool.parameters, enc_hook=dict).decode()
 
 
 class Calibration(msgspec.Struct, frozen=True):

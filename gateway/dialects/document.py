@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import Json, ToolSpec, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.framing.json_text import MAX_DEPTH, NotJson, decode_json, repair_surrogates
 
@@ -24,12 +24,16 @@ class Document(msgspec.Struct, frozen=True):
     """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports.
 
     `stored` holds the entries that the server has looked up for the request
-    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name.
+    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name. `known` are the
+    turns of the first messages, which were read before of the same bytes (`gateway.dialects.prefix`), and `known_tools`
+    the functions, where all tools are known ones: a dialect that reads each alone need not read these again.
     """
 
     fields: dict[str, Json]
     repaired: bool = False
     stored: Mapping[str, bytes | None] = {}
+    known: tuple[Turn, ...] = ()
+    known_tools: tuple[ToolSpec, ...] = ()
 
 
 def read_document(body: bytes, max_depth: int = MAX_DEPTH) -> Document:

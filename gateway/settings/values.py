@@ -137,6 +137,7 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `key_env` names the variable with the keys that encrypt contents, separated by commas: the first one writes, all of
     them read. `folder` is the folder of this machine with the key that is made where there is none; null: the one of
     the environment. `encrypt` null: a server requires a key, a file is encrypted when there is one; false: never.
+    `prefix_mb` bounds what each worker keeps of the beginnings of conversations; 0: nothing.
     `deadline_ms` is how long a request waits for all that it reads from the store. `max_mb` bounds what the memory of
     each worker or the file keeps; a server has its own limit.
     """
@@ -148,6 +149,7 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     encrypt: Annotated[bool | None, RESTART] = None
     deadline_ms: Positive = 20
     max_mb: Annotated[Positive, RESTART] = 256
+    prefix_mb: NotNegative = 64
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -75,7 +75,8 @@ def _failed(response: httpx.Response) -> bool:
 
 def _settings(wire: str, backends: Mapping[str, FaultyBackend]) -> dict[str, Json]:
     settings = wire_settings(WIRES[wire], {name: backend.base_url for name, backend in backends.items()})
-    return {**settings, "limits": {"max_response_mb": 3, "max_event_mb": 3}}
+    # What is kept of conversations has a bound of its own (`test_long_conversations_are_kept_within_their_bound`).
+    return {**settings, "limits": {"max_response_mb": 3, "max_event_mb": 3}, "state": {"prefix_mb": 0}}
 
 
 @asynccontextmanager

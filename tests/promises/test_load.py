@@ -13,6 +13,7 @@ import pytest
 from bench import payload
 from bench.load_test import idle as idle_clients
 from bench.load_test import service, slow_clients
+from bench.load_test.conversations import conversations
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, quantile, slope
 from bench.load_test.gateway_process import (
@@ -87,6 +88,11 @@ async def test_thousands_of_idle_connections_hinder_nobody(opened: GatewayProces
 @pytest.mark.full
 async def test_clients_that_take_nothing_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await readers(opened, 10, WRITE_TIMEOUT_S, seconds=0.5)) == []
+
+
+@pytest.mark.full
+async def test_long_conversations_are_kept_within_their_bound(opened: GatewayProcess) -> None:
+    assert broken(await conversations(opened, 60)) == []
 
 
 @pytest.mark.full

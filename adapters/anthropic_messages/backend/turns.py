@@ -26,8 +26,10 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
     Turn,
+    have_derived,
     is_system,
     item_of,
+    kept,
 )
 from gateway.core.data_url import is_data_url, read_image
 from gateway.core.notices import Action, Level, Notice, NoticeRule
@@ -63,6 +65,7 @@ def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list
     unsigned = rules.thinking == "any"
     accepts_all = unsigned and rules.blank_text == "keep"
     fitter = _Fitter(conversation, notices, unsigned)
+    again, key = have_derived(conversation.turns), ("message", unsigned)
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None:
@@ -76,11 +79,16 @@ def encode_turns(conversation: Conversation, rules: MessagesRules, notices: list
             else:
                 merged.add(accepted, turn.index)
             continue
-        fitting = fitter.turn(turn)
+        if again and getattr(turn, "derived", None) is not None:
+            fitting, message, told = kept(turn, key, fitter.message)
+            notices += told
+        else:
+            fitting = fitter.turn(turn)
+            message = encode_message(fitting) if fitting.blocks else None
         if is_system(turn) and not merged.runs:
             system.append(encode_content(fitting))
-        elif fitting.blocks:
-            merged.add(encode_message(fitting))
+        elif message is not None:
+            merged.add(message)
         if turn.role == "user":
             thinks = True
         elif fitting.calls:
@@ -133,6 +141,13 @@ class _Fitter(msgspec.Struct):
     conversation: Conversation
     notices: list[Notice]
     unsigned: bool
+
+    def message(self, turn: Turn) -> tuple[Turn, JsonObject | None, list[Notice]]:
+        """Returns the turn with blocks that the API accepts, its message (None: it has no blocks), and the notices: of
+        a turn of which all of this is kept."""
+        of_turn = msgspec.structs.replace(self, notices=[])
+        fitting = of_turn.turn(turn)
+        return fitting, encode_message(fitting) if fitting.blocks else None, of_turn.notices
 
     def turn(self, turn: Turn) -> Turn:
         """Returns the turn with blocks that the API accepts, which may be none."""

@@ -10,7 +10,7 @@ from adapters.openai_chat.backend.request_fields import fit_fields
 from adapters.openai_chat.backend.thinking import unsent_thinking
 from adapters.openai_chat.backend.tool_choice import Body
 from adapters.openai_chat.messages import encode_turn
-from gateway.core.conversation import SYSTEM_ROLES, Conversation, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Conversation, JsonObject, have_derived
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.providers.cache_rules import CacheRules
@@ -24,6 +24,10 @@ _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 BREAKPOINT: Final = "prompt_cache_breakpoint"
 
 _encode: Final = msgspec.json.Encoder().encode
+# Under which name the JSON of a message is kept with its turn.
+_SENT: Final = "sent"
+# Turns that are not worth a look at what is kept of them.
+_FEW: Final = 4
 
 
 def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tuple[Notice, ...]]:
@@ -32,8 +36,8 @@ def encode_body(conversation: Conversation, policy: Policy) -> tuple[bytes, tupl
     The notices say what the profile's rules for a request change.
     """
     profile, own = policy.profile, conversation.dialect == DIALECT
-    body = _own_body(conversation, profile) if own else _canonical_body(conversation, profile)
     rules = profile.request_rules
+    body = _own_body(conversation, profile, final=rules is None) if own else _canonical_body(conversation, profile)
     if rules is None:
         return _encode(body), () if own else tuple(unsent_thinking(body, conversation))
     model = policy.base_model or conversation.model
@@ -64,14 +68,23 @@ def _writer(message: JsonObject) -> Writer:
 _FORM: Final = MessageForm(_writer, lambda _: "content", "text", frozenset({"text", "image_url"}))
 
 
-def _own_body(conversation: Conversation, profile: Profile) -> Body:
-    messages: list[JsonObject] = []
+def _own_body(conversation: Conversation, profile: Profile, *, final: bool) -> Body:
+    """Returns the client's fields. `final`: nobody reads the messages but the encoder."""
+    messages: list[JsonObject | msgspec.Raw] = []
+    again = final and conversation.turns[_FEW:] and have_derived(conversation.turns)
     for turn in conversation.turns:
         source = turn.source
-        if source is not None and source.dialect == DIALECT:
-            messages.append(source.value)
-        else:
+        if source is None or source.dialect != DIALECT:
             messages += encode_turn(turn, profile)
+            continue
+        known = getattr(turn, "derived", None) if again else None
+        if known is None:
+            messages.append(source.value)
+            continue
+        if _SENT not in known:
+            # The encoder leaves room behind what it writes; the copy has none.
+            known[_SENT] = msgspec.Raw(bytes(memoryview(_encode(source.value))))
+        messages.append(known[_SENT])
     params = conversation.params
     body: Body = {"model": "", "messages": [], **params}
     body["model"], body["messages"] = conversation.model, messages

@@ -46,11 +46,11 @@ def decode_document(document: Document) -> Conversation:
         raise InvalidRequest("model must not be empty.", param="model")
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
-    turns = read_turns(messages, faults)
+    turns = read_turns(messages, faults, document.known)
     options = request.stream_options
     # The newer name wins where a client sends both.
     limit = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
-    tools, not_offered = read_tools(request, params, faults)
+    tools, not_offered = read_tools(request, params, faults, document.known_tools)
     return Conversation(
         turns,
         tools,

@@ -94,7 +94,7 @@ class OpenAIChatDialect:
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
         conversation = decode_document(document)
         custom: list[Json] = [tool.name for tool in conversation.tools if is_custom_tool(tool)]
-        return ClientRequest(conversation, {_CUSTOM: custom} if custom else EMPTY)
+        return ClientRequest(conversation, {_CUSTOM: custom} if custom else EMPTY, alone=not conversation.faults)
 
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
         return encode_turn(turn, NEUTRAL)

@@ -19,19 +19,29 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "stric
 
 
 def read_tools(
-    request: ChatFields, document: JsonObject, faults: Faults
+    request: ChatFields, document: JsonObject, faults: Faults, known: tuple[ToolSpec, ...] = ()
 ) -> tuple[tuple[ToolSpec, ...], tuple[Notice, ...]]:
     """Returns every function and custom tool of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT,
     TOOLS_NAME.
 
     A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it;
-    the notice names them. Raises InvalidRequest for an entry of type function without a function.
+    the notice names them. `known` are those of the same tools in an earlier request. Raises InvalidRequest for an entry
+    of type function without a function.
     """
+    if request.tools is None and not request.functions:
+        return (), ()
+    specs = known or _declared(request, document, faults)
+    allowed = _allowed(document.get("tool_choice"))
+    if allowed is None:
+        return tuple(specs), ()
+    offered = tuple([spec for spec in specs if spec.name in allowed])
+    return offered, not_allowed([spec.name for spec in specs], offered, "tool_choice.allowed_tools.tools")
+
+
+def _declared(request: ChatFields, document: JsonObject, faults: Faults) -> Sequence[ToolSpec]:
     if request.tools is None:
-        if not request.functions:
-            return (), ()
         functions = document["functions"]
-        assert isinstance(functions, list)  # msgspec has read it as one
+        assert request.functions and isinstance(functions, list)  # msgspec has read it as one
         specs = [
             _spec(function, {"function": source}) for function, source in zip(request.functions, functions, strict=True)
         ]
@@ -51,11 +61,7 @@ def read_tools(
             specs.append(_spec(tool.function, source))
             names.append(f"tools[{position}].function.name")
     check_tools(specs, names, faults)
-    allowed = _allowed(document.get("tool_choice"))
-    if allowed is None:
-        return tuple(specs), ()
-    offered = tuple([spec for spec in specs if spec.name in allowed])
-    return offered, not_allowed([spec.name for spec in specs], offered, "tool_choice.allowed_tools.tools")
+    return specs
 
 
 def _custom(source: Json) -> JsonObject | None:

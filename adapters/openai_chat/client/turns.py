@@ -39,13 +39,14 @@ _NULL_CONTENT: Final = frozenset({"content"})
 _SPEAKERS: Final = ROLES.values
 
 
-def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
+def read_turns(messages: Sequence[Json], faults: Faults, known: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
     """Returns a turn for every message that is an object; of one with blocks of the Messages API, one for each result
-    as well. `faults` collects the violations."""
-    turns: list[Turn] = []
+    as well. `faults` collects the violations. `known` are the turns of the first messages."""
+    turns: list[Turn] = [*known]
     odd: list[int] = []
     reader = _Reader(faults)
-    for index, message in enumerate(messages):
+    begin = len(known) if known else 0
+    for index, message in enumerate(messages[begin:] if known else messages, begin):
         # Most messages are nothing but a role and a text, a call or a result.
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")

@@ -50,7 +50,7 @@ def request_values(
     values: dict[str, Json] = {
         "$prompt": prompt.text,
         "$system": prompt.system or None,
-        "$transcript": prompt.transcript,
+        "$transcript": prompt.transcript if "$transcript" in wire.names else None,
         "$model": conversation.model or None,
         "$request_id": conversation.request_id,
         "$schema": schema_of(conversation, calling),

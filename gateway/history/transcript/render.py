@@ -1,6 +1,7 @@
 """Renders a conversation as one chronological, labelled and unforgeable text, for backends that accept only text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -50,19 +51,29 @@ def _in_order(calling: Turn, answering: Sequence[Turn], notices: list[Notice]) -
     return [turn if len(turn.results) == 1 else turn.changed(result) for turn, result in in_order]
 
 
-class Flattened(msgspec.Struct, frozen=True):
-    """A conversation as text.
+class Flattened(msgspec.Struct, frozen=True, dict=True):
+    """A conversation as text: the `pieces` of its sections, which `join` makes a text of.
 
-    `text` is all of it; `transcript` is the same without the leading system sections, for a wire with a separate field
-    for `system_text` (their bare texts, joined by blank lines). `implicit_added` says that the text ends with a
-    continuation turn that no client wrote.
+    `leading` counts those of the leading system sections, and `system_text` are their bare texts, joined by blank
+    lines. `implicit_added` says that the text ends with a continuation turn that no client wrote.
     """
 
-    text: str
-    transcript: str
+    pieces: Sequence[str]
+    leading: int
+    join: Callable[[Sequence[str]], str]
     system_text: str
     implicit_added: bool
     notices: tuple[Notice, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """Returns all of it."""
+        return self.join(self.pieces)
+
+    @cached_property
+    def transcript(self) -> str:
+        """Returns it without the leading system sections, for a wire with a separate field for `system_text`."""
+        return self.join(self.pieces[self.leading :])
 
 
 def flatten(conversation: Conversation, policy: Policy) -> Flattened:
@@ -84,8 +95,9 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     style = STYLES[policy.flatten.style]
     pieces = style.write((*leading.sections, *sections), policy.flatten.labels)
     return Flattened(
-        text=style.join(pieces),
-        transcript=style.join(pieces[len(leading.sections) :]),
+        pieces,
+        len(leading.sections),
+        style.join,
         system_text="\n\n".join(section.text for section in leading.sections),
         implicit_added=classification.awaiting_continuation,
         notices=tuple(notices),

@@ -6,9 +6,24 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn, is_system, item_of
+from gateway.core.conversation import (
+    Derivable,
+    File,
+    Image,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    has_parts,
+    have_derived,
+    is_system,
+    item_of,
+    keep_derived,
+    kept,
+)
 from gateway.core.errors import Unsupported
-from gateway.core.field_paths import FieldPaths
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice, NoticeRule
 from gateway.core.policy import Policy
 
@@ -23,7 +38,7 @@ class Called(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class Section(msgspec.Struct, frozen=True):
+class Section(Derivable, msgspec.Struct, frozen=True):
     """One labelled piece of a transcript. `call_id` is None unless the speaker is a tool."""
 
     speaker: Speaker
@@ -43,7 +58,14 @@ def sections_of(turns: Sequence[Turn], policy: Policy, paths: FieldPaths) -> Sec
     """Converts every turn. Raises Unsupported for an image or a file unless the policy allows placeholders."""
     notices: list[Notice] = []
     sections: list[Section] = []
+    again = have_derived(turns)
     for position, turn in enumerate(turns):
+        if again and turn.index is not None and getattr(turn, "derived", None) is not None:
+            of_turn = kept(turn, "sections", _plain)
+            if of_turn is not None:
+                sections += of_turn.sections
+                notices += of_turn.notices
+                continue
         # Most turns are one text or one result.
         if len(turn.blocks) == 1 and turn.name is None:
             only = turn.blocks[0]
@@ -56,6 +78,21 @@ def sections_of(turns: Sequence[Turn], policy: Policy, paths: FieldPaths) -> Sec
         index = position if turn.index is None else turn.index
         sections.extend(_turn(turn, index, policy, paths, notices))
     return Sections(tuple(sections), tuple(notices))
+
+
+# It has no say in a turn without images and files.
+_ANY_POLICY: Final = Policy()
+
+
+def _plain(turn: Turn) -> Sections | None:
+    """Returns the sections of a turn of the client without images and files, to be kept with it; None: it has some."""
+    if has_parts(turn):
+        return None
+    notices: list[Notice] = []
+    sections = tuple(_turn(turn, turn.index or 0, _ANY_POLICY, CANONICAL_PATHS, notices))
+    for section in sections:
+        keep_derived(section)
+    return Sections(sections, tuple(notices))
 
 
 def _turn(turn: Turn, index: int, policy: Policy, paths: FieldPaths, notices: list[Notice]) -> Iterator[Section]:

@@ -9,11 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import Json, have_derived, kept
 from gateway.core.policy import FlattenOptions, Labels, StyleName
 from gateway.history.transcript.escape import guarded, needs_guard, token
 from gateway.history.transcript.sections import Called, Section
@@ -37,7 +38,10 @@ class Style(msgspec.Struct, frozen=True):
 
 
 def _write_labels(sections: Sequence[Section], labels: Labels) -> list[str]:
-    return [_block(section, labels) for section in sections]
+    if not have_derived(sections):
+        return [_block(section, labels) for section in sections]
+    write = partial(_block, labels=labels)
+    return [kept(section, labels, write) for section in sections]
 
 
 def _block(section: Section, labels: Labels) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation, ToolResult, Turn, index_of
+from gateway.core.conversation import Conversation, ToolResult, Turn, derived_of, index_of, keep_derived, kept
 from gateway.core.notices import Action, Level, Notice, NoticeRule
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
@@ -43,9 +43,16 @@ def _applied(turns: Sequence[Turn], fates: Sequence[Fate], pinned: Mapping[int, 
         if fate == "keep":
             yield turn
         elif fate == "elide":
-            yield turn.changed(*(_elided(block) if isinstance(block, ToolResult) else block for block in turn.blocks))
+            elided = kept(turn, "elided", _with_elided)
+            if derived_of(turn) is not None:
+                keep_derived(elided)
+            yield elided
         elif fate == "shorten":
             yield pinned[position]
+
+
+def _with_elided(turn: Turn) -> Turn:
+    return turn.changed(*[_elided(block) if isinstance(block, ToolResult) else block for block in turn.blocks])
 
 
 def _elided(result: ToolResult) -> ToolResult:

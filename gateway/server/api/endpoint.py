@@ -19,7 +19,7 @@ from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_size
 from gateway.dialect import ClientRequest, Dialect, RequestHead
-from gateway.dialects.document import read_document
+from gateway.dialects.document import Document, read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.framing.json_text import number_of
@@ -39,6 +39,7 @@ from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.answer_store import AnswerStore, with_stored
+from gateway.server.state.prefixes import LEAST, RequestPrefix
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
@@ -120,15 +121,20 @@ class GenerateEndpoint:
         large = size >= LARGE or (size >= SOME and number_of(b",", body) >= MANY)
         stateful = self._state.dialects.extensions[dialect.name].stored
         answers = None if stateful is None else self._state.answers.of(context)
+        prefix = self._state.prefixes.of(context, dialect, size) if size >= LEAST else None
         if stateful is not None and answers is not None:
-            request = await _decoded_with_stored(stateful, body, head, answers, large=large)
+            request = await _read_with_stored(stateful, body, head, answers, prefix, large=large)
+        elif large and (prefix is None or not prefix.is_known(body, LARGE)):
+            request = await asyncio.to_thread(_read, dialect, body, head, prefix)
         else:
-            request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
+            request = _read(dialect, body, head, prefix)
         conversation = request.conversation
         context.model = conversation.model
         model = self._state.backends.listed_name(conversation.model)
         route, backend = self._state.backends.route(model)
         self._state.admission.check_model(context.key, model)
+        if prefix is not None:
+            prefix.keep()
         context.backend, context.routed = backend.name, (route, backend)
         for observe in context.observers.route:
             observe(context, route, backend)
@@ -355,16 +361,31 @@ def complete_failure(
         context.unknown_url = state.redact(backend.redact(str(backend.url(path))))
 
 
-def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:
-    return dialect.decode(read_document(body), head)
+def _read(dialect: Dialect, body: bytes, head: RequestHead, prefix: RequestPrefix | None) -> ClientRequest:
+    if prefix is None:
+        return dialect.decode(read_document(body), head)
+    return prefix.settled(dialect.decode(prefix.document(body), head))
 
 
-async def _decoded_with_stored(
-    dialect: StatefulDialect, body: bytes, head: RequestHead, answers: AnswerStore, *, large: bool
+def _decoded(dialect: Dialect, document: Document, head: RequestHead, prefix: RequestPrefix | None) -> ClientRequest:
+    request = dialect.decode(document, head)
+    # The turns of a stored answer are in no body.
+    return request if prefix is None or document.stored else prefix.settled(request)
+
+
+async def _read_with_stored(
+    dialect: StatefulDialect,
+    body: bytes,
+    head: RequestHead,
+    answers: AnswerStore,
+    prefix: RequestPrefix | None,
+    *,
+    large: bool,
 ) -> ClientRequest:
     """Decodes a request with the stored answers that it refers to."""
-    document = await asyncio.to_thread(read_document, body) if large else read_document(body)
+    read = read_document if prefix is None else prefix.document
+    document = await asyncio.to_thread(read, body) if large else read(body)
     document = await with_stored(dialect, document, answers)
     if large or document.stored:
-        return await asyncio.to_thread(dialect.decode, document, head)
-    return dialect.decode(document, head)
+        return await asyncio.to_thread(_decoded, dialect, document, head, prefix)
+    return _decoded(dialect, document, head, prefix)

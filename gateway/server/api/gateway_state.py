@@ -26,6 +26,7 @@ from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.open_store import open_limits
+from gateway.server.state.prefixes import Prefixes
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.state_folder import StateKeys
@@ -105,6 +106,7 @@ class GatewayState:
         # Where the settings are read from, and the keys whose values there wait for a restart.
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
+        self._learning: asyncio.Task[None] | None = None
         backends = Backends(settings)
         _check_media(settings, backends)
         _check_passed(settings, self.dialects)
@@ -142,12 +144,12 @@ class GatewayState:
         began = time.time() - (time.monotonic() - context.started)
         return CompactionRequest(opened, context.key, context.id, model, writer, store, most, began)
 
-    async def _learn_epochs(self, key: str) -> None:
-        """Learns from a store that others share when an API key, or all of them, were forgotten. While it is away, what
+    async def _learn_epochs(self, *keys: str) -> None:
+        """Learns from a store that others share when API keys, or all of them, were forgotten. While it is away, what
         was learnt before holds."""
         if self.store.name == MemoryStore.name:
             return
-        for tenant in (key, EVERYONE):
+        for tenant in (*keys, EVERYONE):
             with contextlib.suppress(StoreUnavailable):
                 self.state_keys.folder.learn(tenant, forgotten_at(await self.store.epoch(tenant)))
 
@@ -244,6 +246,8 @@ class GatewayState:
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
+        most_bytes = int(settings.state.prefix_mb * 2**20)
+        self.prefixes = Prefixes(most_bytes, self.metrics, self.stores.remembers, self.state_keys.epoch)
         self.media = self._media(settings, backends)
         self.passed = _passed_routes(settings)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
@@ -283,6 +287,8 @@ class GatewayState:
                 yield
             finally:
                 self.ready = False
+                if self._learning is not None:
+                    self._learning.cancel()
                 if self.admission.shared is not None:
                     await self.admission.shared.aclose()
 
@@ -327,7 +333,18 @@ class GatewayState:
         """Does the work that is due about once a second."""
         self.admission.tick()
         self.stores.tick()
+        self._check_prefixes()
         self.publish_metrics()
+
+    def _check_prefixes(self) -> None:
+        """Lets go of the beginnings of conversations whose key was forgotten: on this machine, or in the store that
+        several share."""
+        keys = self.prefixes.keys
+        if not keys:
+            return
+        self.prefixes.check_epochs()
+        if self.store.name != MemoryStore.name and (self._learning is None or self._learning.done()):
+            self._learning = asyncio.create_task(self._learn_epochs(*keys))
 
     def publish_metrics(self) -> None:
         """Publishes this worker's metrics to the other workers."""

@@ -16,7 +16,7 @@ _ARENA_MAX: Final = -8
 
 # So many freed bytes stay at the end of the heap, and a piece of at least so many is returned as soon as it is freed.
 KEPT: Final = 16 << 20
-_PIECE: Final = 2 << 20
+_PIECE: Final = 4 << 20
 
 
 def keep_freed_memory() -> None:

@@ -151,6 +151,12 @@ class Metrics:
             "space",
             "reason",
         )
+        self.prefix_requests = Counter(
+            "gateway_prefix_requests_total",
+            "Large requests that began like one before (`known`), or unlike all that are kept (`new`).",
+            "beginning",
+        )
+        self.prefix_bytes = Gauge("gateway_prefix_bytes", "Bytes of what is kept of the beginnings of conversations.")
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
         self.summaries_running = Gauge("gateway_summaries_running", "Summaries that are being written.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")

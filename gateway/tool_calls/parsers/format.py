@@ -18,6 +18,8 @@ from gateway.core.conversation import (
     ToolChoice,
     ToolResult,
     ToolSpec,
+    have_derived,
+    kept,
 )
 from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.parser import ToolCallParser
@@ -86,8 +88,15 @@ def id_prefix(conversation: Conversation) -> str:
 
     Returns `call_`, sixteen digits and `_`: no other turn of a growing conversation gets the same prefix.
     """
-    digest = hashlib.blake2s(digest_size=8)
+    # The digest of all turns up to one is kept with it, and with the digest of those before it. `digest` is that of
+    # this conversation alone, behind a turn that is not kept.
+    state, digest = _BEGUN, None
+    again = have_derived(conversation.turns)
     for turn in conversation.turns:
+        known = getattr(turn, "derived", None) if again and digest is None else None
+        if known is not None and _DIGEST in known and known[_DIGEST][0] is state:
+            state = known[_DIGEST][1]
+            continue
         texts: list[str] = []
         calls: list[str] = []
         results: list[ToolResult] = []
@@ -100,13 +109,25 @@ def id_prefix(conversation: Conversation) -> str:
                 results.append(block)
         answers = [result.call_id for result in results]
         written = repr((turn.role, "\n".join(texts), calls, answers, [result.text for result in results]))
-        digest.update(written.encode("utf-8", "surrogatepass"))
-    return f"call_{digest.hexdigest()}_"
+        before = state
+        state = state.copy() if digest is None else state
+        state.update(written.encode("utf-8", "surrogatepass"))
+        if known is not None:
+            # Not before the digest is whole: another thread may serve the next request of the conversation.
+            known[_DIGEST] = (before, state)
+        elif digest is None:
+            digest = state
+    return f"call_{state.hexdigest()}_"
+
+
+_BEGUN: Final = hashlib.blake2s(digest_size=8)
+# Under which name a digest is kept with its turn.
+_DIGEST: Final = "digest"
 
 
 def listed(tools: Sequence[ToolSpec]) -> str:
     """Returns one JSON object a line."""
-    return "\n".join(_line(tool) for tool in tools)
+    return "\n".join(kept(tool, "line", _line) for tool in tools)
 
 
 def rules(choice: ToolChoice, parallel: bool, several: str = "") -> str:

@@ -94,6 +94,8 @@ class _Attached:
         self._images = target.context.images
 
     def turn(self, indexed: IndexedTurn) -> Turn:
+        if not has_parts(indexed.turn):
+            return indexed.turn
         blocks = tuple(self._block(block, indexed, position) for position, block in enumerate(indexed.turn.blocks))
         return indexed.turn if blocks == indexed.turn.blocks else indexed.turn.changed(*blocks)
 

@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.backend.options import WarpOptions
-from gateway.core.conversation import Conversation, JsonObject, ToolSpec
+from gateway.core.conversation import Conversation, JsonObject, ToolSpec, derived_of, kept
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -56,21 +56,36 @@ def write_tools(target: pb.Request, conversation: Conversation, options: WarpOpt
     server = target.mcp_context.servers.add(name=options.server_name, id=options.server_id)
     notices = []
     for position, tool in enumerate(tools):
-        written = server.tools.add(name=tool.name)
-        if tool.description:
-            written.description = tool.description
-        notices += _write_schema(written, tool, conversation.paths.tool_schema.format(tool=position))
+        try:
+            inexact = _add(server, tool)
+        except NestedTooDeep as error:
+            param = conversation.paths.tool_schema.format(tool=position)
+            message = f"{param} is not supported: it nests deeper than {MAX_DEPTH} levels."
+            raise Unsupported(message, param=param) from error
+        if inexact:
+            notices.append(inexact_numbers(inexact, f"the schema of {tool.name}"))
     return notices
 
 
-def _write_schema(target: pb.MCPTool, tool: ToolSpec, param: str) -> list[Notice]:
-    try:
-        inexact = write_struct(target.input_schema, tool.parameters or NO_PARAMETERS)
-    except NestedTooDeep as error:
-        raise Unsupported(f"{param} is not supported: it nests deeper than {MAX_DEPTH} levels.", param=param) from error
-    if not inexact:
-        return []
-    return [inexact_numbers(inexact, f"the schema of {tool.name}")]
+def _add(server: pb.MCPServer, tool: ToolSpec) -> int:
+    """Adds a tool as the wire has it. Returns how many of its numbers were rounded. Raises NestedTooDeep."""
+    if derived_of(tool) is None:
+        return _write(server.tools.add(), tool)
+    written, inexact = kept(tool, "warp", _written)
+    server.tools.append(written)
+    return inexact
+
+
+def _written(tool: ToolSpec) -> tuple[pb.MCPTool, int]:
+    written = pb.MCPTool()
+    return written, _write(written, tool)
+
+
+def _write(target: pb.MCPTool, tool: ToolSpec) -> int:
+    target.name = tool.name
+    if tool.description:
+        target.description = tool.description
+    return write_struct(target.input_schema, tool.parameters or NO_PARAMETERS)
 
 
 def _left_out(conversation: Conversation) -> list[Notice]:
