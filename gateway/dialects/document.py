@@ -24,12 +24,14 @@ class Document(msgspec.Struct, frozen=True):
     """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports.
 
     `stored` holds the entries that the server has looked up for the request
-    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name.
+    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name. `connected`: the
+    request came over a connection that remembers its answers (`gateway.dialects.websocket`).
     """
 
     fields: dict[str, Json]
     repaired: bool = False
     stored: Mapping[str, bytes | None] = {}
+    connected: bool = False
 
 
 def read_document(body: bytes, max_depth: int = MAX_DEPTH) -> Document:

@@ -1,12 +1,13 @@
 """Names what the OpenAI Responses dialect consists of: routes, decoder, encoders, and its published types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
+from adapters.openai_responses.client import websocket
 from adapters.openai_responses.client.compaction import (
     RETAINED,
     compacted_object,
@@ -41,6 +42,7 @@ from gateway.dialect import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.stateful import StoredQuery
+from gateway.dialects.websocket import ClientEvent
 
 # So many events of a whole answer are encoded at once: what is not sent is not kept.
 _PART: Final = 1024
@@ -92,6 +94,15 @@ class OpenAIResponsesDialect:
 
     def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
         return stored_query(route, head, name)
+
+    def read_event(self, text: str) -> ClientEvent:
+        return websocket.read_event(text)
+
+    def event_texts(self, stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
+        return websocket.event_texts(stream, lane, headers)
+
+    def error_text(self, answer: ErrorAnswer, lane: str | None) -> bytes:
+        return websocket.error_text(answer, lane)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)
