@@ -31,11 +31,17 @@ class RefusedEvent(msgspec.Struct, frozen=True):
     lane: str | None = None
 
 
+class AnsweredEvent(msgspec.Struct, frozen=True):
+    """An event that is answered at once, by this text."""
+
+    text: bytes
+
+
 class IgnoredEvent(msgspec.Struct, frozen=True):
     """An event that needs no answer."""
 
 
-ClientEvent: TypeAlias = CreateEvent | RefusedEvent | IgnoredEvent
+ClientEvent: TypeAlias = CreateEvent | RefusedEvent | AnsweredEvent | IgnoredEvent
 
 
 @runtime_checkable

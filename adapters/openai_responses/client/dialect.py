@@ -1,6 +1,6 @@
 """Names what the OpenAI Responses dialect consists of: routes, decoder, encoders, and its published types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -42,7 +42,6 @@ from gateway.dialect import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.stateful import StoredQuery
-from gateway.dialects.websocket import ClientEvent
 
 # So many events of a whole answer are encoded at once: what is not sent is not kept.
 _PART: Final = 1024
@@ -95,14 +94,9 @@ class OpenAIResponsesDialect:
     def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
         return stored_query(route, head, name)
 
-    def read_event(self, text: str) -> ClientEvent:
-        return websocket.read_event(text)
-
-    def event_texts(self, stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
-        return websocket.event_texts(stream, lane, headers)
-
-    def error_text(self, answer: ErrorAnswer, lane: str | None) -> bytes:
-        return websocket.error_text(answer, lane)
+    read_event = staticmethod(websocket.read_event)
+    event_texts = staticmethod(websocket.event_texts)
+    error_text = staticmethod(websocket.error_text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)

@@ -5,6 +5,7 @@ mode. `response.processed` is an event of Codex, which only tells.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,15 +13,16 @@ import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.dialect import ErrorAnswer
-from gateway.dialects.websocket import ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
+from gateway.dialects.websocket import AnsweredEvent, ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
 
 CREATE: Final = "response.create"
 PROCESSED: Final = "response.processed"
+STEER: Final = "response.steer"
 LANE: Final = "stream_id"
 HEADERS: Final = "headers"
 _LONGEST_LANE: Final = 256
-# Behind the line with the type of an event stands its JSON, in one line.
-_DATA: Final = b"\ndata: "
+# Behind the line with the type of an event stands its JSON, in one line. Faster than to split what is sent.
+_events: Final = re.compile(rb"\ndata: (.+)").findall
 
 _read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -36,9 +38,11 @@ def read_event(text: str) -> ClientEvent:
     kind, lane = _text(fields.pop("type", None)), _text(fields.get(LANE))
     if kind == PROCESSED:
         return IgnoredEvent()
+    if kind == STEER:
+        return AnsweredEvent(_steer_failed(fields))
     if kind != CREATE:
         named = "no type" if kind is None else f"the type {kind[:80]!r}"
-        message = f"The event has {named}. The gateway knows {CREATE} and {PROCESSED}."
+        message = f"The event has {named}. The gateway knows {CREATE}, {PROCESSED} and {STEER}."
         return RefusedEvent(InvalidRequest(message, param="type"), lane)
     if LANE in fields:
         if not lane or len(lane) > _LONGEST_LANE:
@@ -52,11 +56,13 @@ def read_event(text: str) -> ClientEvent:
 
 def event_texts(stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
     """Returns the JSON of each event among the bytes of an answer. Codex reads `headers` in any event."""
-    events = stream.split(b"\n\n")
-    texts = [event[at + len(_DATA) :] for event in events if (at := event.find(_DATA)) >= 0]
+    texts: list[bytes] = _events(stream)
     if headers and texts:
-        texts[0] = _with(texts[0], HEADERS, headers)
-    return texts if lane is None else [_with(text, LANE, lane) for text in texts]
+        texts[0] = b'%b,"%b":%b}' % (texts[0][:-1], HEADERS.encode(), _encode(headers))
+    if lane is None:
+        return texts
+    end = b',"%b":%b}' % (LANE.encode(), _encode(lane))
+    return [text[:-1] + end for text in texts]
 
 
 def error_text(answer: ErrorAnswer, lane: str | None) -> bytes:
@@ -68,9 +74,19 @@ def error_text(answer: ErrorAnswer, lane: str | None) -> bytes:
     return _encode(event if lane is None else {**event, LANE: lane})
 
 
-def _with(event: bytes, name: str, value: str | Mapping[str, str]) -> bytes:
-    """Returns the JSON of an event with one field more, behind its own."""
-    return b'%b,"%b":%b}' % (event[:-1], name.encode(), _encode(value))
+def _steer_failed(fields: Mapping[str, msgspec.Raw]) -> bytes:
+    """Returns the event that gives the input of a steering event back: no answer of the gateway can be steered."""
+    target, given = _text(fields.get("previous_response_id")), fields.get("input")
+    valid = target is not None and given is not None and bytes(given)[:1] in (b'"', b"[")
+    error = {
+        "type": "invalid_request_error",
+        "code": "steering_not_supported" if valid else "invalid_input",
+        "message": "The gateway does not steer answers. Send the input with the next response.create."
+        if valid
+        else "A response.steer has a previous_response_id, and a text or items in input.",
+    }
+    steer = {"previous_response_id": target or "", "input": [] if given is None else given}
+    return _encode({"type": f"{STEER}.failed", "sequence_number": 0, "error": error, "steer": steer})
 
 
 def _fields(text: str) -> dict[str, msgspec.Raw] | None:

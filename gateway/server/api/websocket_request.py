@@ -23,6 +23,7 @@ _OF_UPGRADE: Final = frozenset(
 )
 _HANDSHAKE: Final = b"sec-websocket-"
 _ANSWERED: Final = 200
+_NONE: Final[Mapping[str, str]] = {}
 # Headers of an answer that are about HTTP.
 _OF_HTTP: Final = frozenset(
     {b"cache-control", b"connection", b"content-length", b"content-type", b"transfer-encoding", b"x-accel-buffering"}
@@ -77,12 +78,13 @@ class WebSocketRequest:
         self.request_body.feed(body)
         self.request_body.close()
         self._dialect = dialect
+        self._event_texts = dialect.event_texts
         self._websocket = websocket
         self._lane = lane
         self._key = key
         # The head of a failure whose body follows, and that of a stream until its first event.
         self._failure: tuple[int, Headers] | None = None
-        self._told: Mapping[str, str] = {}
+        self._told = _NONE
 
     @property
     def connection(self) -> "WebSocketRequest":
@@ -143,8 +145,10 @@ class WebSocketRequest:
     def whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Sends the event of a failure."""
         assert status != _ANSWERED, "every answer over a WebSocket is streamed"
-        self._send([self._dialect.error_text(ErrorAnswer(status, _told(headers), body), self._lane)])
-        self.request_body.end()
+        if not self.request_body.over:
+            answer = ErrorAnswer(status, _told(headers), body)
+            self._websocket.write((self._dialect.error_text(answer, self._lane),))
+            self.request_body.end()
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
         """Sends the first events, of which the first one has the headers that over HTTP stand in the head."""
@@ -156,14 +160,14 @@ class WebSocketRequest:
 
     def write(self, body: bytes) -> None:
         """Sends events."""
-        if not body:
+        if not body or self.request_body.over:
             return
         if self._failure is not None:
             self.whole(*self._failure, body)
-        elif texts := self._dialect.event_texts(body, self._lane, self._told):
-            self._told = {}
-            self._send(texts)
-        elif not self.request_body.over:
+        elif texts := self._event_texts(body, self._lane, self._told):
+            self._told = _NONE
+            self._websocket.write(texts)
+        else:
             # A keep-alive of the stream.
             self._websocket.ping()
 
@@ -175,7 +179,3 @@ class WebSocketRequest:
     async def send(self, message: Message) -> None:
         """Implements the `send` of ASGI, which only the routes without a model use."""
         raise AssertionError("a request over a WebSocket asks a model")
-
-    def _send(self, texts: Sequence[bytes]) -> None:
-        if not self.request_body.over:
-            self._websocket.write(texts)

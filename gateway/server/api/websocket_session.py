@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.dialect import RequestHead
-from gateway.dialects.websocket import CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
+from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
 from gateway.server.access.admission import RETRY
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.websocket_request import WebSocketRequest, request_headers
@@ -109,6 +109,8 @@ class WebSocketSession:
                 self._create(event)
             case RefusedEvent():
                 self._refuse(event.error, event.lane)
+            case AnsweredEvent():
+                self._websocket.write((event.text,))
             case IgnoredEvent():
                 pass
             case _:

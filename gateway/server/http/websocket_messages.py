@@ -4,7 +4,8 @@ wsproto decodes the frames. It knows no limits: those of a message are here, and
 `websocket_deflate`. What is sent is one unmasked frame a text, which needs no state.
 """
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 import msgspec
@@ -18,6 +19,22 @@ from gateway.server.http.websocket_deflate import BoundedDeflate
 MOST_FRAGMENTS: Final = 16 * 1024
 # An empty control frame of the server.
 PING: Final = b"\x89\x00"
+# The first byte of a whole text message.
+_TEXT: Final = 0x81
+
+
+def _head(size: int) -> bytes:
+    """Returns the head of the frame of a text with so many bytes (RFC 6455, section 5.2)."""
+    if size < 126:
+        return bytes((_TEXT, size))
+    if size < 2**16:
+        return struct.pack("!BBH", _TEXT, 126, size)
+    return struct.pack("!BBQ", _TEXT, 127, size)
+
+
+# The heads of events, nearly all of which are short.
+_HEADS: Final = tuple(map(_head, range(1024)))
+_SHORT: Final = len(_HEADS)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -120,11 +137,6 @@ class MessageReader:
         return Violation(event.code, "The frames are not those of RFC 6455.")
 
 
-def text_frame(text: bytes) -> bytes:
-    """Returns the frame of a whole text message, which is UTF-8."""
-    size = len(text)
-    if size < 126:
-        return b"\x81%c%b" % (size, text)
-    if size < 2**16:
-        return b"\x81\x7e%b%b" % (size.to_bytes(2, "big"), text)
-    return b"\x81\x7f%b%b" % (size.to_bytes(8, "big"), text)
+def text_frames(texts: Iterable[bytes]) -> bytes:
+    """Returns the frames of whole text messages, each of which is UTF-8."""
+    return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])

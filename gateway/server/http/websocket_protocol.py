@@ -29,13 +29,15 @@ from gateway.server.http.websocket_messages import (
     Reply,
     Text,
     Violation,
-    text_frame,
+    text_frames,
 )
 from gateway.server.http.write_timeout import WriteTimeout
 from gateway.server.log.logger import LOGGER
 
 # The time in which a client answers the close frame of the server.
 CLOSE_S: Final = 5
+# With so many messages that the application has not taken, nothing more is read.
+MOST_UNTAKEN: Final = 2
 # So many bytes are parsed at once, since they may be many small frames, or inflate; other clients are served between.
 SLICE: Final = 16 * 1024
 _ABNORMAL: Final = 1006
@@ -173,7 +175,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def write(self, texts: Iterable[bytes]) -> None:
         """Sends messages, each the UTF-8 of a text, without waiting."""
         if not self._closed:
-            self._transport.write(b"".join(map(text_frame, texts)))
+            self._transport.write(text_frames(texts))
 
     def ping(self) -> None:
         """Sends a ping."""
@@ -283,8 +285,8 @@ class WebSocketProtocol(asyncio.Protocol):
             return
         self._stop_timer()
         self._messages.append(message)
-        # Nothing more is read until the application has taken it.
-        self.flow.pause_reading()
+        if len(self._messages) == MOST_UNTAKEN:
+            self.flow.pause_reading()
         self._news.set()
 
     def _tell_end(self, code: int) -> None:
@@ -293,7 +295,7 @@ class WebSocketProtocol(asyncio.Protocol):
             self._news.set()
 
     def _resume_reading(self) -> None:
-        held = bool(self._messages) or self.flow.write_paused or bool(self._unparsed)
+        held = len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused or bool(self._unparsed)
         if not held and not self._transport.is_closing():
             self.flow.resume_reading()
 

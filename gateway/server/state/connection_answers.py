@@ -1,7 +1,6 @@
 """Keeps the answers of one client's connection, also those that are not stored, so that later requests of it continue
 them. Loaded with the first such connection."""
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -71,7 +70,7 @@ class ConnectionAnswers:
 
     async def record(self, encoder: StoringEncoder, context: RequestContext) -> None:
         """Remembers the answer of an encoder that has all its events; where that is too much, the answer says so."""
-        record = encoder.record(math.inf)
+        record = encoder.record(None)
         if record.size > MOST_BYTES:
             encoder.deny(_NOT_KEPT)
             context.note((_NOT_KEPT,))

@@ -165,7 +165,7 @@ async def test_a_request_that_generates_nothing_prepares_the_next_one(start: Sta
 async def test_the_oldest_answers_are_forgotten_and_too_long_a_history_is_not_remembered(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_answers, "MOST_BYTES", 12_000)
+    monkeypatch.setattr(connection_answers, "MOST_BYTES", 7_000)
     gateway, _ = await start(echo)
     async with connected(gateway, "x-dragoman-explain: 1") as socket:
         found = []
@@ -177,7 +177,7 @@ async def test_the_oldest_answers_are_forgotten_and_too_long_a_history_is_not_re
         assert refused["error"]["code"] == "previous_response_not_found"
         socket.create("again", previous_response_id=found[-1])
         assert (await socket.answer())[-1]["type"] == "response.completed"
-        socket.create("x" * 13_000)
+        socket.create("x" * 8_000)
         response = (await socket.answer())[-1]["response"]
         assert "RESPONSE_NOT_STORED" in [one["rule"] for one in response["dragoman"]["diagnostics"]]
         socket.create("again", previous_response_id=response["id"])

@@ -22,7 +22,7 @@ from gateway.server.http.websocket_messages import (
     Reply,
     Text,
     Violation,
-    text_frame,
+    text_frames,
 )
 
 MOST: Final = 64 * 1024
@@ -187,8 +187,8 @@ def test_an_offer_is_accepted_without_context_or_not_at_all(offer: bytes) -> Non
 @pytest.mark.parametrize("size", [0, 125, 126, 65535, 65536])
 def test_a_client_reads_the_frames_of_texts(size: int) -> None:
     client = Connection(ConnectionType.CLIENT)
-    client.receive_data(text_frame(b"x" * size))
-    assert [event.data for event in client.events() if isinstance(event, TextMessage)] == ["x" * size]
+    client.receive_data(text_frames([b"x" * size, b"y"]))
+    assert [event.data for event in client.events() if isinstance(event, TextMessage)] == ["x" * size, "y"]
 
 
 def test_the_close_of_either_side_is_answered_once() -> None:
