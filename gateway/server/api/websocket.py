@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.dialect import Dialect, ErrorAnswer, RequestHead
-from gateway.server.access.request_checks import check_upgrade_origin, check_single, check_site
+from gateway.server.access.request_checks import check_single, check_site, check_upgrade_origin
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.api.middleware import OTHER, report
 from gateway.server.api.websocket_session import WebSocketSession
