@@ -35,7 +35,7 @@ async def serve_websocket(state: GatewayState, app: ASGIApp, scope: Scope, recei
     with ExitStack() as concluding:
         concluding.callback(lambda: context.conclude(status))
         try:
-            session = _admitted(state, app, scope, context, head)
+            session = _admitted(state, app, scope, context, dialect, head)
         except GatewayError as error:
             report(context, error)
             # What a dialect changes of a status is for clients that would post the request again.
@@ -47,11 +47,9 @@ async def serve_websocket(state: GatewayState, app: ASGIApp, scope: Scope, recei
 
 
 def _admitted(
-    state: GatewayState, app: ASGIApp, scope: Scope, context: RequestContext, head: RequestHead
+    state: GatewayState, app: ASGIApp, scope: Scope, context: RequestContext, dialect: Dialect, head: RequestHead
 ) -> WebSocketSession:
     """Returns the session of an upgrade. Raises GatewayError for one that is refused."""
-    found = state.dialects.find("GET", head.path)
-    dialect: Dialect = found.dialect
     check_single(scope["headers"], [place.name for place in dialect.key_places if place.where == "header"])
     state.hosts.check(head.headers)
     check_site(head.headers)

@@ -146,12 +146,12 @@ class WebSocketSession:
     def _full(self, lane: Lane | None, event: CreateEvent) -> GatewayError | None:
         """Returns the error of a connection that holds as much as one may."""
         if lane is None:
-            return _full(f"{MOST_LANES} lanes") if len(self._lanes) >= MOST_LANES else None
+            return _too_many(f"{MOST_LANES} lanes") if len(self._lanes) >= MOST_LANES else None
         waiting = [other for one in self._lanes.values() for other in one.waiting]
         if len(waiting) >= MOST_WAITING:
-            return _full(f"{MOST_WAITING} waiting requests")
+            return _too_many(f"{MOST_WAITING} waiting requests")
         if sum(len(other.body) for other in waiting) + len(event.body) > self._state.max_body:
-            return _full("waiting requests as large as server.max_body_mb allows one to be")
+            return _too_many("waiting requests as large as server.max_body_mb allows one to be")
         return None
 
     async def _serve(self, lane: Lane) -> None:
@@ -222,7 +222,7 @@ def _violated(code: int, reason: str) -> InvalidRequest:
     return InvalidRequest(reason)
 
 
-def _full(what: str) -> GatewayError:
+def _too_many(what: str) -> GatewayError:
     message = f"This WebSocket has {what}, which is the most. Wait for an answer, or open another one."
     return GatewayError(message, status=503, code="overloaded", headers=RETRY)
 
