@@ -19,6 +19,7 @@ Entries: TypeAlias = Mapping[str, bytes | None]
 # Makes the error about the answer with this id.
 Refuse: TypeAlias = Callable[[str], InvalidRequest]
 
+# In the place of the object around the items.
 _NO_OBJECT: Final = b"{}"
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from adapters.openai_responses.client import websocket
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.core.conversation import Json
 from gateway.demo.serve import serve_demo
 from gateway.dialects.websocket import ClientEvent, CreateEvent
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     """The requests that come over WebSockets."""
     found: list[Asked] = []
-    plain = websocket.read_event
+    plain = OpenAIResponsesDialect.read_event
 
     def read(text: str) -> ClientEvent:
         event = plain(text)
@@ -57,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
             found.append(one)
         return event
 
-    monkeypatch.setattr(websocket, "read_event", read)
+    monkeypatch.setattr(OpenAIResponsesDialect, "read_event", staticmethod(read))
     return found
 
 

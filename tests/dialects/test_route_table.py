@@ -115,7 +115,9 @@ def test_what_a_dialect_has_beside_the_contract_is_read_once() -> None:
     assert responses == (table.dialects[2],) * 4
 
 
-@pytest.mark.parametrize(("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query"), (Spoken, "read_event")])
+@pytest.mark.parametrize(
+    ("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query"), (Spoken, "read_event")]
+)
 def test_a_route_that_a_dialect_cannot_answer_is_refused(dialect: type[OpenAIChatDialect], lacks: str) -> None:
     with pytest.raises(SettingsError, match=rf"the dialect '{dialect.name}' has a route .*{lacks}"):
         RouteTable([dialect()])
