@@ -16,6 +16,7 @@ import msgspec
 
 from bench import payload
 from bench.load import Target
+from bench.websocket import WebSocketTarget
 
 # The first of the ports of a run; two runs on one machine need ports of their own.
 BACKEND_PORT: Final = int(os.environ.get("BENCH_PORT", "9200"))
@@ -110,6 +111,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
             ("/v1/messages", payload.messages_request),
         )
     )
+    websocket = WebSocketTarget(responses.url, key, payload.responses_request)
     own = MeasuredGateway(
         chat,
         serve_command(settings_file(folder)),
@@ -121,9 +123,11 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
             "gRPC-Web": Streams(chat, "grpc_web"),
             "text": Streams(chat, "text"),
             "Responses client": Streams(responses, payload.model()),
+            "Responses client over WebSocket": Streams(websocket, payload.model()),
             "Messages client": Streams(messages, payload.model()),
             "Responses backend": Streams(chat, "responses"),
             "Responses client and backend": Streams(responses, "responses"),
+            "Responses client over WebSocket, and backend": Streams(websocket, "responses"),
             "Messages backend": Streams(chat, "messages"),
             "Messages client and backend": Streams(messages, "messages"),
         },

@@ -27,6 +27,10 @@ class Target(msgspec.Struct, frozen=True):
         lines += [f"{name}: {value}" for name, value in self.headers]
         return "\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body
 
+    def connection(self, load: "Load", events: int) -> "Connection":
+        """Returns the protocol of a connection."""
+        return Connection(load, events)
+
 
 class Load(msgspec.Struct):
     """The result. Times are in seconds, and only of whole responses."""
@@ -139,5 +143,5 @@ async def connect(target: Target, load: Load, events: int = 0) -> Connection:
     place = urlsplit(target.url)
     loop = asyncio.get_running_loop()
     host, port = place.hostname or "127.0.0.1", place.port or 80
-    _, connection = await loop.create_connection(lambda: Connection(load, events), host, port)
+    _, connection = await loop.create_connection(lambda: target.connection(load, events), host, port)
     return connection

@@ -15,6 +15,7 @@ from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import through_asgi
+from gateway.server.http.websocket_writer import websocket_through_asgi
 from gateway.server.log.logger import LOGGER, logging_to
 from gateway.server.log.request_id import request_id
 from gateway.settings import ServerSettings, load_settings, with_place
@@ -39,6 +40,8 @@ class Application:
             await self._run(scope, receive, send)
         elif scope["type"] == "http":
             await through_asgi(self._serve)(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await websocket_through_asgi(self._serve_websocket)(scope, receive, send)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -71,6 +74,15 @@ class Application:
             await ClientResponse(scope["state"]["response_writer"], dialect, request_id(None)).fail(refusal)
             return
         await self._gateway.asgi(scope, receive, send)
+
+    async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._gateway is not None, "a server without lifespan events cannot run the gateway"
+        if self._gateway.gateway_state.keys or is_local(scope):
+            await self._gateway.asgi(scope, receive, send)
+        else:
+            # The server answers with status 403.
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
 
 
 def is_local(scope: Scope) -> bool:

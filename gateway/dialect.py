@@ -89,10 +89,12 @@ class Route(msgspec.Struct, frozen=True):
 
     Another dialect may serve the same method and path: the route with a `mark` answers the requests that have it, the
     one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`. A
-    `model` route with a `fixed` answer sends that one for each model that exists. `facts`: the answer of a `models` or
+    `model` route with a `fixed` answer sends that one for each model that exists. A `refused` route of GET with a
+    `websocket` is refused only to a request that asks for none. `facts`: the answer of a `models` or
     `model` route says more than names, so that backends are asked what they say of their models.
     The dialect of a `count` route is a CountingDialect, that of a `stored` route a
-    `gateway.dialects.stateful.StatefulDialect`.
+    `gateway.dialects.stateful.StatefulDialect`, and that of a `websocket` a
+    `gateway.dialects.websocket.WebSocketDialect`.
     """
 
     method: str
@@ -104,6 +106,7 @@ class Route(msgspec.Struct, frozen=True):
     fixed: FixedAnswer | None = None
     refusal: Refusal | None = None
     facts: bool = False
+    websocket: bool = False
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
@@ -147,9 +150,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     events, and no backend hears of it. `compacts`: a compaction of the history is asked for; `compacted`: the history
     holds one of the gateway (`gateway.core.sealed_compaction`), which stands for what is before it. `to_store` is what
     the record of the answer holds of the request, which no other module reads either; None: the client does not want
-    the answer to be stored, or its dialect stores none. `alone`: each message was read as one turn, by itself but
-    for the ids that are derived, and without a fault, so that a later request may take the turns over
-    (`Document.known`).
+    the answer to be stored, or its dialect stores none. `lasting`: what is stored outlives the client's connection.
+    `alone`: each message was read as one turn, by itself but for the ids that are derived, and without a fault, so that
+    a later request may take the turns over (`Document.known`).
     """
 
     conversation: Conversation
@@ -158,6 +161,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     compacts: AskedCompaction | None = None
     compacted: bool = False
     to_store: msgspec.Struct | None = None
+    lasting: bool = True
     alone: bool = False
 
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -26,6 +26,7 @@ from gateway.settings import ServerSettings
 from gateway.testing.gateway import hello, python_process, running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import settings_for
+from tests.server.websocket_client import Denied, Place, connected, opened, same, texts, upgrade
 from tests.tiers import sample
 
 PROTOCOLS: Final = ("httptools", "h11")
@@ -51,6 +52,14 @@ class Stock:
                 assert line, self.log
                 self.log += line.decode()
         self.base_url = found[1]
+
+    @property
+    def host(self) -> str:
+        return "127.0.0.1"
+
+    @property
+    def port(self) -> int:
+        return int(self.base_url.rpartition(":")[2])
 
     async def ended(self) -> int:
         async with asyncio.timeout(40):
@@ -157,6 +166,49 @@ async def test_a_client_that_leaves_ends_the_backends_answer(tmp_path: Path, pro
         stock.process.send_signal(signal.SIGTERM)
         await stock.ended()
     assert "code=client_gone" in stock.log
+
+
+@pytest.mark.parametrize("library", ["wsproto", "websockets"])
+async def test_a_websocket_is_served_as_by_our_own_server(tmp_path: Path, library: str) -> None:
+    async def spoken(place: Place) -> list[list[Any]]:
+        async with connected(place) as socket:
+            found = []
+            for word in ("streamed", "cut", "refused"):
+                socket.create(word, stream_id=word, generate=True)
+                found.append(same(await socket.answer()))
+            socket.create([], generate=False)
+            warmed = (await socket.answer())[-1]["response"]
+            socket.create("again", previous_response_id=warmed["id"])
+            assert texts(await socket.answer()) == "onetwo"
+            socket.send({"type": "unknown"})
+            assert (await socket.event())["error"]["param"] == "type"
+            socket.close()
+            assert await socket.closed() == 1000
+        for head in (upgrade("origin: https://example.com"), upgrade(path="/v1/realtime")):
+            denied = await opened(place, head)
+            assert isinstance(denied, Denied)
+            found.append([denied.status, denied.code])
+        return found
+
+    async with faulty_backend(by_word) as backend:
+        settings = settings_for(backend.base_url, max_body_mb=1)
+        async with running_gateway(settings) as ours:
+            expected = await spoken(ours)
+        assert expected[3:] == [[403, "cross_site_request"], [404, "unknown_url"]]
+        async with uvicorn_running(tmp_path, settings, "--ws", library) as stock:
+            await stock.wait_ready()
+            assert await spoken(stock) == expected
+            async with connected(stock) as socket:
+                socket.create("stalled")
+                await socket.event()
+            async with asyncio.timeout(10):
+                await backend.closed.wait()
+            async with connected(stock) as socket:
+                stock.process.send_signal(signal.SIGTERM)
+                assert await socket.closed() in (1001, 1012)
+            await stock.ended()
+    assert "code=client_gone" in stock.log
+    assert "Traceback" not in stock.log
 
 
 async def test_wrong_settings_are_one_line_of_the_server(tmp_path: Path) -> None:

@@ -107,6 +107,11 @@ WHEN_ASKED: Final = (
     ),
     *(
         "cryptography",
+        "wsproto",
+        "gateway.server.api.websocket",
+        "gateway.server.api.websocket_session",
+        "gateway.server.http.websocket_protocol",
+        "gateway.server.state.connection_answers",
         "gateway.server.api.routes",
         "gateway.server.api.inspect",
         "gateway.server.api.passed.endpoint",

@@ -24,14 +24,16 @@ class Document(msgspec.Struct, frozen=True):
     """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports.
 
     `stored` holds the entries that the server has looked up for the request
-    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name. `known` are the
-    turns of the first messages, which were read before of the same bytes (`gateway.dialects.prefix`), and `known_tools`
-    the functions, where all tools are known ones: a dialect that reads each alone need not read these again.
+    (`gateway.dialects.stateful.StatefulDialect`), by their names; None: there is none of this name. `connected`: the
+    request came over a connection that remembers its answers (`gateway.dialects.websocket`). `known` are the turns of
+    the first messages, which were read before of the same bytes (`gateway.dialects.prefix`), and `known_tools` the
+    functions, where all tools are known ones: a dialect that reads each alone need not read these again.
     """
 
     fields: dict[str, Json]
     repaired: bool = False
     stored: Mapping[str, bytes | None] = {}
+    connected: bool = False
     known: tuple[Turn, ...] = ()
     known_tools: tuple[ToolSpec, ...] = ()
 

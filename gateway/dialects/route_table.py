@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from gateway.core.errors import SettingsError
 from gateway.dialect import CompactingDialect, CountingDialect, Dialect, RequestHead, Route, RouteKind
 from gateway.dialects.stateful import StatefulDialect
+from gateway.dialects.websocket import WebSocketDialect
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
@@ -35,17 +36,18 @@ class Served:
 
 
 class DialectExtensions(NamedTuple):
-    """A dialect by what it does beside the contract of all: counts tokens, stores answers, has compactions. None: it
-    does not."""
+    """A dialect by what it does beside the contract of all: counts tokens, stores answers, has compactions, is spoken
+    over WebSockets. None: it does not."""
 
     counting: CountingDialect | None
     stored: StatefulDialect | None
     compacting: CompactingDialect | None
+    websocket: WebSocketDialect | None = None
 
 
 class RouteTable:
     """The routes of some dialects, the first of which answers where no route determines the client's dialect.
-    `extensions` are those of the dialects, by their names.
+    `extensions` are those of the dialects, by their names; at the paths of `websockets` a GET may open a WebSocket.
 
     Raises SettingsError for two dialects with the same route and no mark that tells them apart, and for a dialect with
     a route of a kind that it does not answer.
@@ -55,6 +57,8 @@ class RouteTable:
         self.dialects = tuple(dialects)
         self.default = self.dialects[0]
         self.extensions = {dialect.name: _extensions(dialect) for dialect in self.dialects}
+        routes = [route for dialect in self.dialects for route in dialect.routes]
+        self.websockets = frozenset([route.path for route in routes if route.websocket])
         self._unknown = Served(self.default)
         # By path, then by method.
         self._exact: dict[str, dict[str, Served]] = {}
@@ -86,6 +90,7 @@ def _extensions(dialect: Dialect) -> DialectExtensions:
         dialect if isinstance(dialect, CountingDialect) else None,
         dialect if isinstance(dialect, StatefulDialect) else None,
         dialect if isinstance(dialect, CompactingDialect) else None,
+        dialect if isinstance(dialect, WebSocketDialect) else None,
     )
     kinds = {route.kind for route in dialect.routes}
     if "count" in kinds and found.counting is None:
@@ -94,6 +99,8 @@ def _extensions(dialect: Dialect) -> DialectExtensions:
         raise SettingsError(
             f"the dialect {dialect.name!r} has a route of the kind stored, and no missing_entries or no stored_query"
         )
+    if any(route.websocket for route in dialect.routes) and found.websocket is None:
+        raise SettingsError(f"the dialect {dialect.name!r} has a route with a WebSocket, and no read_event")
     return found
 
 

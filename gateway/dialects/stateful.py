@@ -34,9 +34,10 @@ class AnswerRecord(NamedTuple):
 class StoringEncoder(StreamEncoder, Protocol):
     """Extends a StreamEncoder whose answer may be stored. A whole answer is made by the same encoder."""
 
-    def record(self, renew_s: float) -> AnswerRecord:
+    def record(self, renew_s: float | None) -> AnswerRecord:
         """Returns the entries to store. Called once, behind the last events and before `close` or `whole`. The entries
-        that the answer continues are renewed where they were not for `renew_s` seconds."""
+        that the answer continues are renewed where they were not for `renew_s` seconds. None: nothing is renewed, and
+        nothing stored but what a request needs that continues the answer."""
         ...
 
     def deny(self, notice: Notice) -> None:

@@ -19,6 +19,9 @@ Entries: TypeAlias = Mapping[str, bytes | None]
 # Makes the error about the answer with this id.
 Refuse: TypeAlias = Callable[[str], InvalidRequest]
 
+# In the place of the object around the items.
+_NO_OBJECT: Final = b"{}"
+
 
 class StoredAnswer(msgspec.Struct, frozen=True):
     """The entry of an answer.
@@ -131,14 +134,15 @@ class Chain(msgspec.Struct, frozen=True):
         answer: dict[str, Json],
         named: Sequence[str],
         now: int,
-        renew_s: float,
+        renew_s: float | None,
     ) -> AnswerRecord:
         """Returns what is stored of a complete answer, whose items with these ids are `named`: its own entry last,
-        without which nothing refers to the others."""
+        without which nothing refers to the others. Of one that is only continued (`renew_s` None) the object around the
+        items is not kept."""
         items = msgspec.json.encode({"input": stored.items, "output": answer[self.output]})
-        written = msgspec.json.encode({**answer, self.output: []})
+        written = _NO_OBJECT if renew_s is None else msgspec.json.encode({**answer, self.output: []})
         size = stored.size + len(items)
-        renews = not stored.ancestors or now - stored.renewed_at >= renew_s
+        renews = not stored.ancestors or (renew_s is not None and now - stored.renewed_at >= renew_s)
         renewed_at = now if renews else stored.renewed_at
         entry = StoredAnswer(stored.ancestors, size, renewed_at, tuple(named), msgspec.Raw(written))
         earlier = [name(ancestor) for ancestor in stored.ancestors for name in (self.answer_entry, self.items_entry)]

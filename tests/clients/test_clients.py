@@ -46,7 +46,7 @@ MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
     Client("openai", "openai", sys.executable, (SECRET,), (2, 2)),
-    Client("Codex", "codex", str(_BIN / "codex"), ("1 file changed",), (4, 4), path=RESPONSES, changed=MARLIN),
+    Client("Codex", "codex", str(_BIN / "codex"), ("1 file changed",), (4, 5), path=RESPONSES, changed=MARLIN),
     Client(
         "Claude Code",
         "claude-code",

@@ -98,6 +98,10 @@ class Kept(OpenAIChatDialect):
         return ()
 
 
+class Spoken(OpenAIChatDialect):
+    routes: ClassVar[tuple[Route, ...]] = (Route("GET", "/spoken", "refused", websocket=True),)
+
+
 class Counting(Counted):
     def encode_count(self, tokens: int) -> bytes:
         return b"%d" % tokens
@@ -106,12 +110,14 @@ class Counting(Counted):
 def test_what_a_dialect_has_beside_the_contract_is_read_once() -> None:
     table = RouteTable([OpenAIChatDialect(), Counting(), OpenAIResponsesDialect()])
     chat, counting, responses = (table.extensions[dialect.name] for dialect in table.dialects)
-    assert chat == (None, None, None)
+    assert chat == (None, None, None, None)
     assert counting.counting is not None and counting.counting.encode_count(3) == b"3" and counting.stored is None
-    assert responses == (table.dialects[2],) * 3
+    assert responses == (table.dialects[2],) * 4
 
 
-@pytest.mark.parametrize(("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query")])
+@pytest.mark.parametrize(
+    ("dialect", "lacks"), [(Counted, "encode_count"), (Kept, "stored_query"), (Spoken, "read_event")]
+)
 def test_a_route_that_a_dialect_cannot_answer_is_refused(dialect: type[OpenAIChatDialect], lacks: str) -> None:
     with pytest.raises(SettingsError, match=rf"the dialect '{dialect.name}' has a route .*{lacks}"):
         RouteTable([dialect()])

@@ -64,6 +64,7 @@ def routes() -> Iterator[Hostile]:
             name = f"{method!r} {path!r}"
             yield Hostile(name, request(b"", path=path, method=method), (405,), "method_not_allowed")
     for path in RESPONSES:
+        yield from _upgrades(path)
         yield Hostile(f"GET {path!r}", request(b"", path=path, method=b"GET"), (426,), "unsupported_operation")
         yield Hostile(f"GET {path!r} and a slash", request(b"", path=path + b"/", method=b"GET"), (404,), "unknown_url")
         for method in (b"PUT", b"PATCH", b"TRACE"):
@@ -71,6 +72,23 @@ def routes() -> Iterator[Hostile]:
     for path in OLLAMA:
         for method in READ:
             yield Hostile(f"{method!r} {path!r}", request(b"", path=path, method=method), (405,), "method_not_allowed")
+
+
+def _upgrades(path: bytes) -> Iterator[Hostile]:
+    """What asks for a WebSocket and gets none."""
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: "
+    nonce = b"\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=="
+    for origin in (b"https://example.com", b"null", b"http://localhost:1", b"", b"http://", b"//localhost"):
+        sent = request(b"", upgrade + b"13" + nonce + b"\r\norigin: " + origin, path=path, method=b"GET")
+        sent = sent.replace(b"content-length: 0\r\n", b"")
+        yield Hostile(f"origin {origin!r} {path!r}", sent, (403,), "cross_site_request")
+    for wrong in (b"8" + nonce, b"13, 8" + nonce, b"13", b"13\r\nsec-websocket-key: AAAA", b"13" + nonce + nonce):
+        sent = request(b"", upgrade + wrong, path=path, method=b"GET").replace(b"content-length: 0\r\n", b"")
+        yield Hostile(f"handshake {wrong[:30]!r} {path!r}", sent, (426,), "unsupported_operation")
+    for key in KEYS:
+        sent = request(b"", upgrade + b"13" + nonce, path=path, method=b"GET", key=key)
+        sent = sent.replace(b"content-length: 0\r\n", b"")
+        yield Hostile(f"upgrade with the key {key[:20]!r} {path!r}", sent, (401,), "invalid_api_key")
 
 
 def doors() -> Iterator[Hostile]:

@@ -127,7 +127,7 @@ class InteractionStreamEncoder:
         """Returns the interaction as JSON, for a client that does not stream."""
         return _encode(self._interaction.complete())
 
-    def record(self, renew_s: float) -> AnswerRecord:
+    def record(self, renew_s: float | None) -> AnswerRecord:
         """Returns what is stored of the complete answer (`StoringEncoder.record`)."""
         assert isinstance(self._to_store, StoredInput)  # as the decoder made it for an answer to be stored
         made = self._interaction.complete()

@@ -43,6 +43,8 @@ from gateway.dialects.offered_functions import not_allowed
 FIELDS: Final = "fields"
 NAMES: Final = "names"
 _PREVIOUS: Final = "previous_response_id"
+# Of a `response.create` over a WebSocket: false prepares the next request, and asks no model.
+_GENERATE: Final = "generate"
 
 # A reasoning item has a place for any state, the item of a call for none.
 _HELD: Final = HeldState(calls=frozenset())
@@ -60,6 +62,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         faults.add("TEXT_UNICODE", -1, ITEMS)
     fields = dict(document.fields)
     value = _input(fields, compact)
+    generates = not document.connected or _generates(fields)
     if "model" not in fields:
         raise missing_field("model")
     request = read_fields(fields, RequestFields)
@@ -68,7 +71,7 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
     check_unsupported(fields)
-    if value == [] and not (compact and fields.get(_PREVIOUS)):
+    if value == [] and generates and not (compact and fields.get(_PREVIOUS)):
         raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
     history = read_history(document)
     own = resolved(own_items(value), history, document.stored)
@@ -119,8 +122,17 @@ def decode_document(document: Document, path: str = "") -> ClientRequest:
         echo[IDENTITY] = item_identity(items)
     if compact:
         echo[RETAINED] = retained_messages(items)
-    stored = None if compact or request.store is False else stored_input(history, own)
-    return ClientRequest(conversation, echo, compacts=asked, compacted=compacted, to_store=stored)
+    lasting = request.store is not False
+    stored = None if compact or not (lasting or document.connected) else stored_input(history, own)
+    return ClientRequest(conversation, echo, generates, asked, compacted, stored, lasting)
+
+
+def _generates(fields: dict[str, Json]) -> bool:
+    """Takes out of the fields of a request whether a model is to answer. Raises InvalidRequest."""
+    generate = fields.pop(_GENERATE, None)
+    if not isinstance(generate, bool | None):
+        raise InvalidRequest(f"{_GENERATE} must be true or false.", param=_GENERATE)
+    return generate is not False
 
 
 def _input(fields: dict[str, Json], compact: bool) -> Json:

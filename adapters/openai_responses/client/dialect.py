@@ -7,6 +7,7 @@ import msgspec
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
+from adapters.openai_responses.client import websocket
 from adapters.openai_responses.client.compaction import (
     RETAINED,
     compacted_object,
@@ -92,6 +93,10 @@ class OpenAIResponsesDialect:
 
     def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
         return stored_query(route, head, name)
+
+    read_event = staticmethod(websocket.read_event)
+    event_texts = staticmethod(websocket.event_texts)
+    error_text = staticmethod(websocket.error_text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)

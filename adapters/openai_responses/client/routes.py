@@ -98,13 +98,13 @@ _ITEMS: Final = Operation(
 )
 
 _CODEX: Final = RequestMark(parameter="client_version")
-# What Codex reads of the answer is the status: it then sends its request over HTTP. RFC 9110, section 15.5.22, demands
-# the header `upgrade` and, section 7.8, its name among the options of the connection.
-_WEBSOCKET: Final = Refusal(
+# To a GET that asks for no WebSocket. RFC 9110, section 15.5.22, demands the header `upgrade` and, section 7.8, its
+# name among the options of the connection; RFC 6455, section 4.4, the version of the protocol.
+_PLAIN_GET: Final = Refusal(
     426,
     "unsupported_operation",
-    "Responses are not served over WebSocket. Send the request as POST over HTTP.",
-    {"upgrade": "HTTP/1.1", "connection": "close, upgrade"},
+    "A GET opens a WebSocket here, and this one does not ask for one. Send the request as POST, or open a WebSocket.",
+    {"upgrade": "websocket", "connection": "close, upgrade", "sec-websocket-version": "13"},
 )
 _NOT_RUNNING: Final = Refusal(
     404,
@@ -127,7 +127,7 @@ ROUTES: Final = tuple(
         Route("POST", _PATH, "generate", _GENERATE),
         Route("POST", f"{_PATH}{COUNT}", "count", _COUNT),
         Route("GET", f"/v1{MODELS_PATH}", "models", _MODELS, mark=_CODEX, facts=True),
-        Route("GET", _PATH, "refused", refusal=_WEBSOCKET),
+        Route("GET", _PATH, "refused", refusal=_PLAIN_GET, websocket=True),
         Route("POST", f"{_PATH}{COMPACT}", "generate", _COMPACT),
         Route("GET", f"{_PATH}/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
         Route("POST", f"{_PATH}/{{id}}/cancel", "refused", refusal=_NOT_RUNNING),

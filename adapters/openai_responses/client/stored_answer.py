@@ -31,7 +31,9 @@ def owner_of(item: str) -> tuple[str, bool] | None:
     return None if found is None else (response_id(found[1]), bool(found[2]))
 
 
-def record(unique: str, stored: StoredInput, response: dict[str, Json], now: int, renew_s: float) -> AnswerRecord:
+def record(
+    unique: str, stored: StoredInput, response: dict[str, Json], now: int, renew_s: float | None
+) -> AnswerRecord:
     """Returns what is stored of a complete response."""
     return CHAIN.record(response_id(unique), stored, response, tuple(_named_items(response)), now, renew_s)
 

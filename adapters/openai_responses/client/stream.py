@@ -189,7 +189,7 @@ class ResponsesStreamEncoder:
         """Returns the response object as JSON, for a client that does not stream."""
         return _encode(self.response())
 
-    def record(self, renew_s: float) -> AnswerRecord:
+    def record(self, renew_s: float | None) -> AnswerRecord:
         """Returns what is stored of the complete answer (`StoringEncoder.record`)."""
         assert isinstance(self._to_store, StoredInput)  # as the decoder made it for an answer to be stored
         return record(self._unique, self._to_store, self.response(), self._created, renew_s)

@@ -98,6 +98,19 @@ def check_origin(head: Head) -> None:
         )
 
 
+def check_upgrade_origin(head: Head) -> None:
+    """Raises InvalidRequest 403 for an upgrade by a web page that is not the gateway's own, whatever else its browser
+    says: browsers let any page open a WebSocket anywhere, without asking the server before (RFC 6455, section 10.2)."""
+    origin = head.get(b"origin")
+    if origin is None:
+        return
+    scheme, _, authority = origin.lower().partition(b"://")
+    if scheme not in (b"http", b"https") or authority != head.get(b"host", b"").lower():
+        raise InvalidRequest(
+            "WebSockets of web pages of other origins are refused.", status=403, code="cross_site_request"
+        )
+
+
 def check_media_type(head: Head) -> None:
     """Raises InvalidRequest 415 unless the body is JSON (any web page could post a form)."""
     media_type = head.get(b"content-type", b"")

@@ -150,7 +150,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def count_tokens(request: Request) -> Response:
         body = await read_client_body(request, gateway_state.max_body)
-        dialect, stateful, _ = gateway_state.dialects.extensions[_served(request).dialect.name]
+        dialect, stateful, _, _ = gateway_state.dialects.extensions[_served(request).dialect.name]
         assert dialect is not None  # the kind is that of the route
         # In a thread: clients send their whole history, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)

@@ -16,6 +16,7 @@ from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
+from gateway.core.events import Finish, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_size
 from gateway.dialect import ClientRequest, Dialect, RequestHead
@@ -38,7 +39,7 @@ from gateway.server.api.responders import (
 from gateway.server.api.served_request import Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.log.logger import LOGGER
-from gateway.server.state.answer_store import AnswerStore, with_stored
+from gateway.server.state.answer_store import Answers, with_stored
 from gateway.server.state.prefixes import LEAST, RequestPrefix
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
@@ -58,12 +59,15 @@ from gateway.server.upstream.fd_limits import check_lack
 
 if TYPE_CHECKING:
     from gateway.server.media.media import Media
+    from gateway.server.state.connection_answers import ConnectionMemory
 
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
 # takes up to twelve microseconds.
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
+# The whole answer to a request that only prepares the next one.
+_NOTHING: Final = (UsageReport(0, 0, 0), Finish("stop"))
 
 
 class GenerateEndpoint:
@@ -73,9 +77,15 @@ class GenerateEndpoint:
         self._state = gateway_state
 
     async def __call__(
-        self, context: RequestContext, response: ClientResponse, dialect: Dialect, head: RequestHead
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        dialect: Dialect,
+        head: RequestHead,
+        memory: "ConnectionMemory | None" = None,
     ) -> None:
-        """Serves one request. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
+        """Serves one request; `memory` is that of a connection which remembers its answers. Raises GatewayError, also
+        after the response has begun, and ClientDisconnected."""
         check_media_type(context.headers)
         began = monotonic()
         deadlines = self._state.scheduler.deadlines(began + BODY_S, body_timeout)
@@ -94,7 +104,7 @@ class GenerateEndpoint:
                 for observe in context.observers.body:
                     observe(context, body)
                 connection.on_lost = disconnect
-                await self._serve(context, body, deadlines, response, dialect, head)
+                await self._serve(context, body, deadlines, response, dialect, head, memory)
         except BackendTimeout as error:
             # The backend may still work on the request: a second one would cost as much again.
             if error is deadlines.reason and context.is_sent:
@@ -115,15 +125,19 @@ class GenerateEndpoint:
         response: ClientResponse,
         dialect: Dialect,
         head: RequestHead,
+        memory: "ConnectionMemory | None",
     ) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
         large = size >= LARGE or (size >= SOME and number_of(b",", body) >= MANY)
         stateful = self._state.dialects.extensions[dialect.name].stored
-        answers = None if stateful is None else self._state.answers.of(context)
+        stored = None if stateful is None else self._state.answers.of(context)
+        answers: Answers | None = stored if memory is None else memory.over(stored)
         prefix = self._state.prefixes.of(context, dialect, size) if size >= LEAST else None
         if stateful is not None and answers is not None:
-            request = await _read_with_stored(stateful, body, head, answers, prefix, large=large)
+            request = await _read_with_stored(
+                stateful, body, head, answers, prefix, large=large, connected=memory is not None
+            )
         elif large and (prefix is None or not prefix.is_known(body, LARGE)):
             request = await asyncio.to_thread(_read, dialect, body, head, prefix)
         else:
@@ -138,12 +152,12 @@ class GenerateEndpoint:
         context.backend, context.routed = backend.name, (route, backend)
         for observe in context.observers.route:
             observe(context, route, backend)
-        if not request.generates:
-            await self._answer_alone(context, response, deadlines, dialect, request)
-            return
         served = ServedRequest(
-            context, response, deadlines, dialect, head, body, request, model, route, backend, large, answers
+            context, response, deadlines, dialect, head, body, request, model, route, backend, large, stored, memory
         )
+        if not request.generates:
+            await self._answer_alone(served)
+            return
         if request.compacted or request.compacts is not None:
             # Loaded with the first compaction.
             from gateway.server.api.compacting import serve_compacting
@@ -171,7 +185,8 @@ class GenerateEndpoint:
         features = self._state.features
         size = len(served.body)
         # A request that refers to stored answers says more than its body.
-        said = size if features is None or served.answers is None else max(size, prompt_size(conversation))
+        refers = served.answers is not None or served.memory is not None
+        said = max(size, prompt_size(conversation)) if refers and features is not None else size
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
@@ -208,12 +223,19 @@ class GenerateEndpoint:
                 raise
 
     def _kept(self, served: ServedRequest, notices: list[Notice]) -> StoredAnswer | None:
-        """Returns where the answer is stored, if its client asks for that; `notices` say where it cannot be."""
+        """Returns where the answer is stored, if its client asks for that; `notices` say where it cannot be. What the
+        client does not want to be stored, or cannot be, its connection may remember."""
         if served.request.to_store is None:
             return None
         stateful = self._state.dialects.extensions[served.dialect.name].stored
-        store = self._state.answers.for_answer(served.answers, served.route.responses, notices)
-        return None if store is None or stateful is None else StoredAnswer(stateful, store)
+        if stateful is None:
+            return None
+        if served.request.lasting:
+            store = self._state.answers.for_answer(served.answers, served.route.responses, notices)
+            if store is not None:
+                return StoredAnswer(stateful, store)
+        memory = served.memory
+        return None if memory is None else StoredAnswer(stateful, memory.over(served.answers), lasting=False)
 
     async def _with_texts(
         self, media: "Media", served: ServedRequest, conversation: Conversation, begun: Begun | None, done: list[Notice]
@@ -240,19 +262,20 @@ class GenerateEndpoint:
         done += notices
         return conversation, writer
 
-    async def _answer_alone(
-        self,
-        context: RequestContext,
-        response: ClientResponse,
-        deadlines: Deadlines,
-        dialect: Dialect,
-        request: ClientRequest,
-    ) -> None:
+    async def _answer_alone(self, served: ServedRequest) -> None:
         """Answers a request that asks no model for anything."""
-        context.notices = [*context.notices, *request.conversation.notices]
-        context.note(context.notices)
-        with WholeResponder(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
-            await writer.finish(())
+        context = served.context
+        told = [*context.notices, *served.request.conversation.notices]
+        keeps = self._kept(served, told)
+        context.notices = told
+        context.note(told)
+        if keeps is None:
+            parts = (context, served.response, served.deadlines, served.dialect, served.request)
+            with WholeResponder(*parts, self._state.settings.server) as whole:
+                await whole.finish(())
+            return
+        with served.responder(self._state.settings.server, keeps) as writer:
+            await writer.finish(_NOTHING)
 
     async def _exchange(
         self,
@@ -377,14 +400,17 @@ async def _read_with_stored(
     dialect: StatefulDialect,
     body: bytes,
     head: RequestHead,
-    answers: AnswerStore,
+    answers: Answers,
     prefix: RequestPrefix | None,
     *,
     large: bool,
+    connected: bool,
 ) -> ClientRequest:
     """Decodes a request with the stored answers that it refers to."""
     read = read_document if prefix is None else prefix.document
     document = await asyncio.to_thread(read, body) if large else read(body)
+    if connected:
+        document = msgspec.structs.replace(document, connected=True)
     document = await with_stored(dialect, document, answers)
     if large or document.stored:
         return await asyncio.to_thread(_decoded, dialect, document, head, prefix)

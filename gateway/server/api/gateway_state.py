@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import ServerShutdown
@@ -65,6 +65,14 @@ if TYPE_CHECKING:
 _PROMPTS: Final = 1 / 16
 
 
+class Drained(Protocol):
+    """What ends when the gateway stops, once it has finished what is running."""
+
+    def drain(self) -> None:
+        """Begins nothing more."""
+        ...
+
+
 class GatewayState:
     """Shared state of the routes, built before the gateway binds, so that a wrong setting is reported at once. Raises
     SettingsError.
@@ -103,6 +111,7 @@ class GatewayState:
         self.created = int(time.time())
         self.ready = False
         self.draining = False
+        self.websockets: set[Drained] = set()
         # Where the settings are read from, and the keys whose values there wait for a restart.
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
@@ -357,6 +366,8 @@ class GatewayState:
             self.draining = True
             self.ready = False
             self.event_bus.close()
+            for websocket in tuple(self.websockets):
+                websocket.drain()
             if self.summaries is not None:
                 self.summaries.drain()
             if self.inspector is not None:

@@ -4,7 +4,7 @@ responses."""
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,11 +24,23 @@ from gateway.server.upstream.deadlines import ClientDisconnected
 
 if TYPE_CHECKING:
     from gateway.server.api.passed.routes import PassedRoute
-    from gateway.server.inspect.sent_requests import InspectorClient
+    from gateway.server.state.connection_answers import ConnectionMemory
 
 SHUTDOWN: Final = ServerShutdown.code
 # How metrics name the routes; every other one is `other`.
+OTHER: Final = "other"
 LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "models", "count": "count"}
+
+
+class OwnClient(Protocol):
+    """The client of a request that the gateway makes itself. `memory`: of the connection for which it is made."""
+
+    @property
+    def memory(self) -> "ConnectionMemory | None": ...
+
+    def join(self, context: RequestContext) -> None:
+        """Names the client of the request, whose key is not checked again."""
+        ...
 
 
 class GatewayMiddleware:
@@ -43,8 +55,7 @@ class GatewayMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
+            await self._serve_other(scope, receive, send)
             return
         method, path, headers = scope["method"], scope["path"], dict(scope["headers"])
         head = RequestHead(path, scope["query_string"], headers)
@@ -56,7 +67,7 @@ class GatewayMiddleware:
         context = RequestContext(
             method,
             path,
-            LABELS.get(served.kind, "other") if passed is None else PASSED,
+            LABELS.get(served.kind, OTHER) if passed is None else PASSED,
             headers,
             self._state.observers,
             dialect.paths,
@@ -84,7 +95,7 @@ class GatewayMiddleware:
             # A graceful close would wait for a client that reads nothing.
             response.connection.cut()
         except GatewayError as error:
-            _report(context, error)
+            report(context, error)
             _show(context, response, error)
             unread = passed is not None and response.request_body.more and not response.status
             # A backend sends this error only after the client's whole request has been read.
@@ -101,6 +112,16 @@ class GatewayMiddleware:
         finally:
             context.conclude(status or response.status)
 
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves what is no request: the life of the server, and WebSockets, whose events are requests."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            # Loaded with the first one.
+            from gateway.server.api.websocket import serve_websocket
+
+            await serve_websocket(self._state, self, scope, receive, send)
+
     async def _serve(
         self,
         scope: Scope,
@@ -112,8 +133,8 @@ class GatewayMiddleware:
         passed: "PassedRoute | None",
     ) -> None:
         key_places = served.dialect.key_places
-        # What the inspector sends has no key, but a client of its own, which no client can put here.
-        own: InspectorClient | None = scope["state"].get("client")
+        # What the inspector and a WebSocket send has a client that is known, which no client can put here.
+        own: OwnClient | None = scope["state"].get("client")
         if own is not None:
             own.join(context)
         if len(context.headers) != len(scope["headers"]):
@@ -136,7 +157,8 @@ class GatewayMiddleware:
             with admission.admit(context.key):
                 if admission.shared is not None:
                     await admission.shared.confirm(context.key)
-                await self._generate(context, response, served.dialect, head)
+                memory = None if own is None else own.memory
+                await self._generate(context, response, served.dialect, head, memory)
         elif passed is not None:
             context.head = head
             await self._pass_on(context, response, passed)
@@ -176,7 +198,7 @@ class GatewayMiddleware:
             await response.whole(503, b'{"status":"draining"}')
 
 
-def _report(context: RequestContext, error: GatewayError) -> None:
+def report(context: RequestContext, error: GatewayError) -> None:
     """Records the failure of a request, and lets the error say how it came about where the client asks for that."""
     context.fail(error)
     if context.explain:

@@ -18,7 +18,7 @@ from gateway.dialect import AnswerHead, ClientRequest, Dialect, StreamEncoder
 from gateway.dialects.stateful import StatefulDialect, StoringEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.log.request_id import unique
-from gateway.server.state.answer_store import AnswerStore
+from gateway.server.state.answer_store import Answers
 from gateway.server.state.request_state import RequestState
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
@@ -53,10 +53,12 @@ class Responder(Protocol):
 
 
 class StoredAnswer(NamedTuple):
-    """Where an answer is stored, and the dialect whose encoders say what is."""
+    """Where an answer is stored, and the dialect whose encoders say what is. `lasting`: it outlives the client's
+    connection, which alone is called stored."""
 
     dialect: StatefulDialect
-    answers: AnswerStore
+    answers: Answers
+    lasting: bool = True
 
 
 class _Response:
@@ -82,9 +84,10 @@ class _Response:
 
     @property
     def _head(self) -> AnswerHead:
-        context, stored = self._context, self._stored is not None
+        context, kept = self._context, self._stored
         # Whoever knows the id of a stored answer refers to it.
-        made = secrets.token_hex(12) if stored else unique()
+        made = unique() if kept is None else secrets.token_hex(12)
+        stored = kept is not None and kept.lasting
         head = AnswerHead(
             made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored, context.times
         )

@@ -1,7 +1,7 @@
 """A request that is being served: what the steps of its answer need of it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gateway.core.conversation import Conversation
 from gateway.core.events import Event
@@ -15,10 +15,14 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import Deadlines
 from gateway.settings import ModelSettings, ServerSettings
 
+if TYPE_CHECKING:
+    from gateway.server.state.connection_answers import ConnectionMemory
+
 
 class ServedRequest(NamedTuple):
     """The decoded request with its body, and where its answer goes. `model` is the name that the settings know, with
-    its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere."""
+    its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere.
+    `memory`: that of a connection which remembers its answers."""
 
     context: RequestContext
     response: ClientResponse
@@ -32,6 +36,7 @@ class ServedRequest(NamedTuple):
     backend: Backend
     large: bool
     answers: AnswerStore | None
+    memory: "ConnectionMemory | None" = None
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None

@@ -2,21 +2,23 @@
 
 These are: caps for the head, exactly one Host, no version but 1.0 and 1.1; trailers never become headers and are capped
 too. (httptools itself refuses Content-Length beside Transfer-Encoding, and bare LF.) A client that asks for another
-protocol, as some do with every first request, is served over HTTP/1.1.
+protocol, as some do with every first request, is served over HTTP/1.1, unless it asks for a WebSocket where there is
+one.
 """
 
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import httptools
+from starlette.types import Scope
 
 from gateway.core.errors import GatewayError
 from gateway.dialect import ErrorAnswer
 from gateway.server.http.client_connection import ClientConnection
-from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD
+from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD, ClientState
 from gateway.server.http.raw_error_response import BAD_REQUEST, NO_ROOM, raw_error_response
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
@@ -34,6 +36,13 @@ class HeadError(Exception):
     """Raised for a head that is not accepted."""
 
 
+class WebSockets(NamedTuple):
+    """Where there are WebSockets: whether at a path, and how many bytes one of their messages may have now."""
+
+    serves: Callable[[str], bool]
+    most: Callable[[], int]
+
+
 class HttpProtocol(ClientConnection):
     """The protocol of one connection. `http_protocol` sets the limits on a subclass."""
 
@@ -41,6 +50,7 @@ class HttpProtocol(ClientConnection):
     last_descriptor: int = 1_000_000
     # Of the dialect that answers where no request could be read.
     encode_error: Callable[[GatewayError], ErrorAnswer]
+    websockets: WebSockets | None = None
     _sent_away = LogThrottle()
 
     # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
@@ -69,7 +79,10 @@ class HttpProtocol(ClientConnection):
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as stopped:
-                self._stay(self._parser, data[stopped.args[0] :])
+                rest = data[stopped.args[0] :]
+                if self._upgrade(self._parser, rest):
+                    return
+                self._stay(self._parser, rest)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, HeadError):
             self._refuse_request()
         if self._head_size > MAX_HEAD:
@@ -164,6 +177,47 @@ class HttpProtocol(ClientConnection):
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return parser
 
+    def _upgrade(self, parser: httptools.HttpRequestParser, rest: bytes) -> bool:
+        """Hands the connection over to a WebSocket where the head asks for one, at a path that has one, and no response
+        is due. Returns whether it did."""
+        if self.websockets is None or self.state is not ClientState.HEAD:
+            return False
+        if parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
+            return False
+        headers = self._headers()
+        path, query = _target(self._url)
+        asked = [value.lower() for name, value in headers if name == b"upgrade"]
+        if asked != [b"websocket"] or not self.websockets.serves(path):
+            return False
+        # Loaded with the first one.
+        from gateway.server.http.websocket_protocol import WebSocketProtocol, is_upgrade
+
+        if not is_upgrade(headers):
+            return False
+        scope: Scope = {
+            "type": "websocket",
+            "asgi": _ASGI,
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": "ws",
+            "root_path": "",
+            "path": path,
+            "raw_path": path.encode("ascii"),
+            "query_string": query,
+            "headers": headers,
+            "subprotocols": [],
+            "extensions": {"websocket.http.response": {}},
+            "state": self.app_state,
+        }
+        protocol = WebSocketProtocol(
+            self.app, self.server_state, self.transport, scope, self.websockets.most(), self.write_timeout_s()
+        )
+        # To this protocol the connection is lost, and its deadlines with it.
+        self.connection_lost(None)
+        protocol.begin(rest)
+        return True
+
     def _stay(self, parser: httptools.HttpRequestParser, rest: bytes) -> None:
         """Parses the head once more without its Upgrade header, which a server may ignore (RFC 9110, section 7.8): the
         parser takes all bytes after an Upgrade, even the request's own body, as another protocol."""
@@ -219,16 +273,18 @@ def http_protocol(
     max_connections: int,
     last_descriptor: int,
     encode_error: Callable[[GatewayError], ErrorAnswer],
+    websockets: WebSockets | None = None,
 ) -> type[HttpProtocol]:
     """Returns the protocol class for uvicorn, with a deadline for the head of every request and for clients that read
-    nothing, with the maximum number of connections and the highest descriptor that a connection may have, and with the
-    encoder of errors that precede any request."""
+    nothing, with the maximum number of connections and the highest descriptor that a connection may have, with the
+    encoder of errors that precede any request, and with where there are WebSockets."""
     limits = {
         "header_timeout_s": header_timeout_s,
         "write_timeout_s": staticmethod(write_timeout_s),
         "max_connections": max_connections,
         "last_descriptor": last_descriptor,
         "encode_error": staticmethod(encode_error),
+        "websockets": websockets,
         "_sent_away": LogThrottle(),
     }
     return type("HttpProtocol", (HttpProtocol,), limits)

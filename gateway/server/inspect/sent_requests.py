@@ -27,6 +27,8 @@ class InspectorClient:
     """The inspector as the client of one request, with an ASGI server's end of it: `receive` and `send`. `answer` is
     told what the answer says; None: nobody waits for it."""
 
+    memory: None = None
+
     def __init__(self, body: bytes, answer: "SentAnswer | None" = None) -> None:
         self._unread = [body]
         self._answer = answer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from gateway.server.api.app import Gateway
-from gateway.server.http.protocol import http_protocol
+from gateway.server.http.protocol import WebSockets, http_protocol
 from gateway.server.log.logger import LOGGER
 from gateway.server.process.lifecycle_log import log_stop
 from gateway.server.process.settings_reload import Reloader
@@ -132,16 +132,18 @@ class GatewayServer(uvicorn.Server):
 
 
 def _config(app: Gateway) -> uvicorn.Config:
-    server = app.gateway_state.settings.server
+    state = app.gateway_state
+    server = state.settings.server
     return uvicorn.Config(
         app.asgi,
         http=http_protocol(
             server.header_timeout_s,
             # This setting may change with a reload.
-            lambda: app.gateway_state.settings.server.write_timeout_s,
+            lambda: state.settings.server.write_timeout_s,
             server.max_connections or default_connections(),
             last_for_clients(),
-            app.gateway_state.dialects.default.encode_error,
+            state.dialects.default.encode_error,
+            WebSockets(state.dialects.websockets.__contains__, lambda: state.max_body),
         ),
         ws="none",
         lifespan="on",

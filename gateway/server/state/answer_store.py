@@ -6,7 +6,7 @@ answered as another conversation.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -39,6 +39,19 @@ def _not_stored(why: str) -> Notice:
 OFF: Final = _not_stored("nothing may be remembered of the request")
 SWITCHED_OFF: Final = _not_stored("responses.store is false in the settings")
 UNSHARED: Final = _not_stored("each worker has a memory of its own; with state.store they share one store")
+
+
+class Answers(Protocol):
+    """The answers that a request may continue."""
+
+    async def find(self, missing: Callable[[Found], Sequence[str]]) -> Found:
+        """Returns the entries that `missing` names, also those that it names only once it has others. Raises
+        GatewayError 503 while the store cannot be read."""
+        ...
+
+    async def record(self, encoder: StoringEncoder, context: RequestContext) -> None:
+        """Stores the answer of an encoder that has all its events; where that fails, the answer says so."""
+        ...
 
 
 class AnswerStores:
@@ -133,7 +146,7 @@ class AnswerStore:
         return None
 
 
-async def with_stored(dialect: StatefulDialect, document: Document, answers: AnswerStore | None) -> Document:
+async def with_stored(dialect: StatefulDialect, document: Document, answers: Answers | None) -> Document:
     """Returns a document with the entries that it refers to; without any where nothing may be remembered. Raises
     InvalidRequest, and GatewayError 503 while the store cannot be read."""
     if answers is None:

@@ -36,7 +36,7 @@ class Recorder:
         self.denied: list[Notice] = []
         self.headers = ()
 
-    def record(self, renew_s: float) -> AnswerRecord:
+    def record(self, renew_s: float | None) -> AnswerRecord:
         return self._record
 
     def deny(self, notice: Notice) -> None:

@@ -1,0 +1,115 @@
+"""Reads the events of a client's WebSocket, and writes those of the server as texts.
+
+Sources: OpenAI's published types `ResponsesClientEvent` and `ResponsesServerEvent`, and its guide to the WebSocket
+mode. `response.processed` is an event of Codex, which only tells.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.core.errors import InvalidRequest
+from gateway.dialect import ErrorAnswer
+from gateway.dialects.websocket import AnsweredEvent, ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
+
+CREATE: Final = "response.create"
+PROCESSED: Final = "response.processed"
+STEER: Final = "response.steer"
+LANE: Final = "stream_id"
+HEADERS: Final = "headers"
+_LONGEST_LANE: Final = 256
+# Behind the line with the type of an event stands its JSON, in one line. Faster than to split what is sent.
+_events: Final = re.compile(rb"\ndata: (.+)").findall
+
+_read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+_ON: Final = msgspec.Raw(b"true")
+
+
+def read_event(text: str) -> ClientEvent:
+    """Returns what an event asks for. The fields of a `response.create` are not read further: they are those of the
+    request."""
+    fields = _fields(text)
+    if fields is None:
+        return RefusedEvent(InvalidRequest("The event must be a JSON object.", code="invalid_json"))
+    kind, lane = _text(fields.pop("type", None)), _text(fields.get(LANE))
+    if kind == PROCESSED:
+        return IgnoredEvent()
+    if kind == STEER:
+        return AnsweredEvent(_steer_failed(fields))
+    if kind != CREATE:
+        named = "no type" if kind is None else f"the type {kind[:80]!r}"
+        message = f"The event has {named}. The gateway knows {CREATE}, {PROCESSED} and {STEER}."
+        return RefusedEvent(InvalidRequest(message, param="type"), lane)
+    if LANE in fields:
+        if not lane or len(lane) > _LONGEST_LANE:
+            message = f"{LANE} must be a text of 1 to {_LONGEST_LANE} characters."
+            return RefusedEvent(InvalidRequest(message, param=LANE))
+        del fields[LANE]
+    # Over a WebSocket every answer is streamed.
+    fields["stream"] = _ON
+    return CreateEvent(_encode(fields), lane)
+
+
+def event_texts(stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
+    """Returns the JSON of each event among the bytes of an answer. Codex reads `headers` in any event."""
+    texts: list[bytes] = _events(stream)
+    if headers and texts:
+        texts[0] = b'%b,"%b":%b}' % (texts[0][:-1], HEADERS.encode(), _encode(headers))
+    if lane is None:
+        return texts
+    end = b',"%b":%b}' % (LANE.encode(), _encode(lane))
+    return [text[:-1] + end for text in texts]
+
+
+def error_text(answer: ErrorAnswer, lane: str | None) -> bytes:
+    """Returns the event of an error: with its status, by which Codex knows what it would do over HTTP. Codex reads the
+    headers beside the error, and OpenAI's SDKs read them in it."""
+    headers = dict(answer.headers)
+    error = msgspec.json.decode(answer.body)["error"]
+    event = {"type": "error", "status": answer.status, "error": {**error, HEADERS: headers}, HEADERS: headers}
+    return _encode(event if lane is None else {**event, LANE: lane})
+
+
+def _steer_failed(fields: Mapping[str, msgspec.Raw]) -> bytes:
+    """Returns the event that gives the input of a steering event back: no answer of the gateway can be steered."""
+    target, given = _text(fields.get("previous_response_id")), fields.get("input")
+    valid = target is not None and given is not None and bytes(given)[:1] in (b'"', b"[")
+    error = {
+        "type": "invalid_request_error",
+        "code": "steering_not_supported" if valid else "invalid_input",
+        "message": "The gateway does not steer answers. Send the input with the next response.create."
+        if valid
+        else "A response.steer has a previous_response_id, and a text or items in input.",
+    }
+    steer = {"previous_response_id": target or "", "input": [] if given is None else given}
+    return _encode({"type": f"{STEER}.failed", "sequence_number": 0, "error": error, "steer": steer})
+
+
+def _fields(text: str) -> dict[str, msgspec.Raw] | None:
+    """Returns the fields of an event; None: it is no object."""
+    try:
+        return _read(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        # Half a character is kept: who reads the request repairs it, and says so.
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    return {name: msgspec.Raw(json.dumps(value).encode()) for name, value in fields.items()}
+
+
+def _text(value: msgspec.Raw | None) -> str | None:
+    """Returns the text of a value that is one."""
+    if value is None:
+        return None
+    try:
+        return msgspec.json.decode(value, type=str)
+    except msgspec.DecodeError:
+        return None

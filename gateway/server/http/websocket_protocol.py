@@ -1,0 +1,345 @@
+"""Serves one WebSocket of a client, after its HTTP connection has been upgraded: the `websocket` scope of ASGI.
+
+Loaded with the first upgrade. The connection's HTTP protocol has parsed and checked the head; what the client sends
+before the application has accepted is kept until then. Sources: RFC 6455, RFC 7692; ASGI, "HTTP & WebSocket ASGI
+Message Format", with its extension "WebSocket Denial Response".
+"""
+
+import asyncio
+import base64
+import binascii
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, cast
+
+from starlette.types import ASGIApp, Message, Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+from wsproto.utilities import generate_accept_token
+
+from gateway.server.http.flow_control import HIGH_WATER, FlowControl
+from gateway.server.http.read_body import BODY_S
+from gateway.server.http.websocket_deflate import accepted_deflate
+from gateway.server.http.websocket_messages import (
+    PING,
+    Begun,
+    Closing,
+    MessageReader,
+    Reply,
+    Text,
+    Violation,
+    text_frames,
+)
+from gateway.server.http.write_timeout import WriteTimeout
+from gateway.server.log.logger import LOGGER
+
+# The time in which a client answers the close frame of the server.
+CLOSE_S: Final = 5
+# With so many messages that the application has not taken, nothing more is read.
+MOST_UNTAKEN: Final = 2
+# So many bytes are parsed at once, since they may be many small frames, or inflate; other clients are served between.
+SLICE: Final = 16 * 1024
+_ABNORMAL: Final = 1006
+_NOT_IN_TIME: Final = 1008
+_VERSION: Final = b"13"
+_NONCE: Final = 16
+_OF_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
+
+
+class WebSocketProtocol(asyncio.Protocol):
+    """The protocol of one connection from its upgrade on. It is the application's `WebSocket`, too."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        server_state: ServerState,
+        transport: asyncio.Transport,
+        scope: Scope,
+        most: int,
+        write_timeout_s: float,
+    ) -> None:
+        self.flow = FlowControl(transport)
+        self._app = app
+        self._server_state = server_state
+        self._transport = transport
+        self._scope = scope
+        self._most = most
+        self._write_timeout = WriteTimeout(transport, write_timeout_s)
+        self._loop = asyncio.get_running_loop()
+        self.heard_at = time.monotonic()
+        self._headers = _by_name(scope["headers"])
+        self._messages: deque[Message] = deque([{"type": "websocket.connect"}])
+        self._news = asyncio.Event()
+        # What was received and not parsed: all of it until the application accepts.
+        self._unparsed = bytearray()
+        self._reader: MessageReader | None = None
+        self._refused: int | None = None
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, rest: bytes) -> None:
+        """Takes over the connection, with the bytes that followed its head."""
+        self._transport.set_protocol(self)
+        # The type of uvicorn's set names its own protocols.
+        cast("set[WebSocketProtocol]", self._server_state.connections).add(self)
+        self._unparsed += rest
+        scope = {**self._scope, "state": {**self._scope["state"], "websocket": self}}
+        task = self._loop.create_task(self._serve(scope))
+        self._server_state.tasks.add(task)
+        task.add_done_callback(self._conclude)
+
+    async def _serve(self, scope: Scope) -> None:
+        await self._app(scope, self.receive, self.send)
+
+    # asyncio.Protocol
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = time.monotonic()
+        if self._closed and self._reader is None:
+            return
+        self._unparsed += data
+        if self._reader is None:
+            if len(self._unparsed) > HIGH_WATER:
+                self.flow.pause_reading()
+        elif len(self._unparsed) == len(data):
+            self._parse()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        cast("set[WebSocketProtocol]", self._server_state.connections).discard(self)
+        self._write_timeout.end()
+        self._stop_timer()
+        self._closed = True
+        self._unparsed.clear()
+        self._tell_end(_ABNORMAL)
+        self.flow.resume_writing()
+
+    def eof_received(self) -> None:
+        # A client that has ended its half reads no more events either (RFC 6455, section 7.1.1).
+        pass
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+        # What is sent while the client reads nothing would wait here: answers to pings, and to events.
+        self.flow.pause_reading()
+        self._write_timeout.begin()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+        self._write_timeout.end()
+        self._resume_reading()
+
+    # uvicorn's server
+
+    def shutdown(self) -> None:
+        """uvicorn calls it when the server stops. The application has been told, and closes when it has finished."""
+
+    # ASGI
+
+    async def receive(self) -> Message:
+        """Implements the `receive` of ASGI. A message with a `violation` says, in the place of a text, why the client's
+        messages are not read any more; the application closes the connection."""
+        while not self._messages:
+            self._news.clear()
+            await self._news.wait()
+        message = self._messages.popleft()
+        if message["type"] == "websocket.disconnect":
+            # It stays true.
+            self._messages.appendleft(message)
+        self._resume_reading()
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Implements the `send` of ASGI."""
+        match message["type"]:
+            case "websocket.accept":
+                self._accept()
+            case "websocket.http.response.start":
+                self._refuse(message["status"], message.get("headers", ()))
+            case "websocket.http.response.body":
+                self._write(message.get("body", b""))
+                if not message.get("more_body", False):
+                    self._end()
+            case "websocket.close":
+                self.close(message.get("code", 1000), message.get("reason") or "")
+            case "websocket.send":
+                text = message.get("text")
+                assert text is not None, "the gateway sends texts alone"
+                self.write((text.encode(),))
+                await self.flow.drain()
+            case other:
+                raise RuntimeError(f"no message of the websocket scope: {other}")
+
+    # WebSocket
+
+    def write(self, texts: Iterable[bytes]) -> None:
+        """Sends messages, each the UTF-8 of a text, without waiting."""
+        if not self._closed:
+            self._transport.write(text_frames(texts))
+
+    def ping(self) -> None:
+        """Sends a ping."""
+        if not self._closed:
+            self._transport.write(PING)
+
+    def close(self, code: int, reason: str) -> None:
+        """Closes the connection behind what was written; before the upgrade is accepted, with a 403."""
+        if self._closed:
+            return
+        if self._reader is None:
+            self._refuse(403, [(b"content-length", b"0")])
+            self._end()
+            return
+        self._write(self._reader.close(code, reason))
+        self._closed = True
+        self._tell_end(code)
+        # A client that does not answer does not keep the connection.
+        self._start_timer(CLOSE_S, self._transport.close)
+
+    def cut(self) -> None:
+        """Closes the connection now; unsent bytes are lost."""
+        self._closed = True
+        if not self._transport.is_closing():
+            self._transport.abort()
+
+    def _accept(self) -> None:
+        key = self._headers.get(b"sec-websocket-key", [b""])[0].decode("latin-1")
+        offers = self._headers.get(b"sec-websocket-extensions", [])
+        deflate, accepted = accepted_deflate(offers, self._most)
+        head = [
+            b"HTTP/1.1 101 Switching Protocols",
+            b"upgrade: websocket",
+            b"connection: Upgrade",
+            b"sec-websocket-accept: " + generate_accept_token(key.encode("latin-1")),
+        ]
+        if deflate is not None:
+            head.append(b"sec-websocket-extensions: " + accepted)
+        head += map(b": ".join, self._server_state.default_headers)
+        self._reader = MessageReader(self._most, deflate)
+        self._write(b"\r\n".join(head) + b"\r\n\r\n")
+        self._parse()
+        self._resume_reading()
+
+    def _refuse(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        pairs = [pair for pair in headers if pair[0].lower() != b"connection"]
+        lines = map(b": ".join, (*self._server_state.default_headers, *pairs, (b"connection", b"close")))
+        self._refused = status
+        self._write(STATUS_LINE[status] + b"\r\n".join(lines) + b"\r\n\r\n")
+
+    def _end(self) -> None:
+        self._closed = True
+        self._tell_end(_ABNORMAL)
+        self._transport.close()
+
+    def _write(self, data: bytes) -> None:
+        if data and not self._closed:
+            self._transport.write(data)
+
+    def _parse(self) -> None:
+        """Parses what has been received, a piece of it where that may be inflated, and the rest in the next rounds of
+        the loop."""
+        reader = self._reader
+        if reader is None or not self._unparsed:
+            return
+        data = bytes(self._unparsed[:SLICE])
+        del self._unparsed[:SLICE]
+        if self._unparsed:
+            self.flow.pause_reading()
+            self._loop.call_soon(self._parse)
+        # Of several pings the last one may be answered alone (RFC 6455, section 5.5.3).
+        pong = b""
+        for received in reader.feed(data):
+            if isinstance(received, Reply):
+                pong = received.data
+            else:
+                self._take(reader, received)
+        self._write(pong)
+        self._resume_reading()
+
+    def _take(self, reader: MessageReader, received: Text | Begun | Closing | Violation) -> None:
+        match received:
+            case Text():
+                self._tell({"type": "websocket.receive", "text": received.text})
+            case Begun():
+                if not self._closed:
+                    self._start_timer(BODY_S, self._late)
+            case Closing():
+                self._write(reader.close(received.code, ""))
+                self._closed = True
+                self._tell_end(received.code)
+                self._transport.close()
+            case Violation():
+                self._violated(received)
+
+    def _violated(self, found: Violation) -> None:
+        if self._closed:
+            self._transport.close()
+        else:
+            self._tell({"type": "websocket.receive", "violation": (found.code, found.reason)})
+
+    def _late(self) -> None:
+        self._violated(Violation(_NOT_IN_TIME, "The message did not arrive in time."))
+
+    def _tell(self, message: Message) -> None:
+        if self._closed:
+            return
+        self._stop_timer()
+        self._messages.append(message)
+        if len(self._messages) == MOST_UNTAKEN:
+            self.flow.pause_reading()
+        self._news.set()
+
+    def _tell_end(self, code: int) -> None:
+        if not self._messages or self._messages[-1]["type"] != "websocket.disconnect":
+            self._messages.append({"type": "websocket.disconnect", "code": code})
+            self._news.set()
+
+    def _resume_reading(self) -> None:
+        held = len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused or bool(self._unparsed)
+        if not held and not self._transport.is_closing():
+            self.flow.resume_reading()
+
+    def _start_timer(self, seconds: float, call: Callable[[], None]) -> None:
+        self._stop_timer()
+        self._timer = self._loop.call_later(seconds, call)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _conclude(self, task: asyncio.Task[None]) -> None:
+        """Ends the connection after the application has returned."""
+        self._server_state.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            LOGGER.error("the application failed", exc_info=error)
+        if self._reader is None and self._refused is None and not self._closed:
+            self._refuse(500, [(b"content-length", b"0")])
+            self._end()
+        elif not self._closed:
+            self.close(1011 if error is not None or task.cancelled() else 1000, "")
+
+
+def is_upgrade(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Returns whether a head, which names the protocol `websocket`, is otherwise that of an opening handshake (RFC
+    6455, section 4.2.1), and has no body."""
+    found = _by_name(headers)
+    if (
+        found.get(b"sec-websocket-version") != [_VERSION]
+        or found.keys() & _OF_BODIES
+        or len(found.get(b"host", [])) != 1
+    ):
+        return False
+    keys = found.get(b"sec-websocket-key", [])
+    try:
+        return len(keys) == 1 and len(base64.b64decode(keys[0], validate=True)) == _NONCE
+    except binascii.Error:
+        return False
+
+
+def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        found.setdefault(name, []).append(value)
+    return found

@@ -1,0 +1,86 @@
+"""Keeps the answers of one client's connection, also those that are not stored, so that later requests of it continue
+them. Loaded with the first such connection."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from gateway.core.notices import Notice
+from gateway.dialects.stateful import StoringEncoder
+from gateway.server.state.answer_store import AnswerStore, Found
+from gateway.server.telemetry.request_context import RequestContext
+
+MOST_BYTES: Final = 16 * 2**20
+_NOT_KEPT: Final = Notice(
+    "state",
+    "failed",
+    "RESPONSE_NOT_STORED",
+    f"the history has more than {MOST_BYTES} bytes, the most that a connection remembers",
+    level="warning",
+)
+
+
+class ConnectionMemory:
+    """The entries of the answers of one connection, `MOST_BYTES` of them at most: the oldest answers are forgotten
+    first, and what continues one of them is then refused."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        # By the order of the answers: the entries of each.
+        self._answers: list[dict[str, bytes]] = []
+        self._entries: dict[str, bytes] = {}
+
+    def over(self, answers: AnswerStore | None) -> "ConnectionAnswers":
+        """Returns the answers of a request of the connection: these, and those that are stored for its client."""
+        return ConnectionAnswers(self, answers)
+
+    def get(self, name: str) -> bytes | None:
+        """Returns an entry; None: it is not remembered."""
+        return self._entries.get(name)
+
+    def put(self, entries: Sequence[tuple[str, bytes]]) -> None:
+        """Remembers an answer."""
+        answer = dict(entries)
+        self._answers.append(answer)
+        self._entries |= answer
+        self.size += _size(answer)
+        while self.size > MOST_BYTES:
+            oldest = self._answers.pop(0)
+            self.size -= _size(oldest)
+            for name in oldest:
+                del self._entries[name]
+
+
+class ConnectionAnswers:
+    """The answers that one request of a connection may continue: those of the memory, and those that are stored."""
+
+    def __init__(self, memory: ConnectionMemory, stored: AnswerStore | None) -> None:
+        self._memory = memory
+        self._stored = stored
+
+    async def find(self, missing: Callable[[Found], Sequence[str]]) -> Found:
+        """Returns the entries that `missing` names, as `AnswerStore.find` does."""
+        found: dict[str, bytes | None] = {}
+        while names := missing(found):
+            found |= {name: self._memory.get(name) for name in names}
+            unknown = [name for name in names if found[name] is None]
+            if unknown and self._stored is not None:
+                found |= await self._stored.find(partial(_once, unknown))
+        return found
+
+    async def record(self, encoder: StoringEncoder, context: RequestContext) -> None:
+        """Remembers the answer of an encoder that has all its events; where that is too much, the answer says so."""
+        record = encoder.record(None)
+        if record.size > MOST_BYTES:
+            encoder.deny(_NOT_KEPT)
+            context.note((_NOT_KEPT,))
+        else:
+            self._memory.put(record.entries)
+
+
+def _once(names: Sequence[str], found: Found) -> Sequence[str]:
+    return () if found else names
+
+
+def _size(entries: dict[str, bytes]) -> int:
+    return sum(len(name) + len(entry) for name, entry in entries.items())

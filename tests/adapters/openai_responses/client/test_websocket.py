@@ -1,0 +1,103 @@
+"""The events of a WebSocket: what is read of a client's, and how an answer's are written."""
+
+import json
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.responses import ResponseSteerFailedEvent
+
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from gateway.core.conversation import Json
+from gateway.core.errors import GatewayError
+from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
+
+DIALECT: Final = OpenAIResponsesDialect()
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_the_dialect_is_spoken_over_a_websocket() -> None:
+    assert isinstance(DIALECT, WebSocketDialect)
+
+
+def test_a_create_is_the_body_of_a_post_whose_answer_is_streamed() -> None:
+    said = {"type": "response.create", "model": "m", "input": "é \ud83d", "stream": False, "stream_id": "a"}
+    event = DIALECT.read_event(json.dumps(said))
+    assert isinstance(event, CreateEvent) and event.lane == "a"
+    assert json.loads(event.body) == {"model": "m", "input": "é \ud83d", "stream": True}
+
+
+def test_what_codex_has_processed_needs_no_answer() -> None:
+    assert DIALECT.read_event('{"type": "response.processed", "response_id": "r"}') == IgnoredEvent()
+
+
+@given(st.text(max_size=40) | JSON.map(json.dumps))
+def test_anything_is_read_or_refused(text: str) -> None:
+    event = DIALECT.read_event(text)
+    assert isinstance(event, CreateEvent | RefusedEvent | AnsweredEvent | IgnoredEvent)
+    if isinstance(event, RefusedEvent):
+        answer = DIALECT.encode_error(event.error)
+        told = json.loads(DIALECT.error_text(answer, event.lane))
+        assert told["type"] == "error" and told["status"] == 400
+
+
+@given(st.dictionaries(st.text(max_size=8), JSON, max_size=5), st.none() | st.text(min_size=1, max_size=20))
+def test_the_fields_of_a_create_stay_as_they_are(fields: dict[str, Json], lane: str | None) -> None:
+    said = {**fields, "type": "response.create"} | ({} if lane is None else {"stream_id": lane})
+    if lane is None:
+        said.pop("stream_id", None)
+    event = DIALECT.read_event(json.dumps(said))
+    assert isinstance(event, CreateEvent) and event.lane == lane
+    left = {name: value for name, value in fields.items() if name not in ("type", "stream_id")}
+    assert json.loads(event.body) == {**left, "stream": True}
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=8), JSON, max_size=4), max_size=5), st.none() | st.text(min_size=1))
+def test_the_events_of_an_answer_are_its_texts(events: list[dict[str, Json]], lane: str | None) -> None:
+    said: list[dict[str, Json]] = [
+        {"type": "response.x", **{f"_{name}": one for name, one in event.items()}} for event in events
+    ]
+    stream = b"".join(b"event: response.x\ndata: %b\n\n" % json.dumps(event).encode() for event in said)
+    texts = DIALECT.event_texts(b": ping\n\n" + stream, lane, {"x-request-id": "r"})
+    first: dict[str, Json] = {"headers": {"x-request-id": "r"}}
+    more: dict[str, Json] = {} if lane is None else {"stream_id": lane}
+    expected = [{**event, **(first if number == 0 else {}), **more} for number, event in enumerate(said)]
+    assert [json.loads(text) for text in texts] == expected
+
+
+def test_a_keep_alive_is_no_event() -> None:
+    assert DIALECT.event_texts(b": ping\n\n", "a", {"x-request-id": "r"}) == []
+
+
+@pytest.mark.parametrize("lane", [None, "a"])
+def test_an_error_has_its_status_and_its_headers_for_both_readers(lane: str | None) -> None:
+    error = GatewayError("full", status=429, code="rate_limit_exceeded", headers={"retry-after": "3"})
+    told = json.loads(DIALECT.error_text(DIALECT.encode_error(error), lane))
+    assert (told["type"], told["status"], told["error"]["code"]) == ("error", 429, "rate_limit_exceeded")
+    assert told["headers"] == told["error"]["headers"] == {"retry-after": "3"}
+    assert told.get("stream_id") == lane
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"previous_response_id": "resp_1", "input": "Faster."}, "steering_not_supported"),
+        (
+            {"previous_response_id": "resp_1", "input": [{"type": "message", "role": "user", "content": "Faster."}]},
+            "steering_not_supported",
+        ),
+        ({"previous_response_id": 1, "input": "Faster."}, "invalid_input"),
+        ({"previous_response_id": "resp_1"}, "invalid_input"),
+    ],
+)
+def test_steering_gets_its_input_back(said: dict[str, Json], code: str) -> None:
+    event = DIALECT.read_event(json.dumps({"type": "response.steer", **said}))
+    assert isinstance(event, AnsweredEvent)
+    failed = ResponseSteerFailedEvent.model_validate_json(event.text, strict=True)
+    assert failed.error.code == code
+    assert json.loads(event.text)["steer"]["input"] == said.get("input", [])

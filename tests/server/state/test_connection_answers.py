@@ -1,0 +1,41 @@
+"""What a connection remembers: its own answers before those that are stored, up to a size."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from gateway.server.state import connection_answers
+from gateway.server.state.answer_store import Found
+from gateway.server.state.connection_answers import ConnectionMemory
+
+SMALL: Final = 100
+
+
+class Chain:
+    """Names an entry, and then the one that it refers to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def missing(self, found: Found) -> Sequence[str]:
+        entry = found.get(self._name)
+        names = [self._name] if entry is None else [self._name, entry.decode()]
+        return [name for name in names if name not in found]
+
+
+async def test_entries_that_refer_to_others_are_found_and_what_is_unknown_is_none() -> None:
+    memory = ConnectionMemory()
+    memory.put([("a", b"b"), ("b", b"end")])
+    answers = memory.over(None)
+    assert await answers.find(Chain("a").missing) == {"a": b"b", "b": b"end"}
+    assert await answers.find(Chain("x").missing) == {"x": None}
+
+
+def test_the_oldest_answer_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_answers, "MOST_BYTES", SMALL)
+    memory = ConnectionMemory()
+    for name in "abc":
+        memory.put([(name, b"x" * 40)])
+    assert [memory.get(name) is None for name in "abc"] == [True, False, False]
+    assert memory.size == 82 <= SMALL
