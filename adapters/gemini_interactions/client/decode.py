@@ -75,7 +75,7 @@ def decode_document(document: Document) -> ClientRequest:
     offered = read_tools(request.tools or (), config.tool_choice, faults, place)
     form = read_response_format(request)
     notices = [*_unsent(fields), *offered.notices]
-    turns = read_steps([*history.items, *own], faults, notices)
+    turns = read_steps(history.items, own, faults, notices)
     if request.system_instruction:
         turns = (Turn("system", (Text(request.system_instruction),)), *turns)
     own_fields = [*_own_words(config), *form.own, *([place] if offered.own else [])]
@@ -102,7 +102,7 @@ def decode_document(document: Document) -> ClientRequest:
         reads=ALL_CONTENT if config.thinking_summaries == "auto" else _WITHOUT_THOUGHTS,
     )
     echo: dict[str, Json] = {PREVIOUS: request.previous_interaction_id} if request.previous_interaction_id else {}
-    steps = [step for step in own if isinstance(step, dict)]
+    steps = [step for _, step in own if isinstance(step, dict)]
     stored = None if request.store is False else history.with_own(steps)
     return ClientRequest(conversation, echo, to_store=stored)
 

@@ -5,7 +5,8 @@ turn of its own. A step of a tool that Google runs is left out with a notice: no
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, assert_never
+from itertools import groupby
+from typing import Final, NamedTuple, assert_never
 
 from adapters.gemini import PROVIDER
 from adapters.gemini.parts import STATE_SIGNATURE
@@ -54,7 +55,14 @@ _FIELDS: Final = {
 }
 
 
-def own_steps(value: Json) -> list[Json]:
+class OwnStep(NamedTuple):
+    """A step of a request, and its place: the index in `input` at which it stands or begins."""
+
+    place: int
+    step: Json
+
+
+def own_steps(value: Json) -> list[OwnStep]:
     """Returns the steps of `input`: a text, a content or an array, whose neighbouring contents are one step. Raises
     InvalidRequest for another value."""
     if isinstance(value, str):
@@ -64,35 +72,64 @@ def own_steps(value: Json) -> list[Json]:
     if not isinstance(value, list):
         message = f"{INPUT} must be text, an object or an array; it is {kind_of(value)}."
         raise InvalidRequest(message, code="invalid_type", param=INPUT)
-    steps: list[Json] = []
+    steps: list[OwnStep] = []
     open_step: list[Json] | None = None
-    for item in value:
+    for index, item in enumerate(value):
         if is_content(item):
             if open_step is None:
                 open_step = []
-                steps.append({"type": USER, "content": open_step})
+                steps.append(OwnStep(index, {"type": USER, "content": open_step}))
             open_step.append(item)
         else:
             open_step = None
-            steps.append(item)
+            steps += [OwnStep(index, step) for step in _current_form(item)]
     return steps
 
 
-def read_steps(steps: Sequence[Json], faults: Faults, notices: list[Notice]) -> tuple[Turn, ...]:
-    """Returns the turns of these steps, of which so many as `faults.earlier` says were stored and stand before those of
-    the request. `notices` receives what no other API has."""
+def _current_form(item: Json) -> Iterator[Json]:
+    """Yields the steps of an item, which may be a turn of the form before May 2026: its role says whose it is, and its
+    content has what are steps of their own now."""
+    if not isinstance(item, dict):
+        yield item
+        return
+    role = item.get("role")
+    if item.get("type") is None and isinstance(role, str):
+        said = {name: value for name, value in item.items() if name not in ("type", "role")}
+        item = {"type": MODEL if role in ("model", "assistant") else USER, **said}
+    contents = item.get("content")
+    if item.get("type") not in (USER, MODEL) or not isinstance(contents, list) or not any(map(_is_step, contents)):
+        yield item
+        return
+    for are_steps, group in groupby(contents, _is_step):
+        if are_steps:
+            yield from group
+        else:
+            yield {**item, "content": [*group]}
+
+
+def _is_step(content: Json) -> bool:
+    """Returns whether what stands among contents is a step, by its type."""
+    kind = content.get("type") if isinstance(content, dict) else None
+    return isinstance(kind, str) and (kind == THOUGHT or kind.endswith(("_call", "_result")))
+
+
+def read_steps(
+    stored: Sequence[Step], own: Sequence[OwnStep], faults: Faults, notices: list[Notice]
+) -> tuple[Turn, ...]:
+    """Returns the turns of the stored steps and of those of the request behind them; `faults.earlier` is the number of
+    the first. `notices` receives what no other API has."""
     reader = _Reader(faults, notices)
-    odd: list[int] = []
-    for position, step in enumerate(steps):
+    odd: list[tuple[int, Json]] = []
+    for position, step in (*enumerate(stored), *[(len(stored) + place, step) for place, step in own]):
         if isinstance(step, dict):
             reader.read(step, position)
         else:
-            odd.append(position)
+            odd.append((position, step))
     if odd:
         faults.add_each(
             "NOT_OBJECT",
             len(odd),
-            lambda n: (odd[n], "", f"the step is {kind_of(steps[odd[n]])}, not an object"),
+            lambda n: (odd[n][0], "", f"the step is {kind_of(odd[n][1])}, not an object"),
             "steps are not objects",
         )
     return reader.finish()
@@ -100,7 +137,7 @@ def read_steps(steps: Sequence[Json], faults: Faults, notices: list[Notice]) -> 
 
 class _Reader:
     """Reads steps in order; the model's are collected until another one begins a turn. `position` is the place of a
-    step among all, which `Faults` takes; the client knows it by its `_index`."""
+    step behind the stored ones, which `Faults` takes; the client knows it by its `_index`."""
 
     def __init__(self, faults: Faults, notices: list[Notice]) -> None:
         self._faults = faults
@@ -138,15 +175,12 @@ class _Reader:
         return position - self._faults.earlier
 
     def _type(self, step: Step, position: int) -> str:
-        """Returns the type of a step. One without it is a turn of the older form, whose role says whose it is."""
         kind = step.get("type")
         if isinstance(kind, str):
             return kind
-        role = step.get("role")
-        if kind is not None or not isinstance(role, str):
-            said = "the step has no type" if kind is None else f"the type is {kind_of(kind)}, not text"
-            self._faults.add("ROLE_TYPE", position, ".type", f"{said}; read as {USER}")
-        return MODEL if role in ("model", "assistant") else USER
+        said = "the step has no type" if kind is None else f"the type is {kind_of(kind)}, not text"
+        self._faults.add("ROLE_TYPE", position, ".type", f"{said}; read as {USER}")
+        return USER
 
     def _report(self, step: Step, kind: str, position: int) -> None:
         if step.keys() <= _FIELDS[kind]:

@@ -58,9 +58,38 @@ def test_neighbouring_contents_are_one_step() -> None:
     turns = read([TEXT, image, {"type": "model_output", "content": [TEXT]}, TEXT]).turns
     assert [(turn.role, len(turn.blocks), turn.index) for turn in turns] == [
         ("user", 2, 0),
-        ("assistant", 1, 1),
-        ("user", 1, 2),
+        ("assistant", 1, 2),
+        ("user", 1, 3),
     ]
+
+
+def test_what_follows_neighbouring_contents_is_named_by_its_place_in_the_input() -> None:
+    broken = {"type": "model_output", "content": 3}
+    assert [fault.param for fault in read([TEXT, TEXT, broken, TEXT, TEXT, None]).faults] == [
+        "input[2].content",
+        "input[5]",
+    ]
+
+
+def test_steps_inside_turns_of_the_older_form_are_read() -> None:
+    call = {"type": "function_call", "id": "a", "name": "look", "arguments": {}}
+    model = {"role": "model", "content": [{"type": "thought", "signature": "c2ln"}, TEXT, call]}
+    result = {"type": "function_result", "call_id": "a", "result": "A cloud."}
+    searched = {"type": "google_search_result", "call_id": "b", "result": []}
+    conversation = read(
+        [{"role": "user", "content": "Hi"}, model, {"role": "user", "content": [result, searched, TEXT]}]
+    )
+    assert conversation.turns == (
+        Turn("user", (Text("Hi"),), index=0),
+        Turn(
+            "assistant",
+            (Reasoning("", extra=signed("c2ln")), Text("Hello"), ToolCall("a", "look", "{}", item=1)),
+            index=1,
+        ),
+        Turn("tool", (ToolResult("a", (Text("A cloud."),), item=2),), index=2),
+        Turn("user", (Text("Hello"),), index=2),
+    )
+    assert [(notice.rule, notice.index) for notice in conversation.notices] == [("ITEM_NOT_SENT", 2)]
 
 
 def test_what_the_model_did_is_one_turn_and_each_result_another() -> None:
