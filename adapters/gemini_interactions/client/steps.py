@@ -158,7 +158,9 @@ class _Reader:
         if kind == USER:
             self._turn("user", read_contents(step.get("content"), position, "content", self._faults), position)
         elif kind == MODEL:
-            self._say(read_contents(step.get("content"), position, "content", self._faults), position)
+            # The published type has outputs without content.
+            if (contents := step.get("content")) not in (None, []):
+                self._say(read_contents(contents, position, "content", self._faults), position)
         elif kind == THOUGHT:
             self._say(_thought(step), position)
         elif kind == CALL:
@@ -244,8 +246,9 @@ class _Reader:
 
 
 def _contents_of(result: Json) -> Json:
-    """Returns the result of a function as contents: an object that is none is JSON text."""
-    return encode_json(result) if isinstance(result, dict) and not is_content(result) else result
+    """Returns the result of a function as contents: an object is JSON text, whatever its fields mean to the function.
+    Source: google-genai 3.6.1, `FunctionResultStep`."""
+    return encode_json(result) if isinstance(result, dict) else result
 
 
 def _text(step: Step, name: str) -> str:

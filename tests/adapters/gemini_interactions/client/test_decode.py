@@ -124,6 +124,13 @@ def test_a_thought_without_text_and_signature_is_nothing() -> None:
     assert [turn.role for turn in read([USER, {"type": "thought"}, USER]).turns] == ["user", "user"]
 
 
+@pytest.mark.parametrize("said", [{}, {"content": None}, {"content": []}, {"error": {"code": 13}}])
+def test_an_output_without_content_is_nothing(said: Any) -> None:
+    conversation = read([USER, {"type": "model_output", **said}, USER])
+    assert [turn.role for turn in conversation.turns] == ["user", "user"]
+    assert conversation.faults == ()
+
+
 def test_calls_without_ids_are_matched_by_name() -> None:
     call = {"type": "function_call", "name": "look", "arguments": {}}
     result = {"type": "function_result", "name": "look", "result": "A cloud."}
@@ -138,8 +145,10 @@ def test_calls_without_ids_are_matched_by_name() -> None:
     [
         ("A cloud.", (Text("A cloud."),)),
         ([TEXT, TEXT], (Text("Hello"), Text("Hello"))),
-        (TEXT, (Text("Hello"),)),
         ({"sky": "blue"}, (Text('{"sky":"blue"}'),)),
+        # An object is never a content, whatever its fields mean to the function.
+        ({**TEXT, "line": 4}, (Text('{"type":"text","text":"Hello","line":4}'),)),
+        ({"type": "video", "uri": "https://host/a"}, (Text('{"type":"video","uri":"https://host/a"}'),)),
         (
             [{"type": "image", "mime_type": "image/png", "data": PNG}],
             (Image(f"data:image/png;base64,{PNG}", item=0),),
