@@ -53,6 +53,14 @@ _FIELDS: Final = {
     CALL: frozenset({"type", "id", "name", "arguments", SIGNATURE}),
     RESULT: frozenset({"type", "call_id", "name", "result", "is_error"}),
 }
+# Those of them whose value is lost where it has another type.
+_TYPES: Final[dict[str, tuple[tuple[str, type], ...]]] = {
+    USER: (),
+    MODEL: (),
+    THOUGHT: (("summary", list), (SIGNATURE, str)),
+    CALL: (("id", str), (SIGNATURE, str)),
+    RESULT: (("call_id", str), ("is_error", bool)),
+}
 
 
 class OwnStep(NamedTuple):
@@ -162,7 +170,7 @@ class _Reader:
             if (contents := step.get("content")) not in (None, []):
                 self._say(read_contents(contents, position, "content", self._faults), position)
         elif kind == THOUGHT:
-            self._say(_thought(step), position)
+            self._say(self._thought(step, position), position)
         elif kind == CALL:
             self._say((self._call(step, position),), position)
         else:
@@ -185,12 +193,21 @@ class _Reader:
         return USER
 
     def _report(self, step: Step, kind: str, position: int) -> None:
+        """Tells which fields of a step are lost, each once in a request."""
+        for name, of in _TYPES[kind]:
+            value = step.get(name)
+            if value is not None and not isinstance(value, of) and self._reported.is_new((kind, name)):
+                path = self._path(name, position)
+                self._notice("FIELD_NOT_SENT", f"{path!r} is {kind_of(value)} and is not read", position, "warning")
         if step.keys() <= _FIELDS[kind]:
             return
         for name, value in step.items():
             if name not in _FIELDS[kind] and value is not None and self._reported.is_new((kind, name)):
-                path = f"{INPUT}[{self._index(position)}].{name[:80]}"
+                path = self._path(name[:80], position)
                 self._notice("FIELD_NOT_SENT", f"no other API has a field for {path!r}", position, "debug")
+
+    def _path(self, name: str, position: int) -> str:
+        return f"{INPUT}[{self._index(position)}].{name}"
 
     def _notice(self, rule: NoticeRule, detail: str, position: int, level: Level) -> None:
         self._notices.append(Notice("decode", "dropped", rule, detail, index=self._index(position), level=level))
@@ -209,6 +226,18 @@ class _Reader:
     def _turn(self, role: Role, blocks: tuple[Block, ...], position: int, name: str | None = None) -> None:
         self._end_model()
         self._turns.append(Turn(role, blocks, name=name, index=self._index(position)))
+
+    def _thought(self, step: Step, position: int) -> tuple[Reasoning, ...]:
+        """Returns the reasoning in a thought; none in one without summary and signature. A stream brings the summary in
+        pieces."""
+        summary = step.get("summary")
+        pieces = summary if isinstance(summary, list) else []
+        texts = [text for piece in pieces if isinstance(piece, dict) and isinstance(text := piece.get("text"), str)]
+        if (lost := len(pieces) - len(texts)) and self._reported.is_new((THOUGHT, "pieces")):
+            detail = f"{lost} of the pieces of {self._path('summary', position)!r} have no text"
+            self._notice("FIELD_NOT_SENT", detail, position, "warning")
+        text, state = "".join(texts), _state(step)
+        return (Reasoning(text, extra=state),) if text or state else ()
 
     def _call(self, step: Step, position: int) -> ToolCall:
         identity, name = _text(step, "id"), _text(step, "name")
@@ -255,16 +284,6 @@ def _text(step: Step, name: str) -> str:
     """Returns a text that a step must have; empty where it has none."""
     value = step.get(name)
     return value if isinstance(value, str) and value.strip() else ""
-
-
-def _thought(step: Step) -> tuple[Reasoning, ...]:
-    """Returns the reasoning in a thought; none in one without summary and signature. A stream brings the summary in
-    pieces."""
-    summary = step.get("summary")
-    pieces = [piece.get("text") for piece in summary if isinstance(piece, dict)] if isinstance(summary, list) else []
-    text = "".join([piece for piece in pieces if isinstance(piece, str)])
-    state = _state(step)
-    return (Reasoning(text, extra=state),) if text or state else ()
 
 
 def _state(step: Step) -> JsonObject:

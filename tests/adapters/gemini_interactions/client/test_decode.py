@@ -199,6 +199,34 @@ def test_an_unknown_field_of_a_step_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ({"type": "thought", "summary": "Hm."}, "'input[1].summary' is text and is not read"),
+        ({"type": "thought", "signature": 5}, "'input[1].signature' is a number and is not read"),
+        (
+            {"type": "thought", "summary": [{"type": "image", "mime_type": "image/png", "data": PNG}, TEXT]},
+            "1 of the pieces of 'input[1].summary' have no text",
+        ),
+        (
+            {"type": "function_result", "call_id": "a", "result": "x", "is_error": "true"},
+            "'input[1].is_error' is text and is not read",
+        ),
+        (
+            {"type": "function_result", "call_id": 5, "name": "look", "result": "x"},
+            "'input[1].call_id' is a number and is not read",
+        ),
+        (
+            {"type": "function_call", "id": 5, "name": "look", "arguments": {}},
+            "'input[1].id' is a number and is not read",
+        ),
+    ],
+)
+def test_what_a_step_loses_is_told(step: Any, told: str) -> None:
+    (notice,) = read([USER, step]).notices
+    assert (notice.rule, notice.action, notice.detail, notice.index) == ("FIELD_NOT_SENT", "dropped", told, 1)
+
+
+@pytest.mark.parametrize(
     ("step", "fault"),
     [
         (None, ("NOT_OBJECT", "input[1]")),
