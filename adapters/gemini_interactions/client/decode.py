@@ -10,9 +10,10 @@ from typing import Final
 from adapters.gemini import PROVIDER
 from adapters.gemini.table import TIERS
 from adapters.gemini_interactions import DIALECT
+from adapters.gemini_interactions.client.own_steps import own_steps
 from adapters.gemini_interactions.client.paths import PATHS
 from adapters.gemini_interactions.client.response_format import read_response_format
-from adapters.gemini_interactions.client.steps import own_steps, read_steps
+from adapters.gemini_interactions.client.steps import read_steps
 from adapters.gemini_interactions.client.stored import read_history
 from adapters.gemini_interactions.client.tools import read_tools
 from adapters.gemini_interactions.table import (

@@ -1,16 +1,16 @@
-"""Reads the steps of `input` as turns, and writes a turn as steps.
+"""Reads steps as turns, and writes a turn as steps.
 
 Neighbouring thoughts, outputs and calls of the model are one turn of the assistant; every result of a function is a
 turn of its own. A step of a tool that Google runs is left out with a notice: no other API has it.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 from adapters.gemini import PROVIDER
 from adapters.gemini.parts import STATE_SIGNATURE
-from adapters.gemini_interactions.client.contents import Content, encode_contents, is_content, read_contents
+from adapters.gemini_interactions.client.contents import Content, encode_contents, read_contents
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER, OwnStep, Step
 from adapters.gemini_interactions.table import INPUT
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
@@ -28,7 +28,6 @@ from gateway.core.conversation import (
     Turn,
     is_system,
 )
-from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Level, Notice, NoticeRule, Reported
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.derived_ids import derive_ids
@@ -36,13 +35,6 @@ from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
 
-Step = dict[str, Json]
-
-USER: Final = "user_input"
-MODEL: Final = "model_output"
-THOUGHT: Final = "thought"
-CALL: Final = "function_call"
-RESULT: Final = "function_result"
 SIGNATURE: Final = "signature"
 _UNNAMED: Final = "unknown"
 # The fields of a step that the gateway reads, or that say nothing to another API.
@@ -61,64 +53,6 @@ _TYPES: Final[dict[str, tuple[tuple[str, type], ...]]] = {
     CALL: (("id", str), (SIGNATURE, str)),
     RESULT: (("call_id", str), ("is_error", bool)),
 }
-
-
-class OwnStep(NamedTuple):
-    """A step of a request, and its place: the index in `input` at which it stands or begins."""
-
-    place: int
-    step: Json
-
-
-def own_steps(value: Json) -> list[OwnStep]:
-    """Returns the steps of `input`: a text, a content or an array, whose neighbouring contents are one step. Raises
-    InvalidRequest for another value."""
-    if isinstance(value, str):
-        value = {"type": "text", "text": value}
-    if isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list):
-        message = f"{INPUT} must be text, an object or an array; it is {kind_of(value)}."
-        raise InvalidRequest(message, code="invalid_type", param=INPUT)
-    steps: list[OwnStep] = []
-    open_step: list[Json] | None = None
-    for index, item in enumerate(value):
-        if is_content(item):
-            if open_step is None:
-                open_step = []
-                steps.append(OwnStep(index, {"type": USER, "content": open_step}))
-            open_step.append(item)
-        else:
-            open_step = None
-            steps += [OwnStep(index, step) for step in _current_form(item)]
-    return steps
-
-
-def _current_form(item: Json) -> Iterator[Json]:
-    """Yields the steps of an item, which may be a turn of the form before May 2026: its role says whose it is, and its
-    content has what are steps of their own now."""
-    if not isinstance(item, dict):
-        yield item
-        return
-    role = item.get("role")
-    if item.get("type") is None and isinstance(role, str):
-        said = {name: value for name, value in item.items() if name not in ("type", "role")}
-        item = {"type": MODEL if role in ("model", "assistant") else USER, **said}
-    contents = item.get("content")
-    if item.get("type") not in (USER, MODEL) or not isinstance(contents, list) or not any(map(_is_step, contents)):
-        yield item
-        return
-    for are_steps, group in groupby(contents, _is_step):
-        if are_steps:
-            yield from group
-        else:
-            yield {**item, "content": [*group]}
-
-
-def _is_step(content: Json) -> bool:
-    """Returns whether what stands among contents is a step, by its type."""
-    kind = content.get("type") if isinstance(content, dict) else None
-    return isinstance(kind, str) and (kind == THOUGHT or kind.endswith(("_call", "_result")))
 
 
 def read_steps(
