@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from adapters.gemini_interactions.client.contents import is_content
 from adapters.gemini_interactions.table import INPUT
-from gateway.core.conversation import Json
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import kind_of
 
@@ -44,31 +44,29 @@ def own_steps(value: Json) -> list[OwnStep]:
                 open_step = []
                 steps.append(OwnStep(index, {"type": USER, "content": open_step}))
             open_step.append(item)
+            continue
+        open_step = None
+        if isinstance(item, dict) and item.get("type") is None and isinstance(role := item.get("role"), str):
+            steps += [OwnStep(index, step) for step in _older_turn(item, role)]
         else:
-            open_step = None
-            steps += [OwnStep(index, step) for step in _current_form(item)]
+            steps.append(OwnStep(index, item))
     return steps
 
 
-def _current_form(item: Json) -> Iterator[Json]:
-    """Yields the steps of an item, which may be a turn of the form before May 2026: its role says whose it is, and its
-    content has what are steps of their own now."""
-    if not isinstance(item, dict):
-        yield item
-        return
-    role = item.get("role")
-    if item.get("type") is None and isinstance(role, str):
-        said = {name: value for name, value in item.items() if name not in ("type", "role")}
-        item = {"type": MODEL if role in ("model", "assistant") else USER, **said}
-    contents = item.get("content")
-    if item.get("type") not in (USER, MODEL) or not isinstance(contents, list) or not any(map(_is_step, contents)):
-        yield item
+def _older_turn(turn: JsonObject, role: str) -> Iterator[Json]:
+    """Yields the steps of a turn of the form before May 2026: its role says whose it is, and among its contents stand
+    what are steps of their own now."""
+    said = {name: value for name, value in turn.items() if name not in ("type", "role")}
+    step: Step = {"type": MODEL if role in ("model", "assistant") else USER, **said}
+    contents = turn.get("content")
+    if not isinstance(contents, list) or not any(map(_is_step, contents)):
+        yield step
         return
     for are_steps, group in groupby(contents, _is_step):
         if are_steps:
             yield from group
         else:
-            yield {**item, "content": [*group]}
+            yield {**step, "content": [*group]}
 
 
 def _is_step(content: Json) -> bool:
