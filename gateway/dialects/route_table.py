@@ -63,12 +63,16 @@ class RouteTable:
         # By path, then by method.
         self._exact: dict[str, dict[str, Served]] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Served]] = []
+        # The dialect of a path, where the method is none of its own.
         self._paths: dict[str, Served] = {}
+        self._path_patterns: list[tuple[re.Pattern[str], Served]] = []
         for served in _served(self.dialects).values():
             assert served.route is not None  # only the unknown has none
             method, path = served.route.method, served.route.path
             if _PARAMETER.search(path):
-                self._patterns.append((method, _pattern(path), served))
+                pattern = _pattern(path)
+                self._patterns.append((method, pattern, served))
+                self._path_patterns.append((pattern, Served(served.dialect)))
             else:
                 self._exact.setdefault(path, {})[method] = served
                 self._paths.setdefault(path, Served(served.dialect))
@@ -81,7 +85,9 @@ class RouteTable:
         for pattern_method, pattern, found in self._patterns:
             if pattern_method == method and pattern.fullmatch(path):
                 return found
-        return self._paths.get(path, self._unknown)
+        if (refusing := self._paths.get(path)) is not None:
+            return refusing
+        return next((found for pattern, found in self._path_patterns if pattern.fullmatch(path)), self._unknown)
 
 
 def _extensions(dialect: Dialect) -> DialectExtensions:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from adapters.gemini_interactions.client.contents import KINDS
 from adapters.gemini_interactions.client.decode import decode_document
 from adapters.gemini_interactions.client.dialect import GeminiInteractionsDialect
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER
 from adapters.gemini_interactions.client.request_models import InteractionRequest
-from adapters.gemini_interactions.client.steps import CALL, MODEL, RESULT, THOUGHT, USER
 from adapters.gemini_interactions.table import InteractionConfig
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest

@@ -10,9 +10,10 @@ from typing import Final
 from adapters.gemini import PROVIDER
 from adapters.gemini.table import TIERS
 from adapters.gemini_interactions import DIALECT
+from adapters.gemini_interactions.client.own_steps import own_steps
 from adapters.gemini_interactions.client.paths import PATHS
 from adapters.gemini_interactions.client.response_format import read_response_format
-from adapters.gemini_interactions.client.steps import own_steps, read_steps
+from adapters.gemini_interactions.client.steps import read_steps
 from adapters.gemini_interactions.client.stored import read_history
 from adapters.gemini_interactions.client.tools import read_tools
 from adapters.gemini_interactions.table import (
@@ -75,7 +76,7 @@ def decode_document(document: Document) -> ClientRequest:
     offered = read_tools(request.tools or (), config.tool_choice, faults, place)
     form = read_response_format(request)
     notices = [*_unsent(fields), *offered.notices]
-    turns = read_steps([*history.items, *own], faults, notices)
+    turns = read_steps(history.items, own, faults, notices)
     if request.system_instruction:
         turns = (Turn("system", (Text(request.system_instruction),)), *turns)
     own_fields = [*_own_words(config), *form.own, *([place] if offered.own else [])]
@@ -102,7 +103,7 @@ def decode_document(document: Document) -> ClientRequest:
         reads=ALL_CONTENT if config.thinking_summaries == "auto" else _WITHOUT_THOUGHTS,
     )
     echo: dict[str, Json] = {PREVIOUS: request.previous_interaction_id} if request.previous_interaction_id else {}
-    steps = [step for step in own if isinstance(step, dict)]
+    steps = [step for _, step in own if isinstance(step, dict)]
     stored = None if request.store is False else history.with_own(steps)
     return ClientRequest(conversation, echo, to_store=stored)
 

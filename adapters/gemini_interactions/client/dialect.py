@@ -10,10 +10,11 @@ from adapters.gemini.client.models import encode_model, encode_models
 from adapters.gemini_interactions import DIALECT
 from adapters.gemini_interactions.client.decode import decode_document
 from adapters.gemini_interactions.client.errors import encode_error
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER
 from adapters.gemini_interactions.client.paths import PATHS
 from adapters.gemini_interactions.client.request_models import ExplainInteractionRequest
 from adapters.gemini_interactions.client.routes import ROUTES
-from adapters.gemini_interactions.client.steps import CALL, MODEL, RESULT, THOUGHT, USER, encode_turn
+from adapters.gemini_interactions.client.steps import encode_turn
 from adapters.gemini_interactions.client.stored import missing_entries, stored_query
 from adapters.gemini_interactions.client.stream import InteractionStreamEncoder
 from adapters.gemini_interactions.response_models import InteractionErrorBody

@@ -1,4 +1,4 @@
-"""Reads the steps of `input` as turns, and writes a turn as steps.
+"""Reads steps as turns, and writes a turn as steps.
 
 Neighbouring thoughts, outputs and calls of the model are one turn of the assistant; every result of a function is a
 turn of its own. A step of a tool that Google runs is left out with a notice: no other API has it.
@@ -9,7 +9,8 @@ from typing import Final, assert_never
 
 from adapters.gemini import PROVIDER
 from adapters.gemini.parts import STATE_SIGNATURE
-from adapters.gemini_interactions.client.contents import Content, encode_contents, is_content, read_contents
+from adapters.gemini_interactions.client.contents import Content, encode_contents, read_contents
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER, OwnStep, Step
 from adapters.gemini_interactions.table import INPUT
 from gateway.core.call_arguments import as_object
 from gateway.core.conversation import (
@@ -27,7 +28,6 @@ from gateway.core.conversation import (
     Turn,
     is_system,
 )
-from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Level, Notice, NoticeRule, Reported
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.derived_ids import derive_ids
@@ -35,13 +35,6 @@ from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
 
-Step = dict[str, Json]
-
-USER: Final = "user_input"
-MODEL: Final = "model_output"
-THOUGHT: Final = "thought"
-CALL: Final = "function_call"
-RESULT: Final = "function_result"
 SIGNATURE: Final = "signature"
 _UNNAMED: Final = "unknown"
 # The fields of a step that the gateway reads, or that say nothing to another API.
@@ -52,47 +45,33 @@ _FIELDS: Final = {
     CALL: frozenset({"type", "id", "name", "arguments", SIGNATURE}),
     RESULT: frozenset({"type", "call_id", "name", "result", "is_error"}),
 }
+# Those of them whose value is lost where it has another type.
+_TYPES: Final[dict[str, tuple[tuple[str, type], ...]]] = {
+    USER: (),
+    MODEL: (),
+    THOUGHT: (("summary", list), (SIGNATURE, str)),
+    CALL: (("id", str), (SIGNATURE, str)),
+    RESULT: (("call_id", str), ("is_error", bool)),
+}
 
 
-def own_steps(value: Json) -> list[Json]:
-    """Returns the steps of `input`: a text, a content or an array, whose neighbouring contents are one step. Raises
-    InvalidRequest for another value."""
-    if isinstance(value, str):
-        value = {"type": "text", "text": value}
-    if isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list):
-        message = f"{INPUT} must be text, an object or an array; it is {kind_of(value)}."
-        raise InvalidRequest(message, code="invalid_type", param=INPUT)
-    steps: list[Json] = []
-    open_step: list[Json] | None = None
-    for item in value:
-        if is_content(item):
-            if open_step is None:
-                open_step = []
-                steps.append({"type": USER, "content": open_step})
-            open_step.append(item)
-        else:
-            open_step = None
-            steps.append(item)
-    return steps
-
-
-def read_steps(steps: Sequence[Json], faults: Faults, notices: list[Notice]) -> tuple[Turn, ...]:
-    """Returns the turns of these steps, of which so many as `faults.earlier` says were stored and stand before those of
-    the request. `notices` receives what no other API has."""
+def read_steps(
+    stored: Sequence[Step], own: Sequence[OwnStep], faults: Faults, notices: list[Notice]
+) -> tuple[Turn, ...]:
+    """Returns the turns of the stored steps and of those of the request behind them; `faults.earlier` is the number of
+    the first. `notices` receives what no other API has."""
     reader = _Reader(faults, notices)
-    odd: list[int] = []
-    for position, step in enumerate(steps):
+    odd: list[tuple[int, Json]] = []
+    for position, step in (*enumerate(stored), *[(len(stored) + place, step) for place, step in own]):
         if isinstance(step, dict):
             reader.read(step, position)
         else:
-            odd.append(position)
+            odd.append((position, step))
     if odd:
         faults.add_each(
             "NOT_OBJECT",
             len(odd),
-            lambda n: (odd[n], "", f"the step is {kind_of(steps[odd[n]])}, not an object"),
+            lambda n: (odd[n][0], "", f"the step is {kind_of(odd[n][1])}, not an object"),
             "steps are not objects",
         )
     return reader.finish()
@@ -100,7 +79,7 @@ def read_steps(steps: Sequence[Json], faults: Faults, notices: list[Notice]) -> 
 
 class _Reader:
     """Reads steps in order; the model's are collected until another one begins a turn. `position` is the place of a
-    step among all, which `Faults` takes; the client knows it by its `_index`."""
+    step behind the stored ones, which `Faults` takes; the client knows it by its `_index`."""
 
     def __init__(self, faults: Faults, notices: list[Notice]) -> None:
         self._faults = faults
@@ -121,9 +100,11 @@ class _Reader:
         if kind == USER:
             self._turn("user", read_contents(step.get("content"), position, "content", self._faults), position)
         elif kind == MODEL:
-            self._say(read_contents(step.get("content"), position, "content", self._faults), position)
+            # The published type has outputs without content.
+            if (contents := step.get("content")) not in (None, []):
+                self._say(read_contents(contents, position, "content", self._faults), position)
         elif kind == THOUGHT:
-            self._say(_thought(step), position)
+            self._say(self._thought(step, position), position)
         elif kind == CALL:
             self._say((self._call(step, position),), position)
         else:
@@ -138,23 +119,29 @@ class _Reader:
         return position - self._faults.earlier
 
     def _type(self, step: Step, position: int) -> str:
-        """Returns the type of a step. One without it is a turn of the older form, whose role says whose it is."""
         kind = step.get("type")
         if isinstance(kind, str):
             return kind
-        role = step.get("role")
-        if kind is not None or not isinstance(role, str):
-            said = "the step has no type" if kind is None else f"the type is {kind_of(kind)}, not text"
-            self._faults.add("ROLE_TYPE", position, ".type", f"{said}; read as {USER}")
-        return MODEL if role in ("model", "assistant") else USER
+        said = "the step has no type" if kind is None else f"the type is {kind_of(kind)}, not text"
+        self._faults.add("ROLE_TYPE", position, ".type", f"{said}; read as {USER}")
+        return USER
 
     def _report(self, step: Step, kind: str, position: int) -> None:
+        """Tells which fields of a step are lost, each once in a request."""
+        for name, of in _TYPES[kind]:
+            value = step.get(name)
+            if value is not None and not isinstance(value, of) and self._reported.is_new((kind, name)):
+                path = self._path(name, position)
+                self._notice("FIELD_NOT_SENT", f"{path!r} is {kind_of(value)} and is not read", position, "warning")
         if step.keys() <= _FIELDS[kind]:
             return
         for name, value in step.items():
             if name not in _FIELDS[kind] and value is not None and self._reported.is_new((kind, name)):
-                path = f"{INPUT}[{self._index(position)}].{name[:80]}"
+                path = self._path(name[:80], position)
                 self._notice("FIELD_NOT_SENT", f"no other API has a field for {path!r}", position, "debug")
+
+    def _path(self, name: str, position: int) -> str:
+        return f"{INPUT}[{self._index(position)}].{name}"
 
     def _notice(self, rule: NoticeRule, detail: str, position: int, level: Level) -> None:
         self._notices.append(Notice("decode", "dropped", rule, detail, index=self._index(position), level=level))
@@ -173,6 +160,18 @@ class _Reader:
     def _turn(self, role: Role, blocks: tuple[Block, ...], position: int, name: str | None = None) -> None:
         self._end_model()
         self._turns.append(Turn(role, blocks, name=name, index=self._index(position)))
+
+    def _thought(self, step: Step, position: int) -> tuple[Reasoning, ...]:
+        """Returns the reasoning in a thought; none in one without summary and signature. A stream brings the summary in
+        pieces."""
+        summary = step.get("summary")
+        pieces = summary if isinstance(summary, list) else []
+        texts = [text for piece in pieces if isinstance(piece, dict) and isinstance(text := piece.get("text"), str)]
+        if (lost := len(pieces) - len(texts)) and self._reported.is_new((THOUGHT, "pieces")):
+            detail = f"{lost} of the pieces of {self._path('summary', position)!r} have no text"
+            self._notice("FIELD_NOT_SENT", detail, position, "warning")
+        text, state = "".join(texts), _state(step)
+        return (Reasoning(text, extra=state),) if text or state else ()
 
     def _call(self, step: Step, position: int) -> ToolCall:
         identity, name = _text(step, "id"), _text(step, "name")
@@ -210,24 +209,15 @@ class _Reader:
 
 
 def _contents_of(result: Json) -> Json:
-    """Returns the result of a function as contents: an object that is none is JSON text."""
-    return encode_json(result) if isinstance(result, dict) and not is_content(result) else result
+    """Returns the result of a function as contents: an object is JSON text, whatever its fields mean to the function.
+    Source: google-genai 3.6.1, `FunctionResultStep`."""
+    return encode_json(result) if isinstance(result, dict) else result
 
 
 def _text(step: Step, name: str) -> str:
     """Returns a text that a step must have; empty where it has none."""
     value = step.get(name)
     return value if isinstance(value, str) and value.strip() else ""
-
-
-def _thought(step: Step) -> tuple[Reasoning, ...]:
-    """Returns the reasoning in a thought; none in one without summary and signature. A stream brings the summary in
-    pieces."""
-    summary = step.get("summary")
-    pieces = [piece.get("text") for piece in summary if isinstance(piece, dict)] if isinstance(summary, list) else []
-    text = "".join([piece for piece in pieces if isinstance(piece, str)])
-    state = _state(step)
-    return (Reasoning(text, extra=state),) if text or state else ()
 
 
 def _state(step: Step) -> JsonObject:

@@ -13,7 +13,8 @@ import msgspec
 
 from adapters.gemini_interactions.client.errors import failure
 from adapters.gemini_interactions.client.interaction import GrowingInteraction
-from adapters.gemini_interactions.client.steps import CALL, MODEL, THOUGHT, Step, call_step, signature, thought_step
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, THOUGHT, Step
+from adapters.gemini_interactions.client.steps import call_step, signature, thought_step
 from adapters.gemini_interactions.client.stored import CHAIN
 from adapters.gemini_interactions.table import PREVIOUS
 from gateway.core.conversation import EMPTY, Json, JsonObject

@@ -58,9 +58,38 @@ def test_neighbouring_contents_are_one_step() -> None:
     turns = read([TEXT, image, {"type": "model_output", "content": [TEXT]}, TEXT]).turns
     assert [(turn.role, len(turn.blocks), turn.index) for turn in turns] == [
         ("user", 2, 0),
-        ("assistant", 1, 1),
-        ("user", 1, 2),
+        ("assistant", 1, 2),
+        ("user", 1, 3),
     ]
+
+
+def test_what_follows_neighbouring_contents_is_named_by_its_place_in_the_input() -> None:
+    broken = {"type": "model_output", "content": 3}
+    assert [fault.param for fault in read([TEXT, TEXT, broken, TEXT, TEXT, None]).faults] == [
+        "input[2].content",
+        "input[5]",
+    ]
+
+
+def test_steps_inside_turns_of_the_older_form_are_read() -> None:
+    call = {"type": "function_call", "id": "a", "name": "look", "arguments": {}}
+    model = {"role": "model", "content": [{"type": "thought", "signature": "c2ln"}, TEXT, call]}
+    result = {"type": "function_result", "call_id": "a", "result": "A cloud."}
+    searched = {"type": "google_search_result", "call_id": "b", "result": []}
+    conversation = read(
+        [{"role": "user", "content": "Hi"}, model, {"role": "user", "content": [result, searched, TEXT]}]
+    )
+    assert conversation.turns == (
+        Turn("user", (Text("Hi"),), index=0),
+        Turn(
+            "assistant",
+            (Reasoning("", extra=signed("c2ln")), Text("Hello"), ToolCall("a", "look", "{}", item=1)),
+            index=1,
+        ),
+        Turn("tool", (ToolResult("a", (Text("A cloud."),), item=2),), index=2),
+        Turn("user", (Text("Hello"),), index=2),
+    )
+    assert [(notice.rule, notice.index) for notice in conversation.notices] == [("ITEM_NOT_SENT", 2)]
 
 
 def test_what_the_model_did_is_one_turn_and_each_result_another() -> None:
@@ -95,6 +124,13 @@ def test_a_thought_without_text_and_signature_is_nothing() -> None:
     assert [turn.role for turn in read([USER, {"type": "thought"}, USER]).turns] == ["user", "user"]
 
 
+@pytest.mark.parametrize("said", [{}, {"content": None}, {"content": []}, {"error": {"code": 13}}])
+def test_an_output_without_content_is_nothing(said: Any) -> None:
+    conversation = read([USER, {"type": "model_output", **said}, USER])
+    assert [turn.role for turn in conversation.turns] == ["user", "user"]
+    assert conversation.faults == ()
+
+
 def test_calls_without_ids_are_matched_by_name() -> None:
     call = {"type": "function_call", "name": "look", "arguments": {}}
     result = {"type": "function_result", "name": "look", "result": "A cloud."}
@@ -109,8 +145,10 @@ def test_calls_without_ids_are_matched_by_name() -> None:
     [
         ("A cloud.", (Text("A cloud."),)),
         ([TEXT, TEXT], (Text("Hello"), Text("Hello"))),
-        (TEXT, (Text("Hello"),)),
         ({"sky": "blue"}, (Text('{"sky":"blue"}'),)),
+        # An object is never a content, whatever its fields mean to the function.
+        ({**TEXT, "line": 4}, (Text('{"type":"text","text":"Hello","line":4}'),)),
+        ({"type": "video", "uri": "https://host/a"}, (Text('{"type":"video","uri":"https://host/a"}'),)),
         (
             [{"type": "image", "mime_type": "image/png", "data": PNG}],
             (Image(f"data:image/png;base64,{PNG}", item=0),),
@@ -158,6 +196,34 @@ def test_a_step_that_google_runs_is_left_out_with_a_notice() -> None:
 def test_an_unknown_field_of_a_step_is_reported_once() -> None:
     (told,) = read([{**USER, "mood": 1}, {**USER, "mood": 2}]).notices
     assert (told.rule, told.detail) == ("FIELD_NOT_SENT", "no other API has a field for 'input[0].mood'")
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ({"type": "thought", "summary": "Hm."}, "'input[1].summary' is text and is not read"),
+        ({"type": "thought", "signature": 5}, "'input[1].signature' is a number and is not read"),
+        (
+            {"type": "thought", "summary": [{"type": "image", "mime_type": "image/png", "data": PNG}, TEXT]},
+            "1 of the pieces of 'input[1].summary' have no text",
+        ),
+        (
+            {"type": "function_result", "call_id": "a", "result": "x", "is_error": "true"},
+            "'input[1].is_error' is text and is not read",
+        ),
+        (
+            {"type": "function_result", "call_id": 5, "name": "look", "result": "x"},
+            "'input[1].call_id' is a number and is not read",
+        ),
+        (
+            {"type": "function_call", "id": 5, "name": "look", "arguments": {}},
+            "'input[1].id' is a number and is not read",
+        ),
+    ],
+)
+def test_what_a_step_loses_is_told(step: Any, told: str) -> None:
+    (notice,) = read([USER, step]).notices
+    assert (notice.rule, notice.action, notice.detail, notice.index) == ("FIELD_NOT_SENT", "dropped", told, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from adapters.gemini_interactions.client.contents import KINDS
-from adapters.gemini_interactions.client.steps import CALL, MODEL, RESULT, THOUGHT, USER
+from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER
 from adapters.gemini_interactions.table import RequestFields
 from tests.adapters.gemini_interactions.client.stored import DIALECT, Shelf, read, refused
 from tests.paths import ROOT

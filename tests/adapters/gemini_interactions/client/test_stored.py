@@ -103,6 +103,15 @@ def test_a_stored_interaction_has_its_own_input_and_its_answer() -> None:
     assert with_input == {**body, "input": body["steps"][:1]}
 
 
+def test_turns_of_the_older_form_are_stored_as_steps() -> None:
+    shelf = Shelf()
+    called = {"type": "function_call", "id": "k", "name": "look", "arguments": {}}
+    body, _ = shelf.query(
+        "GET", shelf.answer([{"role": "user", "content": "Hi"}, {"role": "model", "content": [called]}])
+    )
+    assert body["steps"][:2] == [{"type": "user_input", "content": "Hi"}, called]
+
+
 @pytest.mark.parametrize(
     ("method", "behind"), [("GET", ""), ("DELETE", ""), ("POST", "/cancel")], ids=["get", "delete", "cancel"]
 )
