@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -285,6 +286,33 @@ async def test_an_answer_that_breaks_off_ends_with_its_connection(
     assert not [record for record in caplog.records if "did not complete" in record.message]
 
 
+@pytest.mark.parametrize("status", ["200 OK", "201 Created"])
+async def test_an_answer_in_a_coding_that_cannot_be_read_is_an_error(
+    gateway: RunningGateway, server: RecordingServer, status: str
+) -> None:
+    """None of its bytes could be passed, under a length that promises them."""
+    server.answer = lambda _: respond(b"packed", "audio/mpeg", status, "content-encoding: br")
+    answer = await gateway.client.post(SPEECH, json={"model": "big"})
+    assert (answer.status_code, code(answer)) == (502, "upstream_invalid_response")
+
+
+async def test_an_error_whose_body_stalls_is_ended_by_idle(server: RecordingServer) -> None:
+    async def early(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 8\r\n\r\n{")
+        while await reader.read(65536):
+            pass
+        return True
+
+    server.early = early
+    async with running_gateway(settings_for(server, timeouts={"idle": 0.3, "total": 30})) as gateway:
+        gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
+        # The rest of a large body arrives while the error is read.
+        for size in (10, MIB, 9 * MIB):
+            body = form(part("model", b"embed"), part("file", b"x" * size))
+            answer = await gateway.client.post(TEXT, content=body, headers=FORM, timeout=10)
+            assert (answer.status_code, code(answer)) == (504, "upstream_timeout")
+
+
 @pytest.mark.parametrize(
     ("timeouts", "sent"),
     [({"total": 0.3}, b""), ({"idle": 0.3}, b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n")],
@@ -475,3 +503,32 @@ async def test_routes_come_and_go_with_a_reload(gateway: RunningGateway, server:
     assert "backends.NAME.routes" in gone.json()["error"]["message"]
     await gateway.app.gateway_state.change(read_settings(settings_for(server)))
     assert (await gateway.client.post("/v1/embeddings", json={"model": "big"})).status_code == 200
+
+
+@pytest.mark.parametrize("lost", ["backend", "route"])
+async def test_a_reload_takes_the_route_of_a_body_that_is_arriving(
+    gateway: RunningGateway, server: RecordingServer, lost: str
+) -> None:
+    body = b'{"input": "x"}'
+    gone = asyncio.Event()
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield body[:5]
+        async with asyncio.timeout(10):
+            await gone.wait()
+        yield body[5:]
+
+    json_type = {"content-type": "application/json"}
+    asked = asyncio.create_task(gateway.client.post("/v1/moderations", content=parts(), headers=json_type))
+    async with asyncio.timeout(10):
+        while not gateway.app.gateway_state.scheduler.size:  # noqa: ASYNC110 (no event)
+            await asyncio.sleep(0.01)
+    settings: Any = settings_for(server, routes={"POST /v1/embeddings": "/embeddings"}, routes_without_model=[])
+    if lost == "backend":
+        settings["backends"].pop("audio")
+        settings["models"] = {"m": {"backend": "plain"}}
+    await gateway.app.gateway_state.change(read_settings(settings))
+    gone.set()
+    answer = await asked
+    assert (answer.status_code, code(answer)) == (400, "missing_required_parameter")
+    assert not server.seen
