@@ -101,6 +101,13 @@ FORM_REFUSED = {
     "no name": form(b"content-disposition: form-data\r\n\r\na"),
     "no disposition": form(b"content-type: text/plain\r\n\r\na"),
     "two dispositions": form(part("x", b"a", head='\r\nContent-Disposition: form-data; name="model"')),
+    "a second disposition with a space": form(
+        part("x", b"a", head='\r\nContent-Disposition : form-data; name="model"')
+    ),
+    "a line without a colon": form(part("x", b"a", head="\r\ncontent-disposition")),
+    "a name behind an escaped quote": form(part("x", b"a", r'; filename="a\"; name=model; x="; y="b"')),
+    "a zero byte in a name": form(part("model\0", b"a")),
+    "an encoded word": form(part("=?utf-8?q?model?=", b"a")),
     "a folded line": form(part("x", b"a", head='\r\n ; name="model"')),
     "a space before the colon": form(b'content-disposition : form-data; name="model"\r\n\r\na'),
     "an empty head": form(b"\r\na"),
