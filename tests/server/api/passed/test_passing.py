@@ -12,6 +12,8 @@ import pytest
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
+from gateway.framing.json_field import JsonField
+from gateway.server.api.passed import client_body
 from gateway.server.api.passed.client_body import BEGINNING
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
@@ -202,6 +204,24 @@ async def test_the_answer_is_sent_on_before_it_is_complete(gateway: RunningGatew
             found += piece
             read.set()
     assert found == b"soonlate"
+
+
+async def test_other_requests_run_while_a_body_is_read(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    class Counted(JsonField):
+        def feed(self, data: bytes) -> None:
+            sizes.append(len(data))
+            super().feed(data)
+
+    monkeypatch.setattr(client_body, "JsonField", Counted)
+    body = b'{"x": [' + b"[" * 400 + b"]" * 400 + b", 1" * MIB + b'], "model": "big"}'
+    answer = await gateway.client.post("/v1/embeddings", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert max(sizes) <= client_body.SLICE < 32 * 1024
+    assert sum(sizes) == len(body)
 
 
 async def test_a_body_with_a_second_model_never_arrives_whole(gateway: RunningGateway, server: RecordingServer) -> None:
