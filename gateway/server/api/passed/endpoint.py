@@ -244,9 +244,11 @@ def _request_headers(sent: Mapping[bytes, bytes], media_type: str) -> dict[str, 
 
 
 def _answer_headers(answer: BackendResponse) -> list[tuple[bytes, bytes]]:
-    named = [] if answer.status == _NO_CONTENT else [("content-type", answer.headers.get("content-type", _PLAIN))]
-    length = answer.headers.get("content-length", "")
-    if length.isdigit() and not answer.compressed:
-        named.append(("content-length", length))
+    named = []
+    if answer.status != _NO_CONTENT:
+        named.append(("content-type", answer.headers.get("content-type", _PLAIN)))
+        length = answer.headers.get("content-length", "")
+        if length.isdigit() and not answer.compressed:
+            named.append(("content-length", length))
     named += [(name, answer.headers[name]) for name in _ANSWER_HEADERS if name in answer.headers]
     return [*((name.encode(), value.encode("latin-1")) for name, value in named), *_GUARDS]

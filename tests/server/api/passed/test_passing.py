@@ -121,8 +121,10 @@ async def test_only_what_the_body_needs_is_passed_of_the_answers_head(
     assert answer.headers["x-dragoman-backend"] == "audio"
 
 
-async def test_an_answer_without_a_body(gateway: RunningGateway, server: RecordingServer) -> None:
-    server.answer = lambda _: b"HTTP/1.1 204 No Content\r\n\r\n"
+@pytest.mark.parametrize("length", [b"", b"content-length: 5\r\n"])
+async def test_an_answer_without_a_body(gateway: RunningGateway, server: RecordingServer, length: bytes) -> None:
+    """It has no length either (RFC 9110, section 8.6): a reader could wait for what never comes."""
+    server.answer = lambda _: b"HTTP/1.1 204 No Content\r\n%b\r\n" % length
     answer = await gateway.client.post("/v1/embeddings", json={"model": "big"})
     assert (answer.status_code, answer.content) == (204, b"")
     assert "content-length" not in answer.headers and "content-type" not in answer.headers
