@@ -487,6 +487,7 @@ def test_config_check_finds_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"adapter": "text", "routes": {"POST /v1/x": "/x"}}, "not one of an API that clients speak"),
         ({"routes": {"POST /v1/chat/completions": "/x"}}, "serves this route itself"),
         ({"routes": {"GET /metrics": "/x"}}, "serves this route itself"),
+        ({"routes": {"GET /v1/responses": "/x"}}, "serves this route itself"),
         ({"routes": {"GET /inspect/x": "/x"}}, "serves this route itself"),
         ({"routes": {"POST /v1beta/models/x:generateContent": "/x"}}, "serves this route itself"),
         ({"routes": {"POST /v1/../x": "/x"}}, "a route is a method and a path"),
