@@ -43,6 +43,7 @@ class ClientBody:
         self.length = None if b"transfer-encoding" in head else int(declared) if declared else 0
         if self.length is not None and self.length > limit:
             raise too_large(limit)
+        self._declared = self.length
         self.size = 0
         self.media_type, self._field = _read_media_type(head.get(b"content-type", b""))
         self._held = b""
@@ -112,7 +113,13 @@ class ClientBody:
         self.size += len(piece)
         if self.size > self._limit:
             raise too_large(self._limit)
-        return piece, not body.more
+        last = not body.more
+        # Not every ASGI server holds a body to its length, behind which a backend would read another request.
+        if self._declared is not None and (self.size > self._declared or (last and self.size < self._declared)):
+            raise InvalidRequest(
+                "The request body does not have the length that its head declares.", code="invalid_http"
+            )
+        return piece, last
 
     async def _feed(self, piece: bytes, *, last: bool) -> None:
         if self._field is None:

@@ -15,6 +15,7 @@ from gateway.core.errors import SettingsError
 from gateway.framing.json_field import JsonField
 from gateway.server.api.passed import client_body
 from gateway.server.api.passed.client_body import BEGINNING
+from gateway.server.http.asgi_writer import through_asgi
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.framing.test_body_fields import BOUNDARY, form, part
@@ -412,6 +413,20 @@ async def test_behind_another_server(server: RecordingServer, tmp_path: Path) ->
             assert server.seen[0].body == body.replace(b"embed", b"inner", 1)
             assert (await one.post(SPEECH, json={"model": "big"})).content == AUDIO
             assert (await one.post("/v1/audio%2fspeech", json={"model": "big"})).status_code == 404
+
+
+@pytest.mark.parametrize("declared", [MIB, 3 * MIB])
+async def test_a_server_that_does_not_hold_a_body_to_its_length(
+    gateway: RunningGateway, server: RecordingServer, declared: int
+) -> None:
+    """The backend could read what is too much as another request."""
+    body = form(part("model", b"big"), part("file", b"x" * 2 * MIB))
+    head = {**FORM, "content-length": str(declared), "authorization": f"Bearer {CLIENT_KEY}", "host": "localhost"}
+    through = httpx.ASGITransport(app=through_asgi(gateway.app))
+    async with httpx.AsyncClient(transport=through, base_url="http://localhost", headers=head) as one:
+        answer = await one.post(TEXT, content=body)
+    assert (answer.status_code, code(answer)) == (400, "invalid_http")
+    assert not any(seen.complete for seen in server.seen)
 
 
 # --- limits
