@@ -19,14 +19,17 @@ _LONGEST: Final = 1024
 BOUNDARY: Final = re.compile(r"[0-9A-Za-z'+_.-]{1,70}")
 _END: Final = b"\r\n\r\n"
 _LINE: Final = b"\r\n"
+# Without a space before the colon, which some readers pass over (RFC 9112, section 5.1).
+_LINE_OF_HEAD: Final = re.compile(rb"[0-9A-Za-z!#$%&'*+.^_`|~-]+:[^\0]*")
 _HEADER: Final = re.compile(rb"content-disposition:(.*)", re.IGNORECASE)
-# Of the head of a part: a disposition with its parameters, each quoted or a token.
+# Of the head of a part: a disposition with its parameters, each a token or quoted. An escaped quote ends the text for
+# some readers, as browsers write file names (HTML, "Multipart form data").
 _DISPOSITION: Final = re.compile(
-    rb'[ \t]*form-data(?P<params>(?:[ \t]*;[ \t]*[A-Za-z*]+=(?:"(?:[^"\\]|\\.)*"|[^"\s;\\]+))*)[ \t]*', re.IGNORECASE
+    rb'[ \t]*form-data(?P<params>(?:[ \t]*;[ \t]*[A-Za-z*]+=(?:"(?:[^"\\]|\\[^"])*"|[^"\s;\\]+))*)[ \t]*', re.IGNORECASE
 )
-_PARAM: Final = re.compile(rb';[ \t]*([A-Za-z*]+)=(?:"((?:[^"\\]|\\.)*)"|([^"\s;\\]+))')
-# Some readers decode these in a name.
-_ODD: Final = re.compile(rb"[\\%]")
+_PARAM: Final = re.compile(rb';[ \t]*([A-Za-z*]+)=(?:"((?:[^"\\]|\\[^"])*)"|([^"\s;\\]+))')
+# Some readers decode these in a name, or end it there.
+_ODD: Final = re.compile(rb"[\\%\0-\x1f\x7f]|=\?")
 _PLAIN: Final = re.compile(rb"text/plain(?:[ \t]*;[ \t]*charset=\"?utf-8\"?)?", re.IGNORECASE)
 
 
@@ -109,7 +112,7 @@ class FormField:
 
     def _is_named(self, lines: list[bytes]) -> bool:
         """Returns whether the part with this head is the field. Raises FieldFault where that is not plain."""
-        if any(b"\r" in line or b"\n" in line or line[:1] in (b"", b" ", b"\t") for line in lines):
+        if any(b"\r" in line or b"\n" in line or not _LINE_OF_HEAD.fullmatch(line) for line in lines):
             raise FieldFault("the head of a part has an odd line")
         found = [match[1] for line in lines if (match := _HEADER.fullmatch(line))]
         disposition = _DISPOSITION.fullmatch(found[0]) if len(found) == 1 else None

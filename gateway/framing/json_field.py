@@ -7,6 +7,7 @@ body is refused: a check of the value then holds for whatever reads it next. All
 
 import enum
 import re
+from functools import reduce
 from typing import Final
 
 import msgspec
@@ -25,11 +26,11 @@ _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[-+.0-9A-Za-z]*+")
 # The rest of a string, up to its end or that of the piece; an escape that is cut stays.
 _STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-# What stands between the brackets of a nested value: the innermost ones, and strings, are passed over as a whole.
+# What stands between the brackets of a nested value: strings, and what is nested a few times, are passed over as a
+# whole. Whether a bracket closes the one that was opened is for the next reader to judge.
 _FLAT: Final = rb'[-+.0-9A-Za-z,: \t\r\n]++|"(?:[^"\\]++|\\.)*+"'
-_INNERMOST: Final = rb"\[(?:%b)*+\]|\{(?:%b)*+\}" % (_FLAT, _FLAT)
-_INNER: Final = rb"\[(?:%b|%b)*+\]|\{(?:%b|%b)*+\}" % (_FLAT, _INNERMOST, _FLAT, _INNERMOST)
-_NESTED: Final = re.compile(rb"(?:%b|%b)*+" % (_FLAT, _INNER), re.DOTALL)
+_INNER: Final = reduce(lambda inner, _: rb"%b|[\[{](?:%b)*+[\]}]" % (_FLAT, inner), range(8), _FLAT)
+_NESTED: Final = re.compile(rb"(?:%b)*+" % _INNER, re.DOTALL)
 _QUOTE, _BACKSLASH, _OPENS, _CLOSES = b'"', b"\\", b"[{", b"]}"
 
 _NOT_JSON: Final = "it is not one JSON object"

@@ -94,6 +94,12 @@ class Interaction(msgspec.Struct, frozen=True):
         return next(heads, None)
 
     @property
+    def passed(self) -> bool:
+        """Whether the request went to a backend as it came, so that no line says what was sent."""
+        marks = None if self.end is None else self.end.marks
+        return marks is not None and self.sent is None and (marks.prepared, marks.connected) != (None, None)
+
+    @property
     def client_head(self) -> HeadLine | None:
         """The head of the client's response."""
         heads = (step for step in self.steps if isinstance(step, HeadLine) and step.side == "client")

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from email import message_from_bytes
 from email.policy import HTTP
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.framing import json_field
 from gateway.framing.body_field import BodyField, FieldFault
 from gateway.framing.form_field import MOST_HEAD, MOST_PARTS, FormField
 from gateway.framing.json_field import MOST_FIELDS, JsonField
@@ -101,6 +103,13 @@ FORM_REFUSED = {
     "no name": form(b"content-disposition: form-data\r\n\r\na"),
     "no disposition": form(b"content-type: text/plain\r\n\r\na"),
     "two dispositions": form(part("x", b"a", head='\r\nContent-Disposition: form-data; name="model"')),
+    "a second disposition with a space": form(
+        part("x", b"a", head='\r\nContent-Disposition : form-data; name="model"')
+    ),
+    "a line without a colon": form(part("x", b"a", head="\r\ncontent-disposition")),
+    "a name behind an escaped quote": form(part("x", b"a", r'; filename="a\"; name=model; x="; y="b"')),
+    "a zero byte in a name": form(part("model\0", b"a")),
+    "an encoded word": form(part("=?utf-8?q?model?=", b"a")),
     "a folded line": form(part("x", b"a", head='\r\n ; name="model"')),
     "a space before the colon": form(b'content-disposition : form-data; name="model"\r\n\r\na'),
     "an empty head": form(b"\r\na"),
@@ -151,6 +160,21 @@ def test_the_model_of_a_form_is_found(body: bytes, size: int) -> None:
 def test_a_form_that_can_be_read_in_two_ways_is_refused(case: str, size: int) -> None:
     with pytest.raises(FieldFault):
         read(FormField("model", BOUNDARY), FORM_REFUSED[case], size)
+
+
+@pytest.mark.parametrize("unit", [b"[[[[]]]],", b'{"a": [{"b": [[{}]]}]},', b'"a", [1, {"b": "]"}], '])
+def test_nested_values_are_passed_over_as_a_whole(unit: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bracket by bracket, a large body would hold up everything else."""
+    steps: list[int] = []
+
+    def end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
+        steps.append(position)
+        found = pattern.match(data, position)
+        return position if found is None else found.end()
+
+    monkeypatch.setattr(json_field, "_end", end)
+    assert read(JsonField("model"), b'{"x": [' + unit * 2000 + b'1], "model": "m"}').value == "m"
+    assert len(steps) < 30
 
 
 JSON_VALUES = st.recursive(

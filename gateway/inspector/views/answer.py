@@ -224,8 +224,16 @@ def answer_end(remade: Remade) -> AnswerEnd:
     return AnswerEnd(end.status, end.code, end.cut, _came(remade), _expected(remade))
 
 
+def passed_bytes(remade: Remade) -> int:
+    """Returns the size of an answer that was passed on as it came."""
+    return sum(gap.bytes for gap in remade.interaction.gaps if gap.side == "client")
+
+
 def _came(remade: Remade) -> str:
     interaction = remade.interaction
+    if interaction.passed:
+        size = passed_bytes(remade)
+        return f"{size} bytes, which were passed on" if size else "no answer that could be passed on"
     head, reads = interaction.head, interaction.reads
     if head is None:
         return "no response of the backend" if interaction.sent is not None else "nothing: no request was sent"

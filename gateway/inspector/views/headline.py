@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway.inspector.summary import Summary
-from gateway.inspector.views.answer import AssembledAnswer, assembled_answer
+from gateway.inspector.views.answer import AssembledAnswer, assembled_answer, passed_bytes
 from gateway.inspector.views.remade import Remade
-from gateway.recording.lines import Cut
+from gateway.recording.lines import Cut, EndLine
 
 _CUTS: Final[dict[Cut, str]] = {
     "fin": "ended its answer before it was complete",
@@ -41,6 +41,8 @@ def headline(summary: Summary, remade: Remade) -> str:
         return _so_far(backend, remade)
     if end is None:
         return brief_headline(summary)
+    if interaction.passed and end.cut is None:
+        return _said_of_passed(backend, remade, end)
     if not end.code:
         return f"{backend} answered with {_said(assembled_answer(remade))}."
     if end.cut == "client_gone":
@@ -61,12 +63,23 @@ def headline(summary: Summary, remade: Remade) -> str:
 
 def _so_far(backend: str, remade: Remade) -> str:
     interaction = remade.interaction
+    if interaction.passed:
+        return f"The request was passed to {backend[0].lower()}{backend[1:]}."
     if interaction.sent is None:
         return "The gateway prepares the request; nothing was sent to a backend yet."
     if interaction.head is None:
         return f"{backend} has not answered yet."
     said = ", ".join(_counts(assembled_answer(remade)))
     return f"{backend} is answering: {said} so far." if said else f"{backend} has begun to answer."
+
+
+def _said_of_passed(backend: str, remade: Remade, end: EndLine) -> str:
+    """Returns what is known of a request that was passed on as it came."""
+    if not end.code:
+        return f"{backend} answered with {passed_bytes(remade):,} bytes, which were passed on."
+    if end.failure is not None and end.failure.upstream:
+        return f"{backend} failed with {end.code}."
+    return f"The gateway ended the request while it was passed to {backend[0].lower()}{backend[1:]}."
 
 
 def _said(answer: AssembledAnswer) -> str:

@@ -70,10 +70,15 @@ class SizeObserver(CaptureObserver):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
+        self._failed = False
 
     def writer(self, context: RequestContext, dialect: Dialect, head: RequestHead, writer: Writer) -> Writer:
         self._capture.begin(dialect, head)
-        return SizedWriter(writer, self._capture)
+        return SizedWriter(writer, self._capture, lambda: self._failed)
+
+    def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
+        self._failed = True
+        return super().error_writer(context, error, writer)
 
 
 class CapturedWriter:
@@ -125,30 +130,34 @@ class CapturedWriter:
 
 
 class SizedWriter(CapturedWriter):
-    """One response of which only the head and the size are kept, unless it is sent as a whole: then the gateway has
-    made it."""
+    """One response of which only the head and the size are kept, unless the gateway has made it: it is then sent as a
+    whole, or behind a failure, which `failed` returns."""
 
-    __slots__ = ("_size",)
+    __slots__ = ("_failed", "_size")
 
-    def __init__(self, writer: Writer, capture: Capture) -> None:
+    def __init__(self, writer: Writer, capture: Capture, failed: Callable[[], bool]) -> None:
         super().__init__(writer, capture)
+        self._failed = failed
         self._size = 0
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
         named = [*headers]
         self._capture.open(status, named)
-        self._count(body)
+        self._take(body)
         self._writer.open(status, named, body)
 
     def write(self, body: bytes) -> None:
-        self._count(body)
+        self._take(body)
         self._writer.write(body)
 
     def close(self, body: bytes = b"") -> None:
-        self._count(body)
+        self._take(body)
         self._writer.close(body)
 
-    def _count(self, body: bytes) -> None:
+    def _take(self, body: bytes) -> None:
+        if self._failed():
+            self._capture.write(body)
+            return
         self._size += len(body)
         self._capture.captured.skip("client", self._size)
 

@@ -84,14 +84,14 @@ class BackendResponse:
 
     def decode(self, coding: str, most: int) -> None:
         """Makes `read` return the decompressed body, at most so many bytes. A body of an unknown coding counts as
-        empty; with status 200 that raises BackendError. `identity` and no name change nothing."""
+        empty; in an answer of success that raises BackendError. `identity` and no name change nothing."""
         if coding in ("", "identity"):
             return
         try:
             self._coded = ContentDecoder(coding, most)
             self.compressed = True
         except KeyError:
-            if self.status == 200:
+            if 200 <= self.status < 300:
                 raise _unreadable(coding) from None
             self._read = partial(_passed_over, self._connection.response)
         else:

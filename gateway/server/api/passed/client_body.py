@@ -1,6 +1,7 @@
 """Reads the body of a request that is passed on, and finds the model in its beginning: the body itself stays where it
 is, but for what must be read before its backend is known."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -19,6 +20,8 @@ MODEL: Final = "model"
 # So much of a body is read, and held, to find the model.
 BEGINNING: Final = 8 * 2**20
 _SMALL: Final = 128 * 1024
+# So much of it is searched at once; other requests are served between.
+SLICE: Final = 16 * 1024
 _FORM: Final = b"multipart/form-data"
 # Of this one no API has a route, and any web page can post it.
 _URL_ENCODED: Final = b"application/x-www-form-urlencoded"
@@ -40,6 +43,7 @@ class ClientBody:
         self.length = None if b"transfer-encoding" in head else int(declared) if declared else 0
         if self.length is not None and self.length > limit:
             raise too_large(limit)
+        self._declared = self.length
         self.size = 0
         self.media_type, self._field = _read_media_type(head.get(b"content-type", b""))
         self._held = b""
@@ -60,7 +64,7 @@ class ClientBody:
         small = self.length is not None and self.length <= _SMALL
         while not last and (small or self._field is None or self._field.value is None):
             piece, last = await self._next()
-            self._feed(piece, last=last)
+            await self._feed(piece, last=last)
             pieces.append(piece)
             if not last and not small and self.size > BEGINNING:
                 raise InvalidRequest(
@@ -92,7 +96,7 @@ class ClientBody:
         last = self.complete
         while not last:
             piece, last = await self._next()
-            self._feed(piece, last=last)
+            await self._feed(piece, last=last)
             yield piece
 
     def whole(self) -> bytes:
@@ -109,13 +113,22 @@ class ClientBody:
         self.size += len(piece)
         if self.size > self._limit:
             raise too_large(self._limit)
-        return piece, not body.more
+        last = not body.more
+        # Not every ASGI server holds a body to its length, behind which a backend would read another request.
+        if self._declared is not None and (self.size > self._declared or (last and self.size < self._declared)):
+            raise InvalidRequest(
+                "The request body does not have the length that its head declares.", code="invalid_http"
+            )
+        return piece, last
 
-    def _feed(self, piece: bytes, *, last: bool) -> None:
+    async def _feed(self, piece: bytes, *, last: bool) -> None:
         if self._field is None:
             return
         try:
-            self._field.feed(piece)
+            for start in range(0, len(piece), SLICE):
+                if start:
+                    await asyncio.sleep(0)
+                self._field.feed(piece[start : start + SLICE])
             if last and self.size:
                 self._field.close()
         except FieldFault as error:

@@ -104,15 +104,15 @@ class PassedEndpoint:
         """Returns the backend of the request, and the model's name there. Raises InvalidRequest."""
         state = self._state
         if name is None:
-            if route.default is None:
+            chosen = None if route.default is None else state.backends.known(route.default)
+            # A reload may have taken the backend, or its route, while the body arrived.
+            if chosen is None or route.name not in chosen.settings.routes:
                 raise InvalidRequest(
                     f"The request names no model, and no backend is set for {route.name} without one.",
                     code="missing_required_parameter",
                     param=MODEL,
                 )
             state.admission.check_without_model(context.key)
-            chosen = state.backends.known(route.default)
-            assert chosen is not None  # its entry is among the settings
             context.backend = chosen.name
             return chosen, None
         context.model = name
@@ -140,9 +140,11 @@ class PassedEndpoint:
         deadlines.expect(deadlines.total_due, total_timeout)
         upload = None if request.body.complete else Upload(request.sent(deadlines), request.body.length)
         answer = await self._send(context, request, upload)
+        request.answered = True
         context.waited += monotonic() - now
         try:
             if not 200 <= answer.status < 300:
+                deadlines.expect(monotonic() + backend.timeouts.idle, idle_timeout)
                 raise backend.adapter.decode_error(answer.status, answer.headers, await answer.read_error())
             await self._relay(context, deadlines, response, answer, backend.timeouts.idle)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
@@ -206,22 +208,32 @@ class PassedEndpoint:
 
 
 class _Request:
-    """A request that is passed to its backend: its body must have arrived at the time `until`."""
+    """A request that is passed to its backend: its body must have arrived at the time `until`. `answered`: the head of
+    the answer is here, so that the deadlines are those of its body, also where the request's still arrives."""
 
     def __init__(self, route: PassedRoute, backend: Backend, body: ClientBody, until: float) -> None:
         self.route = route
         self.backend = backend
         self.body = body
+        self.answered = False
         self._until = until
 
     async def sent(self, deadlines: Deadlines) -> AsyncIterator[bytes]:
         """Yields the body, and sets the deadline of each wait for its client."""
-        deadlines.expect(self._until, body_timeout)
+        self._expect_body(deadlines)
         async for piece in self.body.pieces():
-            deadlines.expect(deadlines.total_due, total_timeout)
+            self._expect_answer(deadlines)
             yield piece
+            self._expect_body(deadlines)
+        self._expect_answer(deadlines)
+
+    def _expect_body(self, deadlines: Deadlines) -> None:
+        if not self.answered:
             deadlines.expect(self._until, body_timeout)
-        deadlines.expect(deadlines.total_due, total_timeout)
+
+    def _expect_answer(self, deadlines: Deadlines) -> None:
+        if not self.answered:
+            deadlines.expect(deadlines.total_due, total_timeout)
 
 
 def _request_headers(sent: Mapping[bytes, bytes], media_type: str) -> dict[str, str]:
@@ -232,9 +244,11 @@ def _request_headers(sent: Mapping[bytes, bytes], media_type: str) -> dict[str, 
 
 
 def _answer_headers(answer: BackendResponse) -> list[tuple[bytes, bytes]]:
-    named = [] if answer.status == _NO_CONTENT else [("content-type", answer.headers.get("content-type", _PLAIN))]
-    length = answer.headers.get("content-length", "")
-    if length.isdigit() and not answer.compressed:
-        named.append(("content-length", length))
+    named = []
+    if answer.status != _NO_CONTENT:
+        named.append(("content-type", answer.headers.get("content-type", _PLAIN)))
+        length = answer.headers.get("content-length", "")
+        if length.isdigit() and not answer.compressed:
+            named.append(("content-length", length))
     named += [(name, answer.headers[name]) for name in _ANSWER_HEADERS if name in answer.headers]
     return [*((name.encode(), value.encode("latin-1")) for name, value in named), *_GUARDS]

@@ -49,5 +49,6 @@ def route_faults(backends: Mapping[str, BackendSettings], dialects: RouteTable) 
     for name, entry in backends.items():
         for route in entry.routes:
             method, path = route.split(" ", 1)
-            if path in OWN_PATHS or is_inspected(path) or dialects.find(method, path).kind not in (None, _REFUSED):
+            own = path in OWN_PATHS or is_inspected(path) or (method == "GET" and path in dialects.websockets)
+            if own or dialects.find(method, path).kind not in (None, _REFUSED):
                 yield SettingsError(f"backends.{name}.routes.{route}: the gateway serves this route itself")

@@ -11,7 +11,9 @@ import pytest
 from gateway.recording.export import EXPORTS
 from gateway.testing.gateway import RunningGateway
 from tests.commands.test_recordings import run
-from tests.server.api.passed.recording_server import AUDIO, CLIENT_KEY, KEY, RecordingServer, passing_gateway
+from tests.framing.test_body_fields import form, part
+from tests.server.api.passed.recording_server import AUDIO, CLIENT_KEY, KEY, RecordingServer, passing_gateway, respond
+from tests.server.api.passed.test_passing import FORM
 
 ADMIN: dict[str, str] = {"authorization": "Bearer admin-key-1234"}
 SECRET_WORDS = "what the user said"
@@ -52,6 +54,42 @@ async def test_every_view_of_it_answers_without_its_words(watched: RunningGatewa
         assert shown.status_code < 500, (view, shown.text)
         assert SECRET_WORDS not in shown.text, view
         assert KEY not in shown.text and CLIENT_KEY not in shown.text, view
+
+
+async def _shown(gateway: RunningGateway, answer: httpx.Response) -> tuple[str, str]:
+    """What the page says of a request, and of what came of it."""
+    url = f"/inspect/api/requests/{answer.headers['x-request-id']}"
+    shown = (await gateway.client.get(url, headers=ADMIN)).json()
+    end = (await gateway.client.get(f"{url}/answer", headers=ADMIN)).json()["end"]
+    return shown["headline"], end["came"]
+
+
+@pytest.mark.parametrize("contents", ["always", "watched"])
+async def test_the_page_says_what_came_of_it(
+    server: RecordingServer, monkeypatch: pytest.MonkeyPatch, contents: str
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", ADMIN["authorization"].removeprefix("Bearer "))
+    async with passing_gateway(server, inspector={"contents": contents}) as gateway:
+        if contents == "always":
+            headline, came = await _shown(gateway, await _speak(gateway))
+            assert headline == f"The backend audio answered with {len(AUDIO):,} bytes, which were passed on."
+            assert came == f"{len(AUDIO)} bytes, which were passed on"
+        headline, came = await _shown(gateway, await _speak(gateway, "m"))
+        assert headline == "The gateway refused the request; nothing was sent to a backend."
+        assert came == "nothing: no request was sent"
+        server.answer = lambda _: respond(b'{"error": {"message": "no"}}', status="400 Bad Request")
+        headline, came = await _shown(gateway, await _speak(gateway))
+        assert headline == "The backend audio failed with invalid_value."
+        assert came == "no answer that could be passed on"
+
+
+async def test_an_error_within_the_body_is_kept(watched: RunningGateway) -> None:
+    """The gateway has made it, though the client was still sending."""
+    body = form(part("model", b"nothing"), part("file", SECRET_WORDS.encode() + b"x" * 9 * 2**20))
+    answer = await watched.client.post("/v1/audio/transcriptions", content=body, headers=FORM)
+    url = f"/inspect/api/requests/{answer.headers['x-request-id']}/answer"
+    shown = (await watched.client.get(url, headers=ADMIN, params={"reveal": "1"})).json()
+    assert [chunk["text"] for chunk in shown["chunks"]] == [answer.text]
 
 
 async def _exported(gateway: RunningGateway, request_id: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
+from gateway.framing.json_field import JsonField
+from gateway.server.api.passed import client_body
 from gateway.server.api.passed.client_body import BEGINNING
+from gateway.server.http.asgi_writer import through_asgi
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.framing.test_body_fields import BOUNDARY, form, part
@@ -118,8 +122,10 @@ async def test_only_what_the_body_needs_is_passed_of_the_answers_head(
     assert answer.headers["x-dragoman-backend"] == "audio"
 
 
-async def test_an_answer_without_a_body(gateway: RunningGateway, server: RecordingServer) -> None:
-    server.answer = lambda _: b"HTTP/1.1 204 No Content\r\n\r\n"
+@pytest.mark.parametrize("length", [b"", b"content-length: 5\r\n"])
+async def test_an_answer_without_a_body(gateway: RunningGateway, server: RecordingServer, length: bytes) -> None:
+    """It has no length either (RFC 9110, section 8.6): a reader could wait for what never comes."""
+    server.answer = lambda _: b"HTTP/1.1 204 No Content\r\n%b\r\n" % length
     answer = await gateway.client.post("/v1/embeddings", json={"model": "big"})
     assert (answer.status_code, answer.content) == (204, b"")
     assert "content-length" not in answer.headers and "content-type" not in answer.headers
@@ -201,6 +207,24 @@ async def test_the_answer_is_sent_on_before_it_is_complete(gateway: RunningGatew
             found += piece
             read.set()
     assert found == b"soonlate"
+
+
+async def test_other_requests_run_while_a_body_is_read(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    class Counted(JsonField):
+        def feed(self, data: bytes) -> None:
+            sizes.append(len(data))
+            super().feed(data)
+
+    monkeypatch.setattr(client_body, "JsonField", Counted)
+    body = b'{"x": [' + b"[" * 400 + b"]" * 400 + b", 1" * MIB + b'], "model": "big"}'
+    answer = await gateway.client.post("/v1/embeddings", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert max(sizes) <= client_body.SLICE < 32 * 1024
+    assert sum(sizes) == len(body)
 
 
 async def test_a_body_with_a_second_model_never_arrives_whole(gateway: RunningGateway, server: RecordingServer) -> None:
@@ -285,6 +309,33 @@ async def test_an_answer_that_breaks_off_ends_with_its_connection(
     assert not [record for record in caplog.records if "did not complete" in record.message]
 
 
+@pytest.mark.parametrize("status", ["200 OK", "201 Created"])
+async def test_an_answer_in_a_coding_that_cannot_be_read_is_an_error(
+    gateway: RunningGateway, server: RecordingServer, status: str
+) -> None:
+    """None of its bytes could be passed, under a length that promises them."""
+    server.answer = lambda _: respond(b"packed", "audio/mpeg", status, "content-encoding: br")
+    answer = await gateway.client.post(SPEECH, json={"model": "big"})
+    assert (answer.status_code, code(answer)) == (502, "upstream_invalid_response")
+
+
+async def test_an_error_whose_body_stalls_is_ended_by_idle(server: RecordingServer) -> None:
+    async def early(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 8\r\n\r\n{")
+        while await reader.read(65536):
+            pass
+        return True
+
+    server.early = early
+    async with running_gateway(settings_for(server, timeouts={"idle": 0.3, "total": 30})) as gateway:
+        gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
+        # The rest of a large body arrives while the error is read.
+        for size in (10, MIB, 9 * MIB):
+            body = form(part("model", b"embed"), part("file", b"x" * size))
+            answer = await gateway.client.post(TEXT, content=body, headers=FORM, timeout=10)
+            assert (answer.status_code, code(answer)) == (504, "upstream_timeout")
+
+
 @pytest.mark.parametrize(
     ("timeouts", "sent"),
     [({"total": 0.3}, b""), ({"idle": 0.3}, b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n")],
@@ -364,6 +415,20 @@ async def test_behind_another_server(server: RecordingServer, tmp_path: Path) ->
             assert (await one.post("/v1/audio%2fspeech", json={"model": "big"})).status_code == 404
 
 
+@pytest.mark.parametrize("declared", [MIB, 3 * MIB])
+async def test_a_server_that_does_not_hold_a_body_to_its_length(
+    gateway: RunningGateway, server: RecordingServer, declared: int
+) -> None:
+    """The backend could read what is too much as another request."""
+    body = form(part("model", b"big"), part("file", b"x" * 2 * MIB))
+    head = {**FORM, "content-length": str(declared), "authorization": f"Bearer {CLIENT_KEY}", "host": "localhost"}
+    through = httpx.ASGITransport(app=through_asgi(gateway.app))
+    async with httpx.AsyncClient(transport=through, base_url="http://localhost", headers=head) as one:
+        answer = await one.post(TEXT, content=body)
+    assert (answer.status_code, code(answer)) == (400, "invalid_http")
+    assert not any(seen.complete for seen in server.seen)
+
+
 # --- limits
 
 
@@ -437,6 +502,7 @@ def test_config_check_finds_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"adapter": "text", "routes": {"POST /v1/x": "/x"}}, "not one of an API that clients speak"),
         ({"routes": {"POST /v1/chat/completions": "/x"}}, "serves this route itself"),
         ({"routes": {"GET /metrics": "/x"}}, "serves this route itself"),
+        ({"routes": {"GET /v1/responses": "/x"}}, "serves this route itself"),
         ({"routes": {"GET /inspect/x": "/x"}}, "serves this route itself"),
         ({"routes": {"POST /v1beta/models/x:generateContent": "/x"}}, "serves this route itself"),
         ({"routes": {"POST /v1/../x": "/x"}}, "a route is a method and a path"),
@@ -475,3 +541,32 @@ async def test_routes_come_and_go_with_a_reload(gateway: RunningGateway, server:
     assert "backends.NAME.routes" in gone.json()["error"]["message"]
     await gateway.app.gateway_state.change(read_settings(settings_for(server)))
     assert (await gateway.client.post("/v1/embeddings", json={"model": "big"})).status_code == 200
+
+
+@pytest.mark.parametrize("lost", ["backend", "route"])
+async def test_a_reload_takes_the_route_of_a_body_that_is_arriving(
+    gateway: RunningGateway, server: RecordingServer, lost: str
+) -> None:
+    body = b'{"input": "x"}'
+    gone = asyncio.Event()
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield body[:5]
+        async with asyncio.timeout(10):
+            await gone.wait()
+        yield body[5:]
+
+    json_type = {"content-type": "application/json"}
+    asked = asyncio.create_task(gateway.client.post("/v1/moderations", content=parts(), headers=json_type))
+    async with asyncio.timeout(10):
+        while not gateway.app.gateway_state.scheduler.size:  # noqa: ASYNC110 (no event)
+            await asyncio.sleep(0.01)
+    settings: Any = settings_for(server, routes={"POST /v1/embeddings": "/embeddings"}, routes_without_model=[])
+    if lost == "backend":
+        settings["backends"].pop("audio")
+        settings["models"] = {"m": {"backend": "plain"}}
+    await gateway.app.gateway_state.change(read_settings(settings))
+    gone.set()
+    answer = await asked
+    assert (answer.status_code, code(answer)) == (400, "missing_required_parameter")
+    assert not server.seen
