@@ -35,8 +35,10 @@ _PIECE: Final = 1 << 16
 _LEAST_PART: Final = 4
 # So much of two bodies is compared first.
 _PROBE: Final = 4096
-# The memory of a turn beside its text, of a JSON value beside its text, and of an object or an array beside its values.
-_TURN_BYTES: Final = 1024
+# The memory of a turn and of what is derived of it beside its text, of each further block of a turn, of a JSON value
+# beside its text, and of an object or an array beside its values.
+_TURN_BYTES: Final = 1536
+_BLOCK_BYTES: Final = 512
 _VALUE_BYTES: Final = 96
 _CONTAINER_BYTES: Final = 128
 # So much of a long text is looked for: the search for all of it would prepare itself for longer than it takes.
@@ -127,7 +129,9 @@ class Prefix:
         self.places = self._places(bytes(members[reading.field]), known) if whole else NOWHERE
         # What is derived of the turns is as long as their text, about.
         of_tools = 0 if self.tools is None else self.tools.size
-        self.size = 2 * len(self.body) + of_tools + (self.places.sizes[-1] if self.places.sizes else 0)
+        of_messages = self.places.sizes[-1] if self.places.sizes else 0
+        of_blocks = _BLOCK_BYTES * sum([len(turn.blocks) - 1 for turn in self.turns if turn.blocks])
+        self.size = 2 * len(self.body) + of_tools + of_messages + of_blocks
 
     def _places(self, history: bytes, known: "KnownPrefix | None") -> Places:
         items, body = _ITEMS.decode(history), self.body

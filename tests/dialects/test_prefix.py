@@ -502,6 +502,48 @@ def test_what_is_no_longer_kept_takes_no_memory(wire: str) -> None:
         tracemalloc.stop()
 
 
+def _call(number: int) -> Json:
+    return {"id": f"c{number}", "type": "function", "function": {"name": "t1", "arguments": "{}"}}
+
+
+_PICTURE: Final[Json] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+# Messages of which much more is derived than they are long.
+SMALL: Final[dict[str, Any]] = {
+    "texts": [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(2000)],
+    "calls": [
+        {"role": "assistant", "content": None, "tool_calls": [_call(number) for number in range(1000)]},
+        *[{"role": "tool", "tool_call_id": f"c{number}", "content": "a"} for number in range(1000)],
+    ],
+    "pictures": [{"role": "user", "content": [_PICTURE] * 20}] * 60,
+}
+
+
+@pytest.mark.parametrize("wire", ["Messages", "text"])
+@pytest.mark.parametrize("shape", SMALL)
+def test_the_memory_of_what_is_derived_is_counted(shape: str, wire: str) -> None:
+    policy = Policy(images="placeholder", max_history_messages=None, max_tool_results=2)
+    body = json.dumps({"model": "m", "messages": [SAID, *SMALL[shape]]}).encode()
+
+    def serve() -> Prefix:
+        reading = read_whole("messages", body)
+        request = reading.settled(CHAT.dialect().decode(reading.document, RequestHead("")))
+        prefix = Prefix(reading, request)
+        sent(ADAPTERS[wire], request.conversation, policy)
+        return prefix
+
+    serve()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        prefix = serve()
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken <= prefix.size <= 3 * taken
+
+
 # How many of the calls of a request, of Python's and of C's functions, its next one needs. Where one turn with a
 # picture, or without a change, is made anew each time, it is more than this.
 SHARES: Final = {"Messages": 0.72, "text": 0.68, "Warp": 0.76}
