@@ -35,8 +35,10 @@ _PIECE: Final = 1 << 16
 _LEAST_PART: Final = 4
 # So much of two bodies is compared first.
 _PROBE: Final = 4096
-# The memory of a turn beside its text, of a JSON value beside its text, and of an object or an array beside its values.
-_TURN_BYTES: Final = 1024
+# The memory of a turn and of what is derived of it beside its text, of each further block of a turn, of a JSON value
+# beside its text, and of an object or an array beside its values.
+_TURN_BYTES: Final = 1536
+_BLOCK_BYTES: Final = 512
 _VALUE_BYTES: Final = 96
 _CONTAINER_BYTES: Final = 128
 # So much of a long text is looked for: the search for all of it would prepare itself for longer than it takes.
@@ -96,8 +98,9 @@ class Reading:
         turns = _settled_turns(conversation.turns, known, len(self.document.known))
         tools = conversation.tools
         before = known.prefix.tools
-        if before is not None and self.document.fields.get(TOOLS) is before.value and tools == before.specs:
-            tools = before.specs
+        if before is not None and tools is not before.specs and self.document.fields.get(TOOLS) is before.value:
+            # Some of them may stand in a message.
+            tools = before.specs if tools == before.specs and _written_alike(tools, before.specs) else tools
         conversation = msgspec.structs.replace(conversation, turns=turns, tools=tools)
         return msgspec.structs.replace(request, conversation=conversation)
 
@@ -126,7 +129,9 @@ class Prefix:
         self.places = self._places(bytes(members[reading.field]), known) if whole else NOWHERE
         # What is derived of the turns is as long as their text, about.
         of_tools = 0 if self.tools is None else self.tools.size
-        self.size = 2 * len(self.body) + of_tools + (self.places.sizes[-1] if self.places.sizes else 0)
+        of_messages = self.places.sizes[-1] if self.places.sizes else 0
+        of_blocks = _BLOCK_BYTES * sum([len(turn.blocks) - 1 for turn in self.turns if turn.blocks])
+        self.size = 2 * len(self.body) + of_tools + of_messages + of_blocks
 
     def _places(self, history: bytes, known: "KnownPrefix | None") -> Places:
         items, body = _ITEMS.decode(history), self.body
@@ -262,13 +267,28 @@ def _common(one: bytes, other: bytes) -> int:
 
 def _settled_turns(turns: tuple[Turn, ...], known: KnownPrefix, count: int) -> tuple[Turn, ...]:
     """Returns the turns, of which the first ones are those of the prefix as long as they are equal and of its messages
-    alone; so many of them are those already."""
+    alone; so many of them are those already. A turn of no message, as the system prompt is, is that of the prefix where
+    it was written alike."""
     before = known.prefix.turns
-    for turn, old in zip(turns[count:], before[count:], strict=False):
-        if turn.index is None or not 0 <= turn.index < known.count or turn != old:
+    settled = [*before[:count], *turns[count:]]
+    # A turn of several messages ends where the next turn begins.
+    ends = [*[turn.index for turn in turns[count + 1 :]], None]
+    for place, (turn, old, end) in enumerate(zip(turns[count:], before[count:], ends, strict=False), count):
+        begin = turn.index
+        if begin is not None and not 0 <= begin < known.count:
             break
-        count += 1
-    return (*before[:count], *turns[count:])
+        within = begin is not None and end is not None and begin <= end <= known.count
+        if turn == old and (within or _written_alike(turn, old)):
+            settled[place] = old
+        elif begin is not None:
+            break
+    return tuple(settled)
+
+
+def _written_alike(one: object, other: object) -> bool:
+    """Returns whether two equal values are one text as JSON: 1, 1.0 and true are equal, too, as are two objects with
+    the same fields in another order."""
+    return msgspec.json.encode(one, enc_hook=dict) == msgspec.json.encode(other, enc_hook=dict)
 
 
 def _has_derived_id(turn: Turn) -> bool:

@@ -42,7 +42,7 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the data of every event completed by these bytes, in order. Raises BackendProtocolError."""
-        if not self._started and data and data[0] != _BOM:
+        if not self._started and data and not self._partial and data[0] != _BOM:
             self._started = self._between = True
         # Nearly every read holds whole events that begin alike.
         if self._between and (split := self._fast_path.split(data)) is not None:

@@ -288,6 +288,53 @@ def test_a_fault_of_the_tools_is_told_with_each_request() -> None:
     read_alike(CHAT, written, RequestHead(""))
 
 
+RESPONSES: Final = next(case for case in CASES if str(case) == "openai_responses")
+MESSAGES: Final = next(case for case in CASES if str(case) == "anthropic_messages")
+SAID: Final[Json] = {"role": "user", "content": "Look."}
+# Values that are equal to each other in Python, and are not the same JSON.
+EQUAL: Final[list[Json]] = [1, 1.0, True, {"a": 1, "b": 2}, {"b": 2, "a": 1}]
+
+
+def with_items(items: Callable[[Json], list[Json]], **fields: Json) -> list[bytes]:
+    return [json.dumps({"model": "m", **fields, "input": [SAID, SAID, *items(value)]}).encode() for value in EQUAL]
+
+
+def test_a_turn_of_several_messages_of_which_one_is_new_is_new() -> None:
+    def answered(value: Json) -> list[Json]:
+        call: Json = {"type": "function_call", "call_id": "c", "name": "t1", "arguments": "{}", "x": value}
+        return [{"role": "assistant", "content": "Yes."}, call]
+
+    result: Json = {"type": "function_call_output", "call_id": "c", "output": "seen"}
+    read_alike(RESPONSES, with_items(answered), RequestHead(""))
+    read_alike(RESPONSES, with_items(lambda value: [*answered(value), result, SAID]), RequestHead(""))
+    # No turn has it, so that it stands in the source of the one before it.
+    searched = with_items(lambda value: [{"type": "web_search_call", "id": "w", "x": value}])
+    read_alike(RESPONSES, searched, RequestHead(""))
+
+
+def test_tools_in_a_new_message_are_new() -> None:
+    def found(value: Json) -> list[Json]:
+        tool: Json = {"type": "function", "name": "t", "parameters": {"const": value}, "defer_loading": True}
+        return [{"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [tool]}, SAID]
+
+    tools: Json = [{"type": "function", "name": "u", "description": "x" * 2000}, {"type": "tool_search"}]
+    read_alike(RESPONSES, with_items(found, tools=tools), RequestHead(""))
+
+
+def test_turns_behind_a_system_prompt_are_those_of_the_earlier_request() -> None:
+    def body(count: int, system: Json) -> bytes:
+        said = [{"role": ("user", "assistant")[number % 2], "content": f"{number}"} for number in range(count)]
+        return json.dumps({"model": "m", "max_tokens": 9, "messages": said, "system": system}).encode()
+
+    written = [body(5, "Be brief."), body(7, "Be brief."), body(9, "Be long.")]
+    prompts: list[Json] = [[{"type": "text", "text": "Be brief.", "cache_control": value}] for value in EQUAL]
+    read_alike(MESSAGES, [*written, *[body(9, prompt) for prompt in prompts]], RequestHead(""))
+    client = Client(MESSAGES.dialect())
+    first, second, third = [client.read(one, RequestHead("")).conversation.turns for one in written]
+    assert all(one is other for one, other in zip(first, second, strict=False))
+    assert [one is other for one, other in zip(second, third, strict=False)] == [False] + [True] * 7
+
+
 def test_an_id_that_is_derived_of_earlier_messages_is_derived_again() -> None:
     call: Json = {"role": "assistant", "content": None, "function_call": {"name": "t1", "arguments": "{}"}}
     said: list[Json] = [{"role": "user", "content": "Look."}]
@@ -453,6 +500,48 @@ def test_what_is_no_longer_kept_takes_no_memory(wire: str) -> None:
         assert tracemalloc.get_traced_memory()[0] - before < 32_768
     finally:
         tracemalloc.stop()
+
+
+def _call(number: int) -> Json:
+    return {"id": f"c{number}", "type": "function", "function": {"name": "t1", "arguments": "{}"}}
+
+
+_PICTURE: Final[Json] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+# Messages of which much more is derived than they are long.
+SMALL: Final[dict[str, Any]] = {
+    "texts": [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(2000)],
+    "calls": [
+        {"role": "assistant", "content": None, "tool_calls": [_call(number) for number in range(1000)]},
+        *[{"role": "tool", "tool_call_id": f"c{number}", "content": "a"} for number in range(1000)],
+    ],
+    "pictures": [{"role": "user", "content": [_PICTURE] * 20}] * 60,
+}
+
+
+@pytest.mark.parametrize("wire", ["Messages", "text"])
+@pytest.mark.parametrize("shape", SMALL)
+def test_the_memory_of_what_is_derived_is_counted(shape: str, wire: str) -> None:
+    policy = Policy(images="placeholder", max_history_messages=None, max_tool_results=2)
+    body = json.dumps({"model": "m", "messages": [SAID, *SMALL[shape]]}).encode()
+
+    def serve() -> Prefix:
+        reading = read_whole("messages", body)
+        request = reading.settled(CHAT.dialect().decode(reading.document, RequestHead("")))
+        prefix = Prefix(reading, request)
+        sent(ADAPTERS[wire], request.conversation, policy)
+        return prefix
+
+    serve()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        prefix = serve()
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken <= prefix.size <= 3 * taken
 
 
 # How many of the calls of a request, of Python's and of C's functions, its next one needs. Where one turn with a

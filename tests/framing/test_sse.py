@@ -47,6 +47,11 @@ def test_single_bytes_yield_the_same(wire: bytes, events: list[bytes]) -> None:
     assert _in_pieces(wire, range(len(wire)), MAX) == (events, None)
 
 
+def test_a_byte_order_mark_may_be_cut_anywhere() -> None:
+    wire = b"\xef\xbb\xbfdata: a\n\ndata: b\n\n"
+    assert [_in_pieces(wire, (cut,), MAX) for cut in range(len(wire))] == [([b"a", b"b"], None)] * len(wire)
+
+
 @pytest.mark.parametrize(
     ("wire", "tail"),
     [
