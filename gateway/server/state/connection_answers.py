@@ -47,8 +47,10 @@ class ConnectionMemory:
         while self.size > MOST_BYTES:
             oldest = self._answers.pop(0)
             self.size -= _size(oldest)
-            for name in oldest:
-                del self._entries[name]
+            for name, entry in oldest.items():
+                # A later answer may have an entry of the same name: the ids of some items are the backend's.
+                if self._entries.get(name) is entry:
+                    del self._entries[name]
 
 
 class ConnectionAnswers:

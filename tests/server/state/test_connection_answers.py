@@ -39,3 +39,15 @@ def test_the_oldest_answer_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
         memory.put([(name, b"x" * 40)])
     assert [memory.get(name) is None for name in "abc"] == [True, False, False]
     assert memory.size == 82 <= SMALL
+
+
+def test_what_a_later_answer_names_as_well_is_remembered_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend of the same dialect makes the ids of its items, and may make one twice."""
+    monkeypatch.setattr(connection_answers, "MOST_BYTES", SMALL)
+    memory = ConnectionMemory()
+    for name in "abc":
+        memory.put([("item", name.encode()), (name, b"x" * 40)])
+    assert memory.get("item") == b"c"
+    memory.put([("d", b"x" * 98)])
+    assert memory.get("item") is None and memory.get("d") is not None
+    assert memory.size == 99
