@@ -36,7 +36,7 @@ from gateway.server.log.logger import LOGGER
 
 # The time in which a client answers the close frame of the server.
 CLOSE_S: Final = 5
-# With so many messages that the application has not taken, nothing more is read.
+# With so many messages that the application has not taken, nothing more is read or parsed.
 MOST_UNTAKEN: Final = 2
 # So many bytes are parsed at once, since they may be many small frames, or inflate; other clients are served between.
 SLICE: Final = 16 * 1024
@@ -73,6 +73,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._news = asyncio.Event()
         # What was received and not parsed: all of it until the application accepts.
         self._unparsed = bytearray()
+        self._parsing: asyncio.Handle | None = None
         self._reader: MessageReader | None = None
         self._refused: int | None = None
         self._closed = False
@@ -217,7 +218,6 @@ class WebSocketProtocol(asyncio.Protocol):
         head += map(b": ".join, self._server_state.default_headers)
         self._reader = MessageReader(self._most, deflate)
         self._write(b"\r\n".join(head) + b"\r\n\r\n")
-        self._parse()
         self._resume_reading()
 
     def _refuse(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -236,16 +236,16 @@ class WebSocketProtocol(asyncio.Protocol):
             self._transport.write(data)
 
     def _parse(self) -> None:
-        """Parses what has been received, a piece of it where that may be inflated, and the rest in the next rounds of
-        the loop."""
+        """Parses a piece of what has been received, which may be inflated, and the rest in the next rounds of the loop,
+        as far as the application takes the messages and the client reads the answers."""
+        self._parsing = None
         reader = self._reader
-        if reader is None or not self._unparsed:
+        if reader is None or self._held:
             return
         data = bytes(self._unparsed[:SLICE])
         del self._unparsed[:SLICE]
         if self._unparsed:
             self.flow.pause_reading()
-            self._loop.call_soon(self._parse)
         # Of several pings the last one may be answered alone (RFC 6455, section 5.5.3).
         pong = b""
         for received in reader.feed(data):
@@ -285,7 +285,7 @@ class WebSocketProtocol(asyncio.Protocol):
             return
         self._stop_timer()
         self._messages.append(message)
-        if len(self._messages) == MOST_UNTAKEN:
+        if self._held:
             self.flow.pause_reading()
         self._news.set()
 
@@ -294,10 +294,18 @@ class WebSocketProtocol(asyncio.Protocol):
             self._messages.append({"type": "websocket.disconnect", "code": code})
             self._news.set()
 
+    @property
+    def _held(self) -> bool:
+        return len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused
+
     def _resume_reading(self) -> None:
-        held = len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused or bool(self._unparsed)
-        if not held and not self._transport.is_closing():
-            self.flow.resume_reading()
+        if self._held:
+            return
+        if not self._unparsed:
+            if not self._transport.is_closing():
+                self.flow.resume_reading()
+        elif self._parsing is None:
+            self._parsing = self._loop.call_soon(self._parse)
 
     def _start_timer(self, seconds: float, call: Callable[[], None]) -> None:
         self._stop_timer()

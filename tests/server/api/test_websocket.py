@@ -5,6 +5,8 @@ import asyncio
 import json
 import logging
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,16 +15,21 @@ import wsproto.connection
 from wsproto.connection import ConnectionType
 from wsproto.events import TextMessage
 
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from adapters.openai_responses.client.websocket import read_event
 from gateway.core.conversation import Json
+from gateway.dialects.websocket import ClientEvent
 from gateway.server.api import websocket_session
 from gateway.server.http import websocket_protocol
+from gateway.server.http.websocket_messages import MessageReader, Received, Text
 from gateway.server.state import connection_answers
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.test_keep_alive import comes_true
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import STALLED, Start, settings_for
-from tests.server.websocket_client import Denied, Socket, connected, opened, same, texts, upgrade
+from tests.server.http.test_websocket_messages import FIN, RSV1, deflated, frame
+from tests.server.websocket_client import PATIENCE_S, Denied, Socket, connected, opened, same, texts, upgrade
 
 PIECES: Final = ("text one ", "text two ", "call look {}", "usage 5 3", "finish")
 PING: Final = b"\x89\x80\x00\x00\x00\x00"
@@ -427,6 +434,52 @@ async def test_pings_are_answered_and_frames_behind_the_head_are_read(start: Sta
     socket.close()
     assert await socket.closed() == 1000
     socket.kill()
+
+
+async def test_a_ping_that_crosses_the_close_of_the_gateway_is_no_fault(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(websocket_session, "IDLE_S", 0.2)
+    gateway, _ = await start(echo)
+    async with connected(gateway) as socket:
+        assert await socket.closed() == 1001
+        socket.write(PING)
+        await asyncio.sleep(0.1)
+    assert "data_received" not in caplog.text
+
+
+async def test_what_was_read_inflates_no_faster_than_it_is_served(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read may bring hundreds of small messages, each of which inflates to a megabyte."""
+    told, served = 0, threading.Event()
+
+    class Counting(MessageReader):
+        def feed(self, data: bytes) -> Iterator[Received]:
+            nonlocal told
+            for received in super().feed(data):
+                told += isinstance(received, Text)
+                yield received
+
+    def slow(text: str) -> ClientEvent:
+        served.wait(PATIENCE_S)
+        return read_event(text)
+
+    monkeypatch.setattr(websocket_protocol, "MessageReader", Counting)
+    monkeypatch.setattr(OpenAIResponsesDialect, "read_event", staticmethod(slow))
+    gateway, _ = await start(echo)
+    async with connected(gateway, deflate=True) as socket:
+        event = json.dumps({"type": "response.processed", "x": "x" * 1_000_000})
+        bomb = frame(FIN | RSV1 | 0x01, deflated(event.encode()))
+        socket.write(bomb * 150)
+        assert await comes_true(lambda: told > 1)
+        await asyncio.sleep(0.3)
+        most = told
+        served.set()
+        socket.create("at last")
+        assert texts(await socket.answer()) == "at last"
+    # What one piece has, and not what one read brought.
+    assert most <= websocket_protocol.MOST_UNTAKEN + websocket_protocol.SLICE // len(bomb) and told == 151
 
 
 async def test_a_keep_alive_of_the_stream_is_a_ping(start: Start) -> None:
