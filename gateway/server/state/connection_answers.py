@@ -18,6 +18,14 @@ _NOT_KEPT: Final = Notice(
     f"the history has more than {MOST_BYTES} bytes, the most that a connection remembers",
     level="warning",
 )
+# Nobody else could continue the answer: a part of its history would be missing.
+_UNSTORED_BEFORE: Final = Notice(
+    "state",
+    "ignored",
+    "RESPONSE_NOT_STORED",
+    "it refers to a response that only its connection remembers",
+    level="info",
+)
 
 
 class ConnectionMemory:
@@ -54,11 +62,13 @@ class ConnectionMemory:
 
 
 class ConnectionAnswers:
-    """The answers that one request of a connection may continue: those of the memory, and those that are stored."""
+    """The answers that one request of a connection may continue: those of the memory, and those that are stored.
+    `unstored` says why the answer to the request is not stored either; None: it refers to stored ones alone."""
 
     def __init__(self, memory: ConnectionMemory, stored: AnswerStore | None) -> None:
         self._memory = memory
         self._stored = stored
+        self.unstored: Notice | None = None
 
     async def find(self, missing: Callable[[Found], Sequence[str]]) -> Found:
         """Returns the entries that `missing` names, as `AnswerStore.find` does."""
@@ -66,6 +76,8 @@ class ConnectionAnswers:
         while names := missing(found):
             found |= {name: self._memory.get(name) for name in names}
             unknown = [name for name in names if found[name] is None]
+            if len(unknown) < len(names):
+                self.unstored = _UNSTORED_BEFORE
             if unknown and self._stored is not None:
                 found |= await self._stored.find(partial(_once, unknown))
         return found

@@ -137,6 +137,21 @@ async def test_an_answer_that_is_stored_is_continued_anywhere(start: Start) -> N
     assert backend.seen[-1][1] == b"inner\none\none\ntwo\ntwo\nthree"
 
 
+async def test_what_continues_an_answer_that_is_not_stored_is_not_called_stored(start: Start) -> None:
+    """Nobody else could continue it: a part of its history is in the connection alone."""
+    gateway, _ = await start(echo)
+    async with connected(gateway, "x-dragoman-explain: 1") as socket:
+        socket.create("one")
+        first = (await socket.answer())[-1]["response"]
+        socket.create("two", store=True, previous_response_id=first["id"])
+        second = (await socket.answer())[-1]["response"]
+        assert second["store"] is False
+        assert "RESPONSE_NOT_STORED" in [one["rule"] for one in second["dragoman"]["diagnostics"]]
+        socket.create("three", previous_response_id=second["id"])
+        assert (await socket.answer())[-1]["type"] == "response.completed"
+    assert (await gateway.client.get(f"/v1/responses/{second['id']}")).status_code == 404
+
+
 async def test_what_may_not_be_stored_is_remembered_by_the_connection(start: Start) -> None:
     gateway, backend = await start(echo)
     async with connected(gateway, "x-dragoman-state: off", "x-dragoman-explain: 1") as socket:
