@@ -117,7 +117,7 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def eof_received(self) -> None:
         # A client that has ended its half reads no more events either (RFC 6455, section 7.1.1).
-        pass
+        self._disconnect()
 
     def pause_writing(self) -> None:
         self.flow.pause_writing()
@@ -127,7 +127,8 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
-        self._write_timeout.end()
+        if not self._transport.is_closing():
+            self._write_timeout.end()
         self._resume_reading()
 
     # uvicorn's server
@@ -195,7 +196,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._closed = True
         self._tell_end(code)
         # A client that does not answer does not keep the connection.
-        self._start_timer(CLOSE_S, self._transport.close)
+        self._start_timer(CLOSE_S, self._disconnect)
 
     def cut(self) -> None:
         """Closes the connection now; unsent bytes are lost."""
@@ -229,7 +230,14 @@ class WebSocketProtocol(asyncio.Protocol):
     def _end(self) -> None:
         self._closed = True
         self._tell_end(_ABNORMAL)
-        self._transport.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Closes the connection once the client has read what is unsent, which it may do in the write timeout."""
+        if not self._transport.is_closing():
+            self._write_timeout.end()
+            self._write_timeout.begin()
+            self._transport.close()
 
     def _write(self, data: bytes) -> None:
         if data and not self._closed:
@@ -267,13 +275,13 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._write(reader.close(received.code, ""))
                 self._closed = True
                 self._tell_end(received.code)
-                self._transport.close()
+                self._disconnect()
             case Violation():
                 self._violated(received)
 
     def _violated(self, found: Violation) -> None:
         if self._closed:
-            self._transport.close()
+            self._disconnect()
         else:
             self._tell({"type": "websocket.receive", "violation": (found.code, found.reason)})
 

@@ -672,6 +672,32 @@ async def test_a_client_that_reads_nothing_holds_the_backend_back_and_is_cut(
     assert await comes_true(lambda: "code=client_gone" in caplog.text)
 
 
+async def test_a_client_that_reads_nothing_does_not_keep_a_connection_that_is_closed(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with so few unsent bytes that its buffer is not full."""
+    opened: list[websocket_protocol.WebSocketProtocol] = []
+    begin = websocket_protocol.WebSocketProtocol.begin
+
+    def beginning(self: websocket_protocol.WebSocketProtocol, rest: bytes) -> None:
+        opened.append(self)
+        begin(self, rest)
+
+    monkeypatch.setattr(websocket_protocol.WebSocketProtocol, "begin", beginning)
+    monkeypatch.setattr(websocket_protocol, "CLOSE_S", 0.1)
+    gateway, _ = await start(echo, write_timeout_s=1)
+    _, writer = await asyncio.open_connection(gateway.host, gateway.port, limit=1)
+    writer.write(upgrade())
+    assert await comes_true(lambda: bool(gateway.app.gateway_state.websockets))
+    [websocket] = opened
+    while not websocket._transport.get_write_buffer_size():
+        websocket.write([b"x" * 1000])
+    assert not websocket.flow.write_paused
+    websocket.close(1001, "")
+    assert await comes_true(lambda: not gateway.server.server_state.connections, 10)
+    writer.close()
+
+
 async def test_each_request_and_the_upgrade_have_a_line_in_the_log(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
