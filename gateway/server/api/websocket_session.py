@@ -20,7 +20,6 @@ from gateway.server.api.websocket_request import WebSocketRequest, request_heade
 from gateway.server.http.websocket_writer import WebSocket
 from gateway.server.log.logger import LOGGER
 from gateway.server.log.request_id import request_id
-from gateway.server.state.connection_answers import ConnectionMemory
 
 MOST_LANES: Final = 8
 MOST_WAITING: Final = 16
@@ -68,7 +67,7 @@ class WebSocketSession:
         self._path: str = scope["path"]
         self._headers = request_headers(scope["headers"])
         self._websocket: WebSocket = scope["state"]["websocket"]
-        self._memory = ConnectionMemory()
+        self._memory = state.connection_memories.open()
         self._lanes: dict[str | None, Lane] = {}
         self._stopping = False
         self._expired = False
@@ -88,6 +87,7 @@ class WebSocketSession:
             for timer in self._timers:
                 timer.cancel()
             await self._leave()
+            self._state.connection_memories.close(self._memory)
 
     def drain(self) -> None:
         """Serves nothing more: what waits is refused as any request is then."""
