@@ -113,6 +113,7 @@ class GatewayState:
         self.ready = False
         self.draining = False
         self.websockets: set[Drained] = set()
+        self.metrics.open_websockets.set_function(lambda: len(self.websockets))
         # Where the settings are read from, and the keys whose values there wait for a restart.
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()

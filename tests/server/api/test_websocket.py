@@ -706,12 +706,15 @@ async def test_each_request_and_the_upgrade_have_a_line_in_the_log(
     async with connected(gateway) as socket:
         socket.create("one")
         await socket.answer()
+        assert "gateway_open_websockets 1" in (await gateway.client.get("/metrics")).text
+    assert await comes_true(lambda: not gateway.app.gateway_state.websockets)
+    assert "gateway_open_websockets 0" in (await gateway.client.get("/metrics")).text
     assert await comes_true(lambda: "POST /v1/responses" in caplog.text)
     lines = [record.getMessage() for record in caplog.records]
     assert sum("GET /v1/responses" in line and "status=101" in line for line in lines) == 1
     assert sum("POST /v1/responses" in line and "status=200" in line for line in lines) == 1
     metrics = (await gateway.client.get("/metrics")).text
-    assert 'gateway_requests_total{route="chat"' in metrics or 'route="chat"' in metrics
+    assert re.search(r'gateway_requests_total{[^}]*route="chat",status="200"} 1', metrics)
 
 
 async def test_the_inspector_shows_the_request_as_a_post(start: Start, tmp_path: Path) -> None:
