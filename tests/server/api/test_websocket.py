@@ -382,6 +382,17 @@ async def test_a_connection_has_so_many_lanes_and_waiting_events(start: Start) -
         assert texts(await socket.answer()) == "begunafter"
 
 
+async def test_what_comes_at_once_may_be_as_much_as_what_comes_one_by_one(start: Start) -> None:
+    gateway, _ = await start(echo)
+    async with connected(gateway) as socket:
+        event: dict[str, Json] = {"type": "response.create", "model": "m", "store": False, "input": "Hello"}
+        lanes = [f"lane {number % 8}" for number in range(24)]
+        sent = [TextMessage(json.dumps({**event, "stream_id": lane})) for lane in lanes]
+        socket.write(b"".join(map(socket.connection.send, sent)))
+        ends = [(await socket.answer())[-1]["type"] for _ in lanes]
+    assert ends == ["response.completed"] * 24
+
+
 async def test_what_waits_is_no_larger_than_one_request_may_be(start: Start) -> None:
     gate = Gate()
     gateway, _ = await start(gate.script, max_body_mb=1)
