@@ -6,8 +6,6 @@ Message Format", with its extension "WebSocket Denial Response".
 """
 
 import asyncio
-import base64
-import binascii
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -16,11 +14,10 @@ from typing import Final, cast
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
-from wsproto.utilities import generate_accept_token
 
 from gateway.server.http.flow_control import HIGH_WATER, FlowControl
 from gateway.server.http.read_body import BODY_S
-from gateway.server.http.websocket_deflate import accepted_deflate
+from gateway.server.http.websocket_handshake import accept
 from gateway.server.http.websocket_messages import (
     PING,
     Begun,
@@ -42,9 +39,6 @@ MOST_UNTAKEN: Final = 2
 SLICE: Final = 16 * 1024
 _ABNORMAL: Final = 1006
 _NOT_IN_TIME: Final = 1008
-_VERSION: Final = b"13"
-_NONCE: Final = 16
-_OF_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class WebSocketProtocol(asyncio.Protocol):
@@ -68,7 +62,6 @@ class WebSocketProtocol(asyncio.Protocol):
         self._write_timeout = WriteTimeout(transport, write_timeout_s)
         self._loop = asyncio.get_running_loop()
         self.heard_at = time.monotonic()
-        self._headers = _by_name(scope["headers"])
         self._messages: deque[Message] = deque([{"type": "websocket.connect"}])
         self._news = asyncio.Event()
         # What was received and not parsed: all of it until the application accepts.
@@ -205,20 +198,9 @@ class WebSocketProtocol(asyncio.Protocol):
             self._transport.abort()
 
     def _accept(self) -> None:
-        key = self._headers.get(b"sec-websocket-key", [b""])[0].decode("latin-1")
-        offers = self._headers.get(b"sec-websocket-extensions", [])
-        deflate, accepted = accepted_deflate(offers, self._most)
-        head = [
-            b"HTTP/1.1 101 Switching Protocols",
-            b"upgrade: websocket",
-            b"connection: Upgrade",
-            b"sec-websocket-accept: " + generate_accept_token(key.encode("latin-1")),
-        ]
-        if deflate is not None:
-            head.append(b"sec-websocket-extensions: " + accepted)
-        head += map(b": ".join, self._server_state.default_headers)
+        deflate, head = accept(self._scope["headers"], self._most, self._server_state.default_headers)
         self._reader = MessageReader(self._most, deflate)
-        self._write(b"\r\n".join(head) + b"\r\n\r\n")
+        self._write(head)
         self._resume_reading()
 
     def _refuse(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -335,27 +317,3 @@ class WebSocketProtocol(asyncio.Protocol):
             self._end()
         elif not self._closed:
             self.close(1011 if error is not None or task.cancelled() else 1000, "")
-
-
-def is_upgrade(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Returns whether a head, which names the protocol `websocket`, is otherwise that of an opening handshake (RFC
-    6455, section 4.2.1), and has no body."""
-    found = _by_name(headers)
-    if (
-        found.get(b"sec-websocket-version") != [_VERSION]
-        or found.keys() & _OF_BODIES
-        or len(found.get(b"host", [])) != 1
-    ):
-        return False
-    keys = found.get(b"sec-websocket-key", [])
-    try:
-        return len(keys) == 1 and len(base64.b64decode(keys[0], validate=True)) == _NONCE
-    except binascii.Error:
-        return False
-
-
-def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    found: dict[bytes, list[bytes]] = {}
-    for name, value in headers:
-        found.setdefault(name, []).append(value)
-    return found
