@@ -32,9 +32,9 @@ def is_upgrade(headers: Headers) -> bool:
         return False
 
 
-def accept(headers: Headers, most: int, default_headers: Headers) -> tuple[BoundedDeflate | None, bytes]:
-    """Returns the extension of an accepted WebSocket, if its client offers it, and the head that says so. A message
-    inflates to `most` bytes at most."""
+def accept(headers: Headers, most: int, own: Headers) -> tuple[BoundedDeflate | None, bytes]:
+    """Returns the extension of an accepted WebSocket, if its client offers it, and the head that says so, with the
+    gateway's `own` headers. A message inflates to `most` bytes at most."""
     found = _by_name(headers)
     deflate, accepted = accepted_deflate(found.get(b"sec-websocket-extensions", []), most)
     head = [
@@ -45,7 +45,7 @@ def accept(headers: Headers, most: int, default_headers: Headers) -> tuple[Bound
     ]
     if deflate is not None:
         head.append(b"sec-websocket-extensions: " + accepted)
-    head += map(b": ".join, default_headers)
+    head += map(b": ".join, own)
     return deflate, b"\r\n".join(head) + b"\r\n\r\n"
 
 

@@ -148,7 +148,7 @@ class WebSocketProtocol(asyncio.Protocol):
         """Implements the `send` of ASGI."""
         match message["type"]:
             case "websocket.accept":
-                self._accept()
+                self._accept(message.get("headers", ()))
             case "websocket.http.response.start":
                 self._refuse(message["status"], message.get("headers", ()))
             case "websocket.http.response.body":
@@ -197,8 +197,9 @@ class WebSocketProtocol(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.abort()
 
-    def _accept(self) -> None:
-        deflate, head = accept(self._scope["headers"], self._most, self._server_state.default_headers)
+    def _accept(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        own = (*self._server_state.default_headers, *headers)
+        deflate, head = accept(self._scope["headers"], self._most, own)
         self._reader = MessageReader(self._most, deflate)
         self._write(head)
         self._resume_reading()

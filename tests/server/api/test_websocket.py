@@ -728,6 +728,14 @@ async def test_each_request_and_the_upgrade_have_a_line_in_the_log(
     assert re.search(r'gateway_requests_total{[^}]*route="chat",status="200"} 1', metrics)
 
 
+async def test_an_accepted_upgrade_has_its_id(start: Start) -> None:
+    gateway, _ = await start(echo)
+    socket = await opened(gateway, upgrade("x-request-id: mine"))
+    assert isinstance(socket, Socket)
+    assert socket.headers["x-request-id"] == "mine"
+    socket.kill()
+
+
 async def test_the_inspector_shows_the_request_as_a_post(start: Start, tmp_path: Path) -> None:
     async with faulty_backend(echo) as backend:
         settings: dict[str, Json] = {**settings_for(backend.base_url), "inspector": {"record": str(tmp_path / "kept")}}
