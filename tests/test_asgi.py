@@ -22,6 +22,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import AsgiConnection, AsgiWriter, through_asgi
+from gateway.server.http.websocket_writer import AsgiWebSocket
 from gateway.settings import ServerSettings
 from gateway.testing.gateway import hello, python_process, running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
@@ -330,6 +331,33 @@ async def test_a_server_that_takes_nothing_holds_the_response_back() -> None:
     await delivering
     assert [message.get("body") for message in sent] == [None, b"one", b"two", b"three"]
     assert [message.get("more_body") for message in sent] == [None, True, True, False]
+
+
+async def test_a_websocket_whose_client_reads_nothing_is_not_read_further() -> None:
+    """Else each message that is answered at once would add to what waits for the client."""
+    taken = asyncio.Semaphore(0)
+    asked = 0
+
+    async def send(message: Message) -> None:
+        await taken.acquire()
+
+    async def receive() -> Message:
+        nonlocal asked
+        asked += 1
+        return {"type": "websocket.receive", "text": "{}"}
+
+    websocket = AsgiWebSocket(send)
+    delivering = asyncio.create_task(websocket.deliver())
+    await websocket.receive(receive)
+    websocket.write([b"one", b"two"])
+    waiting = asyncio.create_task(websocket.receive(receive))
+    taken.release()
+    await asyncio.sleep(0.01)
+    assert not waiting.done() and asked == 1
+    taken.release()
+    await waiting
+    websocket.finish()
+    await delivering
 
 
 async def test_a_server_that_reports_a_lost_client_interrupts_the_request() -> None:

@@ -36,9 +36,13 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class Socket:
-    """An open WebSocket. `code` is that of the server's close frame; 1006: there was none."""
+    """An open WebSocket, with the headers of the answer to its upgrade. `code` is that of the server's close frame;
+    1006: there was none."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, deflate: bool) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, deflate: bool, headers: Mapping[str, str]
+    ) -> None:
+        self.headers = headers
         self._reader = reader
         self._writer = writer
         extensions = [PerMessageDeflate(client_no_context_takeover=True, server_no_context_takeover=True)]
@@ -165,7 +169,7 @@ async def opened(gateway: Place, head: bytes, deflate: bool = False, more: bytes
     sent = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
     assert headers["sec-websocket-accept"] == generate_accept_token(sent["sec-websocket-key"].encode()).decode()
     assert ("sec-websocket-extensions" in headers) is deflate
-    return Socket(reader, writer, deflate)
+    return Socket(reader, writer, deflate, headers)
 
 
 @asynccontextmanager

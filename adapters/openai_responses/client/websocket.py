@@ -27,6 +27,7 @@ _events: Final = re.compile(rb"\ndata: (.+)").findall
 _read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ON: Final = msgspec.Raw(b"true")
+_NULL: Final = b"null"
 
 
 def read_event(text: str) -> ClientEvent:
@@ -35,7 +36,8 @@ def read_event(text: str) -> ClientEvent:
     fields = _fields(text)
     if fields is None:
         return RefusedEvent(InvalidRequest("The event must be a JSON object.", code="invalid_json"))
-    kind, lane = _text(fields.pop("type", None)), _text(fields.get(LANE))
+    named_lane = fields.pop(LANE, None)
+    kind, lane = _text(fields.pop("type", None)), _text(named_lane)
     if kind == PROCESSED:
         return IgnoredEvent()
     if kind == STEER:
@@ -44,11 +46,10 @@ def read_event(text: str) -> ClientEvent:
         named = "no type" if kind is None else f"the type {kind[:80]!r}"
         message = f"The event has {named}. The gateway knows {CREATE}, {PROCESSED} and {STEER}."
         return RefusedEvent(InvalidRequest(message, param="type"), lane)
-    if LANE in fields:
-        if not lane or len(lane) > _LONGEST_LANE:
-            message = f"{LANE} must be a text of 1 to {_LONGEST_LANE} characters."
-            return RefusedEvent(InvalidRequest(message, param=LANE))
-        del fields[LANE]
+    # The published type allows null.
+    if named_lane is not None and bytes(named_lane) != _NULL and (not lane or len(lane) > _LONGEST_LANE):
+        message = f"{LANE} must be a text of 1 to {_LONGEST_LANE} characters."
+        return RefusedEvent(InvalidRequest(message, param=LANE))
     # Over a WebSocket every answer is streamed.
     fields["stream"] = _ON
     return CreateEvent(_encode(fields), lane)

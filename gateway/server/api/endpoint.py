@@ -132,7 +132,8 @@ class GenerateEndpoint:
         large = size >= LARGE or (size >= SOME and number_of(b",", body) >= MANY)
         stateful = self._state.dialects.extensions[dialect.name].stored
         stored = None if stateful is None else self._state.answers.of(context)
-        answers: Answers | None = stored if memory is None else memory.over(stored)
+        connected = None if memory is None else memory.over(stored)
+        answers: Answers | None = stored if connected is None else connected
         prefix = self._state.prefixes.of(context, dialect, size) if size >= LEAST else None
         if stateful is not None and answers is not None:
             request = await _read_with_stored(
@@ -153,7 +154,7 @@ class GenerateEndpoint:
         for observe in context.observers.route:
             observe(context, route, backend)
         served = ServedRequest(
-            context, response, deadlines, dialect, head, body, request, model, route, backend, large, stored, memory
+            context, response, deadlines, dialect, head, body, request, model, route, backend, large, stored, connected
         )
         if not request.generates:
             await self._answer_alone(served)
@@ -185,7 +186,7 @@ class GenerateEndpoint:
         features = self._state.features
         size = len(served.body)
         # A request that refers to stored answers says more than its body.
-        refers = served.answers is not None or served.memory is not None
+        refers = served.answers is not None or served.connected is not None
         said = max(size, prompt_size(conversation)) if refers and features is not None else size
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
@@ -230,12 +231,14 @@ class GenerateEndpoint:
         stateful = self._state.dialects.extensions[served.dialect.name].stored
         if stateful is None:
             return None
-        if served.request.lasting:
+        connected = served.connected
+        if served.request.lasting and connected is not None and connected.unstored is not None:
+            notices.append(connected.unstored)
+        elif served.request.lasting:
             store = self._state.answers.for_answer(served.answers, served.route.responses, notices)
             if store is not None:
                 return StoredAnswer(stateful, store)
-        memory = served.memory
-        return None if memory is None else StoredAnswer(stateful, memory.over(served.answers), lasting=False)
+        return None if connected is None else StoredAnswer(stateful, connected, lasting=False)
 
     async def _with_texts(
         self, media: "Media", served: ServedRequest, conversation: Conversation, begun: Begun | None, done: list[Notice]

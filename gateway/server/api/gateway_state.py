@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gateway.server.api.passed.routes import PassedRoutes
     from gateway.server.inspect.inspector import Inspector
     from gateway.server.media.media import Media
+    from gateway.server.state.connection_answers import ConnectionMemories
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
@@ -112,6 +113,7 @@ class GatewayState:
         self.ready = False
         self.draining = False
         self.websockets: set[Drained] = set()
+        self.metrics.open_websockets.set_function(lambda: len(self.websockets))
         # Where the settings are read from, and the keys whose values there wait for a restart.
         self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
@@ -129,6 +131,14 @@ class GatewayState:
         from gateway.server.summaries.seal import SummarySeal
 
         return Compactions(SummarySeal(self.state_keys), self.transport, self.metrics)
+
+    @cached_property
+    def connection_memories(self) -> "ConnectionMemories":
+        """What the WebSockets of clients remember."""
+        # Loaded with the first one.
+        from gateway.server.state.connection_answers import ConnectionMemories
+
+        return ConnectionMemories()
 
     async def opened(self, key: str, conversation: Conversation) -> "Opened":
         """Returns the conversation of a client with the compactions in it opened. Raises InvalidRequest for one that

@@ -16,13 +16,13 @@ from gateway.server.upstream.deadlines import Deadlines
 from gateway.settings import ModelSettings, ServerSettings
 
 if TYPE_CHECKING:
-    from gateway.server.state.connection_answers import ConnectionMemory
+    from gateway.server.state.connection_answers import ConnectionAnswers
 
 
 class ServedRequest(NamedTuple):
     """The decoded request with its body, and where its answer goes. `model` is the name that the settings know, with
     its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere.
-    `memory`: that of a connection which remembers its answers."""
+    `connected`: those of a connection which remembers its answers."""
 
     context: RequestContext
     response: ClientResponse
@@ -36,7 +36,7 @@ class ServedRequest(NamedTuple):
     backend: Backend
     large: bool
     answers: AnswerStore | None
-    memory: "ConnectionMemory | None" = None
+    connected: "ConnectionAnswers | None" = None
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None

@@ -20,7 +20,6 @@ from gateway.server.api.websocket_request import WebSocketRequest, request_heade
 from gateway.server.http.websocket_writer import WebSocket
 from gateway.server.log.logger import LOGGER
 from gateway.server.log.request_id import request_id
-from gateway.server.state.connection_answers import ConnectionMemory
 
 MOST_LANES: Final = 8
 MOST_WAITING: Final = 16
@@ -38,12 +37,12 @@ TOO_BIG: Final = 1009
 
 
 class Lane:
-    """The events of one lane: those that wait, behind the one that is served."""
+    """The events of one lane: those that wait, behind the one that is served by the task."""
 
-    def __init__(self, name: str | None) -> None:
+    def __init__(self, name: str | None, request: WebSocketRequest) -> None:
         self.name = name
+        self.request = request
         self.waiting: deque[CreateEvent] = deque()
-        self.request: WebSocketRequest | None = None
         self.task: asyncio.Task[None] | None = None
 
 
@@ -68,7 +67,7 @@ class WebSocketSession:
         self._path: str = scope["path"]
         self._headers = request_headers(scope["headers"])
         self._websocket: WebSocket = scope["state"]["websocket"]
-        self._memory = ConnectionMemory()
+        self._memory = state.connection_memories.open()
         self._lanes: dict[str | None, Lane] = {}
         self._stopping = False
         self._expired = False
@@ -88,6 +87,7 @@ class WebSocketSession:
             for timer in self._timers:
                 timer.cancel()
             await self._leave()
+            self._state.connection_memories.close(self._memory)
 
     def drain(self) -> None:
         """Serves nothing more: what waits is refused as any request is then."""
@@ -129,8 +129,7 @@ class WebSocketSession:
         elif lane is not None:
             lane.waiting.append(event)
         else:
-            lane = self._lanes[event.lane] = Lane(event.lane)
-            lane.waiting.append(event)
+            lane = self._lanes[event.lane] = Lane(event.lane, self._request(event))
             lane.task = asyncio.create_task(self._serve(lane))
 
     def _key_refusal(self) -> InvalidRequest | None:
@@ -155,26 +154,26 @@ class WebSocketSession:
         return None
 
     async def _serve(self, lane: Lane) -> None:
-        """Serves what waits in a lane, one after the other."""
+        """Serves the request of a lane, and then what waits in it, one after the other."""
         try:
+            await lane.request.serve(self._app, self._path, self._headers)
             while lane.waiting:
-                event = lane.waiting.popleft()
-                lane.request = WebSocketRequest(
-                    self._dialect, self._websocket, lane.name, event.body, self._key, self._memory
-                )
+                lane.request = self._request(lane.waiting.popleft())
                 await lane.request.serve(self._app, self._path, self._headers)
         finally:
             del self._lanes[lane.name]
             self._free_at = time.monotonic()
             self._settle()
 
+    def _request(self, event: CreateEvent) -> WebSocketRequest:
+        return WebSocketRequest(self._dialect, self._websocket, event.lane, event.body, self._key, self._memory)
+
     async def _leave(self) -> None:
         """Ends what is running: the client has disconnected."""
         running = list(self._lanes.values())
         for lane in running:
             lane.waiting.clear()
-            if lane.request is not None:
-                lane.request.lose()
+            lane.request.lose()
         if tasks := [lane.task for lane in running if lane.task is not None]:
             await asyncio.wait(tasks)
 

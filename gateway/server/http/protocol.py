@@ -190,7 +190,8 @@ class HttpProtocol(ClientConnection):
         if asked != [b"websocket"] or not self.websockets.serves(path):
             return False
         # Loaded with the first one.
-        from gateway.server.http.websocket_protocol import WebSocketProtocol, is_upgrade
+        from gateway.server.http.websocket_handshake import is_upgrade
+        from gateway.server.http.websocket_protocol import WebSocketProtocol
 
         if not is_upgrade(headers):
             return False

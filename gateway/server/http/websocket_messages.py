@@ -92,7 +92,9 @@ class MessageReader:
                 case BytesMessage():
                     found = Violation(CloseReason.UNSUPPORTED_DATA, "Messages must be text.")
                 case Ping():
-                    found = Reply(self._connection.send(event.response()))
+                    # Behind its close frame the server sends nothing.
+                    opened = self._connection.state is ConnectionState.OPEN
+                    found = Reply(self._connection.send(event.response())) if opened else None
                 case CloseConnection():
                     found = self._closed(event)
                 case Pong():

@@ -6,8 +6,6 @@ Message Format", with its extension "WebSocket Denial Response".
 """
 
 import asyncio
-import base64
-import binascii
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -16,11 +14,10 @@ from typing import Final, cast
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
-from wsproto.utilities import generate_accept_token
 
 from gateway.server.http.flow_control import HIGH_WATER, FlowControl
 from gateway.server.http.read_body import BODY_S
-from gateway.server.http.websocket_deflate import accepted_deflate
+from gateway.server.http.websocket_handshake import accept
 from gateway.server.http.websocket_messages import (
     PING,
     Begun,
@@ -36,15 +33,12 @@ from gateway.server.log.logger import LOGGER
 
 # The time in which a client answers the close frame of the server.
 CLOSE_S: Final = 5
-# With so many messages that the application has not taken, nothing more is read.
+# With so many messages that the application has not taken, nothing more is read or parsed.
 MOST_UNTAKEN: Final = 2
 # So many bytes are parsed at once, since they may be many small frames, or inflate; other clients are served between.
 SLICE: Final = 16 * 1024
 _ABNORMAL: Final = 1006
 _NOT_IN_TIME: Final = 1008
-_VERSION: Final = b"13"
-_NONCE: Final = 16
-_OF_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class WebSocketProtocol(asyncio.Protocol):
@@ -68,11 +62,11 @@ class WebSocketProtocol(asyncio.Protocol):
         self._write_timeout = WriteTimeout(transport, write_timeout_s)
         self._loop = asyncio.get_running_loop()
         self.heard_at = time.monotonic()
-        self._headers = _by_name(scope["headers"])
         self._messages: deque[Message] = deque([{"type": "websocket.connect"}])
         self._news = asyncio.Event()
         # What was received and not parsed: all of it until the application accepts.
         self._unparsed = bytearray()
+        self._parsing: asyncio.Handle | None = None
         self._reader: MessageReader | None = None
         self._refused: int | None = None
         self._closed = False
@@ -116,7 +110,7 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def eof_received(self) -> None:
         # A client that has ended its half reads no more events either (RFC 6455, section 7.1.1).
-        pass
+        self._disconnect()
 
     def pause_writing(self) -> None:
         self.flow.pause_writing()
@@ -126,7 +120,8 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
-        self._write_timeout.end()
+        if not self._transport.is_closing():
+            self._write_timeout.end()
         self._resume_reading()
 
     # uvicorn's server
@@ -153,7 +148,7 @@ class WebSocketProtocol(asyncio.Protocol):
         """Implements the `send` of ASGI."""
         match message["type"]:
             case "websocket.accept":
-                self._accept()
+                self._accept(message.get("headers", ()))
             case "websocket.http.response.start":
                 self._refuse(message["status"], message.get("headers", ()))
             case "websocket.http.response.body":
@@ -194,7 +189,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._closed = True
         self._tell_end(code)
         # A client that does not answer does not keep the connection.
-        self._start_timer(CLOSE_S, self._transport.close)
+        self._start_timer(CLOSE_S, self._disconnect)
 
     def cut(self) -> None:
         """Closes the connection now; unsent bytes are lost."""
@@ -202,22 +197,11 @@ class WebSocketProtocol(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.abort()
 
-    def _accept(self) -> None:
-        key = self._headers.get(b"sec-websocket-key", [b""])[0].decode("latin-1")
-        offers = self._headers.get(b"sec-websocket-extensions", [])
-        deflate, accepted = accepted_deflate(offers, self._most)
-        head = [
-            b"HTTP/1.1 101 Switching Protocols",
-            b"upgrade: websocket",
-            b"connection: Upgrade",
-            b"sec-websocket-accept: " + generate_accept_token(key.encode("latin-1")),
-        ]
-        if deflate is not None:
-            head.append(b"sec-websocket-extensions: " + accepted)
-        head += map(b": ".join, self._server_state.default_headers)
+    def _accept(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        own = (*self._server_state.default_headers, *headers)
+        deflate, head = accept(self._scope["headers"], self._most, own)
         self._reader = MessageReader(self._most, deflate)
-        self._write(b"\r\n".join(head) + b"\r\n\r\n")
-        self._parse()
+        self._write(head)
         self._resume_reading()
 
     def _refuse(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -229,23 +213,30 @@ class WebSocketProtocol(asyncio.Protocol):
     def _end(self) -> None:
         self._closed = True
         self._tell_end(_ABNORMAL)
-        self._transport.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Closes the connection once the client has read what is unsent, which it may do in the write timeout."""
+        if not self._transport.is_closing():
+            self._write_timeout.end()
+            self._write_timeout.begin()
+            self._transport.close()
 
     def _write(self, data: bytes) -> None:
         if data and not self._closed:
             self._transport.write(data)
 
     def _parse(self) -> None:
-        """Parses what has been received, a piece of it where that may be inflated, and the rest in the next rounds of
-        the loop."""
+        """Parses a piece of what has been received, which may be inflated, and the rest in the next rounds of the loop,
+        as far as the application takes the messages and the client reads the answers."""
+        self._parsing = None
         reader = self._reader
-        if reader is None or not self._unparsed:
+        if reader is None or self._held:
             return
         data = bytes(self._unparsed[:SLICE])
         del self._unparsed[:SLICE]
         if self._unparsed:
             self.flow.pause_reading()
-            self._loop.call_soon(self._parse)
         # Of several pings the last one may be answered alone (RFC 6455, section 5.5.3).
         pong = b""
         for received in reader.feed(data):
@@ -267,13 +258,13 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._write(reader.close(received.code, ""))
                 self._closed = True
                 self._tell_end(received.code)
-                self._transport.close()
+                self._disconnect()
             case Violation():
                 self._violated(received)
 
     def _violated(self, found: Violation) -> None:
         if self._closed:
-            self._transport.close()
+            self._disconnect()
         else:
             self._tell({"type": "websocket.receive", "violation": (found.code, found.reason)})
 
@@ -285,7 +276,7 @@ class WebSocketProtocol(asyncio.Protocol):
             return
         self._stop_timer()
         self._messages.append(message)
-        if len(self._messages) == MOST_UNTAKEN:
+        if self._held:
             self.flow.pause_reading()
         self._news.set()
 
@@ -294,10 +285,18 @@ class WebSocketProtocol(asyncio.Protocol):
             self._messages.append({"type": "websocket.disconnect", "code": code})
             self._news.set()
 
+    @property
+    def _held(self) -> bool:
+        return len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused
+
     def _resume_reading(self) -> None:
-        held = len(self._messages) >= MOST_UNTAKEN or self.flow.write_paused or bool(self._unparsed)
-        if not held and not self._transport.is_closing():
-            self.flow.resume_reading()
+        if self._held:
+            return
+        if not self._unparsed:
+            if not self._transport.is_closing():
+                self.flow.resume_reading()
+        elif self._parsing is None:
+            self._parsing = self._loop.call_soon(self._parse)
 
     def _start_timer(self, seconds: float, call: Callable[[], None]) -> None:
         self._stop_timer()
@@ -319,27 +318,3 @@ class WebSocketProtocol(asyncio.Protocol):
             self._end()
         elif not self._closed:
             self.close(1011 if error is not None or task.cancelled() else 1000, "")
-
-
-def is_upgrade(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Returns whether a head, which names the protocol `websocket`, is otherwise that of an opening handshake (RFC
-    6455, section 4.2.1), and has no body."""
-    found = _by_name(headers)
-    if (
-        found.get(b"sec-websocket-version") != [_VERSION]
-        or found.keys() & _OF_BODIES
-        or len(found.get(b"host", [])) != 1
-    ):
-        return False
-    keys = found.get(b"sec-websocket-key", [])
-    try:
-        return len(keys) == 1 and len(base64.b64decode(keys[0], validate=True)) == _NONCE
-    except binascii.Error:
-        return False
-
-
-def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    found: dict[bytes, list[bytes]] = {}
-    for name, value in headers:
-        found.setdefault(name, []).append(value)
-    return found

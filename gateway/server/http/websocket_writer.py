@@ -68,7 +68,9 @@ class AsgiWebSocket:
         self.close(1011, "")
 
     async def receive(self, receive: Receive) -> Message:
-        """Returns the next message of the server."""
+        """Returns the next message of the server, which is read once its client has what was written: answers to
+        messages would else wait here without end."""
+        await self.flow.drain()
         message = await receive()
         self.heard_at = time.monotonic()
         if message["type"] == "websocket.disconnect":

@@ -160,6 +160,7 @@ class Metrics:
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
         self.summaries_running = Gauge("gateway_summaries_running", "Summaries that are being written.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
+        self.open_websockets = Gauge("gateway_open_websockets", "Open WebSockets of clients.")
         self.workers = Gauge("gateway_workers", "Running workers.")
         self.state_bytes = Gauge(
             "gateway_state_bytes", "Bytes of the entries in the memory of the workers and in the store's file.", "space"

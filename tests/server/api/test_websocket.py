@@ -5,6 +5,8 @@ import asyncio
 import json
 import logging
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,16 +15,21 @@ import wsproto.connection
 from wsproto.connection import ConnectionType
 from wsproto.events import TextMessage
 
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from adapters.openai_responses.client.websocket import read_event
 from gateway.core.conversation import Json
+from gateway.dialects.websocket import ClientEvent
 from gateway.server.api import websocket_session
 from gateway.server.http import websocket_protocol
+from gateway.server.http.websocket_messages import MessageReader, Received, Text
 from gateway.server.state import connection_answers
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.api.test_keep_alive import comes_true
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import STALLED, Start, settings_for
-from tests.server.websocket_client import Denied, Socket, connected, opened, same, texts, upgrade
+from tests.server.http.test_websocket_messages import FIN, RSV1, deflated, frame
+from tests.server.websocket_client import PATIENCE_S, Denied, Socket, connected, opened, same, texts, upgrade
 
 PIECES: Final = ("text one ", "text two ", "call look {}", "usage 5 3", "finish")
 PING: Final = b"\x89\x80\x00\x00\x00\x00"
@@ -128,6 +135,21 @@ async def test_an_answer_that_is_stored_is_continued_anywhere(start: Start) -> N
         socket.create("three", previous_response_id=second["id"])
         await socket.answer()
     assert backend.seen[-1][1] == b"inner\none\none\ntwo\ntwo\nthree"
+
+
+async def test_what_continues_an_answer_that_is_not_stored_is_not_called_stored(start: Start) -> None:
+    """Nobody else could continue it: a part of its history is in the connection alone."""
+    gateway, _ = await start(echo)
+    async with connected(gateway, "x-dragoman-explain: 1") as socket:
+        socket.create("one")
+        first = (await socket.answer())[-1]["response"]
+        socket.create("two", store=True, previous_response_id=first["id"])
+        second = (await socket.answer())[-1]["response"]
+        assert second["store"] is False
+        assert "RESPONSE_NOT_STORED" in [one["rule"] for one in second["dragoman"]["diagnostics"]]
+        socket.create("three", previous_response_id=second["id"])
+        assert (await socket.answer())[-1]["type"] == "response.completed"
+    assert (await gateway.client.get(f"/v1/responses/{second['id']}")).status_code == 404
 
 
 async def test_what_may_not_be_stored_is_remembered_by_the_connection(start: Start) -> None:
@@ -360,6 +382,17 @@ async def test_a_connection_has_so_many_lanes_and_waiting_events(start: Start) -
         assert texts(await socket.answer()) == "begunafter"
 
 
+async def test_what_comes_at_once_may_be_as_much_as_what_comes_one_by_one(start: Start) -> None:
+    gateway, _ = await start(echo)
+    async with connected(gateway) as socket:
+        event: dict[str, Json] = {"type": "response.create", "model": "m", "store": False, "input": "Hello"}
+        lanes = [f"lane {number % 8}" for number in range(24)]
+        sent = [TextMessage(json.dumps({**event, "stream_id": lane})) for lane in lanes]
+        socket.write(b"".join(map(socket.connection.send, sent)))
+        ends = [(await socket.answer())[-1]["type"] for _ in lanes]
+    assert ends == ["response.completed"] * 24
+
+
 async def test_what_waits_is_no_larger_than_one_request_may_be(start: Start) -> None:
     gate = Gate()
     gateway, _ = await start(gate.script, max_body_mb=1)
@@ -427,6 +460,52 @@ async def test_pings_are_answered_and_frames_behind_the_head_are_read(start: Sta
     socket.close()
     assert await socket.closed() == 1000
     socket.kill()
+
+
+async def test_a_ping_that_crosses_the_close_of_the_gateway_is_no_fault(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(websocket_session, "IDLE_S", 0.2)
+    gateway, _ = await start(echo)
+    async with connected(gateway) as socket:
+        assert await socket.closed() == 1001
+        socket.write(PING)
+        await asyncio.sleep(0.1)
+    assert "data_received" not in caplog.text
+
+
+async def test_what_was_read_inflates_no_faster_than_it_is_served(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read may bring hundreds of small messages, each of which inflates to a megabyte."""
+    told, served = 0, threading.Event()
+
+    class Counting(MessageReader):
+        def feed(self, data: bytes) -> Iterator[Received]:
+            nonlocal told
+            for received in super().feed(data):
+                told += isinstance(received, Text)
+                yield received
+
+    def slow(text: str) -> ClientEvent:
+        served.wait(PATIENCE_S)
+        return read_event(text)
+
+    monkeypatch.setattr(websocket_protocol, "MessageReader", Counting)
+    monkeypatch.setattr(OpenAIResponsesDialect, "read_event", staticmethod(slow))
+    gateway, _ = await start(echo)
+    async with connected(gateway, deflate=True) as socket:
+        event = json.dumps({"type": "response.processed", "x": "x" * 1_000_000})
+        bomb = frame(FIN | RSV1 | 0x01, deflated(event.encode()))
+        socket.write(bomb * 150)
+        assert await comes_true(lambda: told > 1)
+        await asyncio.sleep(0.3)
+        most = told
+        served.set()
+        socket.create("at last")
+        assert texts(await socket.answer()) == "at last"
+    # What one piece has, and not what one read brought.
+    assert most <= websocket_protocol.MOST_UNTAKEN + websocket_protocol.SLICE // len(bomb) and told == 151
 
 
 async def test_a_keep_alive_of_the_stream_is_a_ping(start: Start) -> None:
@@ -604,6 +683,32 @@ async def test_a_client_that_reads_nothing_holds_the_backend_back_and_is_cut(
     assert await comes_true(lambda: "code=client_gone" in caplog.text)
 
 
+async def test_a_client_that_reads_nothing_does_not_keep_a_connection_that_is_closed(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with so few unsent bytes that its buffer is not full."""
+    opened: list[websocket_protocol.WebSocketProtocol] = []
+    begin = websocket_protocol.WebSocketProtocol.begin
+
+    def beginning(self: websocket_protocol.WebSocketProtocol, rest: bytes) -> None:
+        opened.append(self)
+        begin(self, rest)
+
+    monkeypatch.setattr(websocket_protocol.WebSocketProtocol, "begin", beginning)
+    monkeypatch.setattr(websocket_protocol, "CLOSE_S", 0.1)
+    gateway, _ = await start(echo, write_timeout_s=1)
+    _, writer = await asyncio.open_connection(gateway.host, gateway.port, limit=1)
+    writer.write(upgrade())
+    assert await comes_true(lambda: bool(gateway.app.gateway_state.websockets))
+    [websocket] = opened
+    while not websocket._transport.get_write_buffer_size():
+        websocket.write([b"x" * 1000])
+    assert not websocket.flow.write_paused
+    websocket.close(1001, "")
+    assert await comes_true(lambda: not gateway.server.server_state.connections, 10)
+    writer.close()
+
+
 async def test_each_request_and_the_upgrade_have_a_line_in_the_log(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -612,12 +717,23 @@ async def test_each_request_and_the_upgrade_have_a_line_in_the_log(
     async with connected(gateway) as socket:
         socket.create("one")
         await socket.answer()
+        assert "gateway_open_websockets 1" in (await gateway.client.get("/metrics")).text
+    assert await comes_true(lambda: not gateway.app.gateway_state.websockets)
+    assert "gateway_open_websockets 0" in (await gateway.client.get("/metrics")).text
     assert await comes_true(lambda: "POST /v1/responses" in caplog.text)
     lines = [record.getMessage() for record in caplog.records]
     assert sum("GET /v1/responses" in line and "status=101" in line for line in lines) == 1
     assert sum("POST /v1/responses" in line and "status=200" in line for line in lines) == 1
     metrics = (await gateway.client.get("/metrics")).text
-    assert 'gateway_requests_total{route="chat"' in metrics or 'route="chat"' in metrics
+    assert re.search(r'gateway_requests_total{[^}]*route="chat",status="200"} 1', metrics)
+
+
+async def test_an_accepted_upgrade_has_its_id(start: Start) -> None:
+    gateway, _ = await start(echo)
+    socket = await opened(gateway, upgrade("x-request-id: mine"))
+    assert isinstance(socket, Socket)
+    assert socket.headers["x-request-id"] == "mine"
+    socket.kill()
 
 
 async def test_the_inspector_shows_the_request_as_a_post(start: Start, tmp_path: Path) -> None:

@@ -203,6 +203,12 @@ def test_the_close_of_either_side_is_answered_once() -> None:
     assert list(reader.feed(frame(0x81, b"late"))) == []
 
 
+def test_a_ping_behind_the_close_of_the_server_is_not_answered() -> None:
+    reader = MessageReader(MOST)
+    reader.close(1001, "done")
+    assert list(reader.feed(frame(0x89, b"on its way") + frame(0x88, struct.pack("!H", 1001)))) == [Closing(1001)]
+
+
 def _frames() -> st.SearchStrategy[bytes]:
     payloads = st.one_of(st.binary(max_size=200), st.text(max_size=60).map(str.encode), st.binary().map(deflated))
     plain = st.builds(frame, st.integers(0, 255), payloads, masked=st.booleans())

@@ -32,6 +32,11 @@ def test_a_create_is_the_body_of_a_post_whose_answer_is_streamed() -> None:
     assert json.loads(event.body) == {"model": "m", "input": "é \ud83d", "stream": True}
 
 
+def test_a_lane_of_null_is_none() -> None:
+    event = DIALECT.read_event('{"type": "response.create", "model": "m", "stream_id": null}')
+    assert event == CreateEvent(b'{"model":"m","stream":true}')
+
+
 def test_what_codex_has_processed_needs_no_answer() -> None:
     assert DIALECT.read_event('{"type": "response.processed", "response_id": "r"}') == IgnoredEvent()
 
