@@ -479,6 +479,8 @@ def test_what_another_thread_has_not_finished_is_not_used(monkeypatch: pytest.Mo
     assert id_prefix(second) == expected
 
 
+# Each case takes seconds.
+@sample(lambda wire: wire == "chat")
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_is_no_longer_kept_takes_no_memory(wire: str) -> None:
     def serve() -> None:

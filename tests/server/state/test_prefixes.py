@@ -21,6 +21,7 @@ from gateway.settings import read_settings
 from gateway.testing.gateway import running_gateway
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
+from tests.tiers import sample
 
 DIALECT: Final = OpenAIChatDialect()
 LONG: Final = "The service reads its settings from three files, in this order. " * 40
@@ -172,6 +173,7 @@ WIDE: Final[dict[str, Any]] = {
 }
 
 
+@sample("place")
 @pytest.mark.parametrize("shape", WIDE)
 @pytest.mark.parametrize("place", ["message", "tools"])
 def test_the_memory_that_is_counted_is_not_less_than_it_is(shape: str, place: str) -> None:
