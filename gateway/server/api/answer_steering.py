@@ -10,10 +10,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart
+from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.steering import Steer, SteeringDialect
 from gateway.exchange import Exchange
+from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.server.api.responders import Responder
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backend_response import BackendResponse
@@ -28,6 +29,9 @@ ANSWER_STEERED: Final = Notice(
 )
 # The events that tell where an answer may end.
 _PLACES: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish})
+
+# So many events are counted at once.
+_MANY: Final = 4096
 
 T = TypeVar("T")
 
@@ -67,6 +71,9 @@ class AnswerSteering:
         self._cut = False
         self._exchange: Exchange | None = None
         self._since = 0.0
+        # The events behind the last report of tokens, and the tokens of those before them.
+        self._events: list[Event] = []
+        self._tokens = 0
 
     def add(self, steer: Steer) -> None:
         """Queues an event that steers the answer, and ends the answer where that is possible."""
@@ -111,6 +118,10 @@ class AnswerSteering:
 
     def see(self, events: Sequence[Event]) -> None:
         """Notes what the client is about to be sent."""
+        if self._exchange is not None and not self._exchange.uncounted:
+            self._events += events
+            if len(self._events) > _MANY:
+                self._count()
         if _PLACES.isdisjoint(map(type, events)):
             return
         for event in events:
@@ -126,6 +137,17 @@ class AnswerSteering:
                     self._finished = True
                 case _:
                     pass
+
+    def _count(self) -> None:
+        self._tokens += answer_tokens(self._events)
+        self._events = []
+
+    def _usage(self, exchange: Exchange, usage: UsageReport | None) -> Sequence[Event]:
+        """Returns what is estimated of the tokens so far: some backends tell those of the answer at its end alone."""
+        if exchange.uncounted or usage is None or usage.completion_tokens is not None:
+            return exchange.estimate()
+        self._count()
+        return estimate_usage(usage.prompt_tokens or 0, self._tokens)
 
     def _see_item(self, event: PassthroughFields) -> None:
         self._called = self._called or bool(event.call)
@@ -152,7 +174,7 @@ class AnswerSteering:
             context.waited += monotonic() - self._since
             finish = Finish("tool_calls" if self._called else "stop", STEERED)
             self._finished = True
-            events: list[Event] = [ANSWER_STEERED, finish, *self._exchange.estimate()]
+            events: list[Event] = [ANSWER_STEERED, finish, *self._usage(self._exchange, context.usage)]
             for observe in context.observers.events:
                 observe(context, events)
             await responder.finish(events)

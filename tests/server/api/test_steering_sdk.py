@@ -56,7 +56,7 @@ async def test_a_slow_answer_is_steered_to_a_brief_one(wire: str) -> None:
         assert ended.response.id == first
         assert " ".join(WORDS).startswith(ended.response.output_text.strip())
         assert ended.response.output_text.strip() != " ".join(WORDS)
-        assert ended.response.usage.output_tokens > 0
+        assert ended.response.usage.input_tokens > 0 and ended.response.usage.output_tokens > 0
         following = await until(socket, *ENDS)
         assert following[0].type == "response.created"
         assert following[0].response.previous_response_id == first

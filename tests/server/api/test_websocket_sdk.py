@@ -32,6 +32,8 @@ WIRES: Final[Mapping[str, tuple[Kind, dict[str, Json]]]] = {
     "text": ("text", {"adapter": "text", "wire": "llama_cpp"}),
     "mapped": ("grpc", {"adapter": "proto", "preset": "demo"}),
     "native": ("responses", {"adapter": "openai_responses"}),
+    "messages": ("messages", {"adapter": "anthropic_messages"}),
+    "gemini": ("gemini", {"adapter": "gemini"}),
 }
 
 
