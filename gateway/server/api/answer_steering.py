@@ -62,7 +62,9 @@ class AnswerSteering:
         self.began_with = began_with
         self.automatic = automatic
         self.queued: list[Steer] = []
+        # The last event that was sent.
         self.last = b""
+        self._steerable: bool | None = None
         self._dialect = dialect
         self._open: set[object] = set()
         self._called = False
@@ -81,6 +83,13 @@ class AnswerSteering:
         if self._waiting is not None and self._is_due and not self._cut:
             self._cut = True
             self._waiting.cancel()
+
+    @property
+    def steerable(self) -> bool:
+        """Whether the request of the answer allows that it is steered."""
+        if self._steerable is None:
+            self._steerable = self._dialect.can_steer(self.body)
+        return self._steerable
 
     @property
     def _is_due(self) -> bool:

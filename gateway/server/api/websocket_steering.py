@@ -124,7 +124,7 @@ class ConnectionSteering:
 
     def _refusal(self, answer: AnswerSteering, event: SteerEvent) -> SteerErrorCode | None:
         """Returns why an answer that is running cannot be steered."""
-        if not self._dialect.can_steer(answer.body):
+        if not answer.steerable:
             return "steering_not_supported"
         if len(answer.queued) >= MOST_STEERS or self._size + len(event.messages) > self._most:
             return "too_many_pending_steers"

@@ -314,6 +314,49 @@ async def test_a_stop_gives_the_input_back(start: Start) -> None:
         assert await socket.closed() == 1001
 
 
+async def test_a_client_that_is_killed_behind_a_steering_event_ends_everything(start: Start) -> None:
+    script = Answers("text one")
+
+    async def endless(connection: Connection) -> None:
+        if script.begun:
+            script.begun += 1
+            await connection.send(HEAD, events("text Voila"))
+            await connection.gone()
+        else:
+            await script.script(connection)
+
+    gateway, backend = await start(endless)
+    for wait in (False, True):
+        script.begun = 0
+        backend.closed.clear()
+        async with connected(gateway) as socket:
+            socket.create()
+            steer(socket, await begun(socket))
+            if wait:
+                await until(socket, "response.created")
+            socket.kill()
+        assert await comes_true(lambda: not gateway.app.gateway_state.websockets)
+        assert await comes_true(lambda: gateway.app.gateway_state.scheduler.size == 0)
+        assert await comes_true(backend.closed.is_set)
+
+
+async def test_the_inspector_and_recordings_have_both_requests(start: Start, tmp_path: Path) -> None:
+    script = Answers("text one")
+    async with faulty_backend(script.script) as backend:
+        raw: dict[str, Json] = {**settings_for(backend.base_url), "inspector": {"record": str(tmp_path / "kept")}}
+        async with running_gateway(raw) as gateway, connected(gateway) as socket:
+            socket.create()
+            steer(socket, await begun(socket))
+            await until(socket, "response.completed")
+            shown = (await gateway.client.get("/inspect/api/requests")).json()["requests"]
+            assert [one["status"] for one in shown if one["path"] == "/v1/responses" and one["method"] == "POST"] == [
+                200,
+                200,
+            ]
+    kept = "".join(path.read_text() for path in (tmp_path / "kept").rglob("*.jsonl"))
+    assert kept.count('"method":"POST","path":"/v1/responses"') == 2
+
+
 # Calls
 
 
