@@ -27,8 +27,8 @@ ANSWER_STEERED: Final = Notice(
     "the client steered the answer: the backend's request was cancelled here",
     level="info",
 )
-# The events that tell where an answer may end.
-_PLACES: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish})
+# The events that tell where an answer may end, and that its tokens are counted from here.
+_TOLD: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish, UsageReport})
 
 # So many events are counted at once.
 _MANY: Final = 4096
@@ -69,20 +69,24 @@ class AnswerSteering:
         self._open: set[object] = set()
         self._called = False
         self._finished = False
-        self._waiting: asyncio.Task[Any] | None = None
+        # Set while the task of the request waits for its backend: nowhere else may it be cancelled.
+        self._waiting = False
+        self._task: asyncio.Task[Any] | None = None
         self._cut = False
         self._exchange: Exchange | None = None
         self._since = 0.0
-        # The events behind the last report of tokens, and the tokens of those before them.
+        # Whether the events are counted, which they are behind a report of tokens: those that are not counted yet, and
+        # the tokens of those before them.
+        self.counts = False
         self._events: list[Event] = []
         self._tokens = 0
 
     def add(self, steer: Steer) -> None:
         """Queues an event that steers the answer, and ends the answer where that is possible."""
         self.queued.append(steer)
-        if self._waiting is not None and self._is_due and not self._cut:
+        if self._waiting and self._task is not None and self._is_due and not self._cut:
             self._cut = True
-            self._waiting.cancel()
+            self._task.cancel()
 
     @property
     def steerable(self) -> bool:
@@ -95,31 +99,40 @@ class AnswerSteering:
     def _is_due(self) -> bool:
         return bool(self.queued) and not self._finished and not self._open
 
-    async def ask(self, work: Coroutine[Any, Any, T], exchange: Exchange) -> T:
+    async def ask(self, work: Coroutine[Any, Any, BackendResponse], exchange: Exchange) -> BackendResponse:
         """Returns the head of the backend's answer in this exchange. Raises Steered, as `read` does."""
         self._exchange = exchange
-        return await self._wait(work)
+        self._waiting = True
+        self._since = monotonic()
+        try:
+            if self._is_due:
+                work.close()
+                raise Steered
+            return await work
+        except asyncio.CancelledError:
+            self._check_cut()
+            raise
+        finally:
+            self._waiting = False
 
     async def read(self, answer: BackendResponse, most: int) -> bytes:
         """Returns what `BackendResponse.read` does. Raises Steered where the answer ends instead."""
-        return await self._wait(answer.read(most))
-
-    async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        self._waiting = True
         self._since = monotonic()
-        if self._is_due:
-            work.close()
-            raise Steered
-        task = self._waiting = asyncio.current_task()
-        assert task is not None
         try:
-            return await work
+            if self.queued and self._is_due:
+                raise Steered
+            return await answer.read(most)
         except asyncio.CancelledError:
-            # Whatever else has cancelled the task ends the request.
-            if self._cut and task.uncancel() == 0:
-                raise Steered from None
+            self._check_cut()
             raise
         finally:
-            self._waiting = None
+            self._waiting = False
+
+    def _check_cut(self) -> None:
+        """Raises Steered where the task was cancelled for it alone: whatever else has cancelled it ends the request."""
+        if self._cut and self._task is not None and self._task.uncancel() == 0:
+            raise Steered from None
 
     def responder(self, responder: Responder) -> "SteeredResponder":
         """Returns what sees the events of the answer before another responder sends them."""
@@ -127,12 +140,11 @@ class AnswerSteering:
 
     def see(self, events: Sequence[Event]) -> None:
         """Notes what the client is about to be sent."""
-        if self._exchange is not None and not self._exchange.uncounted:
+        self.counts = self.counts or UsageReport in map(type, events)
+        if self.counts:
             self._events += events
             if len(self._events) > _MANY:
                 self._count()
-        if _PLACES.isdisjoint(map(type, events)):
-            return
         for event in events:
             match event:
                 case ToolCallStart():
@@ -176,6 +188,7 @@ class AnswerSteering:
 
         Nobody keeps the state of such an answer but the client's history: the provider's is of a request that it was
         told to cancel."""
+        self._task = asyncio.current_task()
         try:
             await exchanging
         except Steered:
@@ -203,7 +216,8 @@ class SteeredResponder:
         return self._responder.opening
 
     async def send(self, events: Sequence[Event]) -> None:
-        self._steering.see(events)
+        if self._steering.counts or not _TOLD.isdisjoint(map(type, events)):
+            self._steering.see(events)
         await self._responder.send(events)
 
     async def finish(self, events: Sequence[Event]) -> None:
