@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from gateway.core.conversation import Json
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.api.test_hidden_rounds import NAMES, SEARCHING, STALL, said, serving, tools
 from tests.server.api.test_keep_alive import comes_true
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, events, faulty_backend
 from tests.server.conftest import PATIENT, Start, settings_for
@@ -365,8 +366,8 @@ TOOL: Final[Json] = {"type": "function", "name": "look", "parameters": {"type": 
 
 def chat_chunk(delta: dict[str, Json], finish: str | None = None) -> bytes:
     choice: Json = {"index": 0, "delta": delta, "finish_reason": finish}
-    said: Json = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
-    return chunk(b"data: %s\n\n" % json.dumps(said).encode())
+    document: Json = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return chunk(b"data: %s\n\n" % json.dumps(document).encode())
 
 
 def call_delta(index: int, arguments: str, **more: Json) -> dict[str, Json]:
@@ -460,8 +461,8 @@ async def test_what_steers_an_answer_with_calls_waits_for_their_results() -> Non
         socket.create([result], previous_response_id=first, tools=[TOOL], stream_id="a")
         assert (await until(socket, *LAST))[-1]["type"] == "response.completed"
         sent = json.loads(backend.seen[-1][1])["messages"]
-        said = json.dumps(sent)
-        assert all(f"Faster {number}." in said for number in range(4)) and "a wood" in said
+        whole = json.dumps(sent)
+        assert all(f"Faster {number}." in whole for number in range(4)) and "a wood" in whole
         # Once only.
         socket.create([result], previous_response_id=first, tools=[TOOL], stream_id="a")
         await until(socket, *LAST)
@@ -481,6 +482,21 @@ async def test_messages_of_a_request_that_is_refused_wait_for_the_next_one() -> 
         socket.create([{**stub, "output": "a wood"}], previous_response_id=first, tools=[TOOL])
         await until(socket, "response.completed")
         assert STEERED.encode() in backend.seen[-1][1]
+
+
+async def test_an_answer_is_steered_in_a_hidden_round_and_tells_the_tokens_of_all_rounds() -> None:
+    described = [{**one["function"], "type": "function"} for one in tools(*NAMES) if isinstance(one, dict)]  # type: ignore[dict-item]
+    rounds = (SEARCHING, (STALL,), (said("Voila"), said(finish="stop")))
+    async with serving(*rounds) as (gateway, backend), connected(gateway) as socket:
+        socket.create("Weather?", tools=[*described])
+        first = await begun(socket, "Let me look.")
+        assert await comes_true(lambda: len(backend.seen) == 2)
+        steer(socket, first)
+        ended = (await until(socket, *LAST))[-1]["response"]
+        assert ended["incomplete_details"] == {"reason": "steered"}
+        assert [item["type"] for item in ended["output"]] == ["message"]
+        assert ended["usage"]["input_tokens"] > 100 and ended["usage"]["output_tokens"] >= 10
+        assert texts(await until(socket, *LAST)) == "Voila"
 
 
 # Any place
@@ -504,25 +520,25 @@ def deltas(kinds: Sequence[str]) -> list[dict[str, Json]]:
 @given(st.lists(st.sampled_from(["text", "reasoning", "call"]), min_size=1, max_size=5), st.data())
 @settings(max_examples=40, deadline=None, suppress_health_check=[*HealthCheck])
 def test_wherever_a_steering_event_arrives_nothing_is_taken_back(kinds: list[str], data: st.DataObject) -> None:
-    said = deltas(kinds)
-    at = data.draw(st.integers(1, len(said)))
-    asyncio.run(_steered_at(said, at))
+    pieces = deltas(kinds)
+    at = data.draw(st.integers(1, len(pieces)))
+    asyncio.run(_steered_at(pieces, at))
 
 
-async def _steered_at(said: Sequence[dict[str, Json]], at: int) -> None:
+async def _steered_at(pieces: Sequence[dict[str, Json]], at: int) -> None:
     accepted = asyncio.Event()
 
     async def script(connection: Connection) -> None:
         if accepted.is_set():
             await connection.send(HEAD, chat_chunk({"content": "Voila"}), chat_chunk({}, "stop"))
         else:
-            await connection.send(HEAD, *[chat_chunk(delta) for delta in said[:at]])
+            await connection.send(HEAD, *[chat_chunk(delta) for delta in pieces[:at]])
             await accepted.wait()
             # Each may be the last one that is read.
-            for delta in said[at:]:
+            for delta in pieces[at:]:
                 await connection.send(chat_chunk(delta))
                 await asyncio.sleep(0)
-            ends = "tool_calls" if any("tool_calls" in delta for delta in said) else "stop"
+            ends = "tool_calls" if any("tool_calls" in delta for delta in pieces) else "stop"
             await connection.send(chat_chunk({}, ends))
         await connection.send(chunk(b"data: [DONE]\n\n"), END)
 
