@@ -8,13 +8,14 @@ the result, and the answer counts as complete. Nothing more is read from the bac
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.steering import Steer, SteeringDialect
 from gateway.exchange import Exchange
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
+from gateway.server.api.relay import LARGE
 from gateway.server.api.responders import Responder
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backend_response import BackendResponse
@@ -32,8 +33,6 @@ _TOLD: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish,
 
 # So many events are counted at once.
 _MANY: Final = 4096
-
-T = TypeVar("T")
 
 
 class Steered(Exception):
@@ -196,7 +195,11 @@ class AnswerSteering:
             context.waited += monotonic() - self._since
             finish = Finish("tool_calls" if self._called else "stop", STEERED)
             self._finished = True
-            events: list[Event] = [ANSWER_STEERED, finish, *self._usage(self._exchange, context.usage)]
+            # A long prompt is looked through for its tokens.
+            counted = self._exchange, context.usage
+            large = len(self._exchange.request.body) >= LARGE
+            usage = await asyncio.to_thread(self._usage, *counted) if large else self._usage(*counted)
+            events: list[Event] = [ANSWER_STEERED, finish, *usage]
             for observe in context.observers.events:
                 observe(context, events)
             await responder.finish(events)

@@ -225,6 +225,17 @@ async def test_an_answer_that_is_not_running_is_not_steered(start: Start) -> Non
         assert event["steer"]["input"] == [{"type": "message", "role": "user", "content": "x"}]
 
 
+async def test_the_tokens_of_a_long_prompt_are_estimated_beside_other_requests(start: Start) -> None:
+    script = Answers("text one")
+    gateway, _ = await start(script.script)
+    async with connected(gateway) as socket:
+        socket.create("word " * 60_000)
+        steer(socket, await begun(socket))
+        ended = (await until(socket, *LAST))[-1]["response"]
+        assert ended["usage"]["input_tokens"] > 30_000
+        await until(socket, "response.completed")
+
+
 async def test_half_a_character_in_a_request_does_not_hinder_its_steering(start: Start) -> None:
     script = Answers("text one")
     gateway, backend = await start(script.script)
