@@ -210,8 +210,10 @@ class WebSocketSession:
         if self._lanes:
             return
         if self._stopping:
+            self._steering.abandon("The gateway is shutting down.")
             self._websocket.close(GOING_AWAY, "The gateway is shutting down.")
         elif self._expired:
+            self._steering.abandon(str(_lived()))
             self._end(_lived(), GOING_AWAY, "The connection has been open for as long as one may be.")
 
     def _expire(self) -> None:

@@ -97,13 +97,13 @@ class ConnectionSteering:
         if not steers:
             return None
         if end.status == "failed":
-            self.give_back(answer, steers, "The response failed, so that nothing can follow it.")
+            self._give_back(answer.lane, steers, "The response failed, so that nothing can follow it.")
         elif end.owed:
             self._waiting[answer.id] = answer.lane, steers
             texts = [self._dialect.pending(steer, end.owed, self._place(answer.lane)) for steer in steers]
             self._websocket.write(texts)
         elif (refused := refusal()) is not None:
-            self.give_back(answer, steers, str(refused))
+            self._give_back(answer.lane, steers, str(refused))
         else:
             return Successor(self._dialect.successor(answer.body, answer.id, steers), answer.lane, steers)
         return None
@@ -112,15 +112,21 @@ class ConnectionSteering:
         """The request of an answer failed with this error before it began. Returns whether that is told: the messages
         of one that followed by itself go back. Those that a request of the client carried wait for the next one."""
         if answer.automatic:
-            self.give_back(answer, answer.began_with, self._dialect.error_message(body))
+            self._give_back(answer.lane, answer.began_with, self._dialect.error_message(body))
         return answer.automatic
 
-    def give_back(self, answer: AnswerSteering, steers: Sequence[Steer], why: str) -> None:
+    def abandon(self, why: str) -> None:
+        """Gives back what waits for a request that the connection will not serve."""
+        for lane, steers in self._waiting.values():
+            self._give_back(lane, steers, why)
+        self._waiting.clear()
+
+    def _give_back(self, lane: str | None, steers: Sequence[Steer], why: str) -> None:
         """Gives messages back for which no answer could be begun."""
         error = SteerError("successor_creation_failed", why)
         for steer in steers:
             self._size -= len(steer.event.messages)
-            self._fail(steer.event, error, answer.lane, steer.id)
+            self._fail(steer.event, error, lane, steer.id)
 
     def _refusal(self, answer: AnswerSteering, event: SteerEvent) -> SteerErrorCode | None:
         """Returns why an answer that is running cannot be steered."""

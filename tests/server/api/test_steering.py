@@ -495,6 +495,20 @@ async def test_messages_of_a_request_that_is_refused_wait_for_the_next_one() -> 
         assert STEERED.encode() in backend.seen[-1][1]
 
 
+async def test_messages_that_wait_go_back_before_the_gateway_closes_the_connection() -> None:
+    script = Calls()
+    async with chat(script.script) as (gateway, _), connected(gateway) as socket:
+        socket.create("Where?", tools=[TOOL], stream_id="a")
+        steer(socket, await called(socket))
+        script.open.set()
+        pending = (await until(socket, "response.steer.pending"))[-1]
+        gateway.app.gateway_state.drain()
+        event = checked(await socket.event())
+        assert (event["error"]["code"], event["stream_id"]) == ("successor_creation_failed", "a")
+        assert event["steer"] == {**pending["steer"], "input": STEERED}
+        assert await socket.closed() == 1001
+
+
 async def test_an_answer_is_steered_in_a_hidden_round_and_tells_the_tokens_of_all_rounds() -> None:
     described = [{**one["function"], "type": "function"} for one in tools(*NAMES) if isinstance(one, dict)]  # type: ignore[dict-item]
     rounds = (SEARCHING, (STALL,), (said("Voila"), said(finish="stop")))
