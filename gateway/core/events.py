@@ -114,6 +114,8 @@ class PassthroughFields(msgspec.Struct, frozen=True):
 
 # The beginning of the raw reason where the gateway ended an answer at a stop sequence, which follows it.
 STOPPED_BY: Final = "stop_sequence:"
+# The raw reason where the gateway ended an answer that its client steered.
+STEERED: Final = "response.steer"
 
 
 @final

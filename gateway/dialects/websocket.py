@@ -14,6 +14,7 @@ import msgspec
 from gateway.core.errors import GatewayError
 from gateway.dialect import ErrorAnswer
 from gateway.dialects.stateful import StatefulDialect
+from gateway.dialects.steering import SteerEvent, SteeringDialect
 
 
 class CreateEvent(msgspec.Struct, frozen=True):
@@ -41,12 +42,15 @@ class IgnoredEvent(msgspec.Struct, frozen=True):
     """An event that needs no answer."""
 
 
-ClientEvent: TypeAlias = CreateEvent | RefusedEvent | AnsweredEvent | IgnoredEvent
+ClientEvent: TypeAlias = CreateEvent | SteerEvent | RefusedEvent | AnsweredEvent | IgnoredEvent
 
 
 @runtime_checkable
 class WebSocketDialect(StatefulDialect, Protocol):
     """Extends a dialect whose answers may be stored: a connection remembers also those that are not."""
+
+    @property
+    def steering(self) -> SteeringDialect: ...
 
     def read_event(self, text: str) -> ClientEvent:
         """Returns what a client's event asks for."""

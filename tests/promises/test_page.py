@@ -29,6 +29,7 @@ OTHERS: Final = (
         "socket_events",
         "socket_cut",
         "socket_end",
+        "socket_steer",
         "many_idle",
         "overload",
         "many_streams",

@@ -21,6 +21,7 @@ from adapters.openai_responses.client.models import encode_model, encode_models
 from adapters.openai_responses.client.paths import PATHS
 from adapters.openai_responses.client.request_models import ExplainResponsesRequest
 from adapters.openai_responses.client.routes import ROUTES
+from adapters.openai_responses.client.steering import RESPONSES_STEERING, ResponsesSteering
 from adapters.openai_responses.client.stored_history import missing_entries
 from adapters.openai_responses.client.stored_queries import stored_query
 from adapters.openai_responses.client.stream import ResponsesStreamEncoder
@@ -60,6 +61,7 @@ class OpenAIResponsesDialect:
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = ResponseErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainResponsesRequest
+    steering: ClassVar[ResponsesSteering] = RESPONSES_STEERING
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
         return decode_document(document, head.path)

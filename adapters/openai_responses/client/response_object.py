@@ -11,7 +11,7 @@ from adapters.openai_responses.usage import usage_object
 from gateway.core.answer import merge_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import GatewayError
-from gateway.core.events import Reason, UsageReport
+from gateway.core.events import STEERED, Finish, UsageReport
 from gateway.core.notices import Notice
 from gateway.dialect import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
@@ -65,7 +65,8 @@ class GrowingResponse:
         self._own_usage: JsonObject = EMPTY
         self.notices: list[Notice] = []
         self._diagnostics = head.diagnostics
-        self._reason: Reason = "stop"
+        # Why the answer is incomplete; None: it is complete.
+        self._why: str | None = None
         self._completed_at: int | None = None
         self._usage: UsageReport | None = None
 
@@ -85,11 +86,12 @@ class GrowingResponse:
     @property
     def status(self) -> ItemStatus:
         """Returns the status of the answer, and of an item that ends with it."""
-        return "incomplete" if self._reason in INCOMPLETE.words else "completed"
+        return "completed" if self._why is None else "incomplete"
 
-    def finish(self, reason: Reason) -> None:
-        """Sets the finish reason."""
-        self._reason = reason
+    def finish(self, finish: Finish) -> None:
+        """Sets the finish reason. An answer that was steered behind its calls is complete: its client runs them."""
+        steered = finish.raw == STEERED and finish.reason == "stop"
+        self._why = "steered" if steered else INCOMPLETE.words.get(finish.reason)
         self._completed_at = self._clock()
 
     def add_usage(self, usage: UsageReport) -> None:
@@ -104,11 +106,10 @@ class GrowingResponse:
     def complete(self) -> dict[str, Json]:
         """Returns the object of the complete answer."""
         said: dict[str, Json] = {"status": self.status, "output": self._items()}
-        why = INCOMPLETE.words.get(self._reason)
-        if why is None:
+        if self._why is None:
             said["completed_at"] = self._completed_at
         else:
-            said["incomplete_details"] = self._fields.get("incomplete_details") or {"reason": why}
+            said["incomplete_details"] = self._fields.get("incomplete_details") or {"reason": self._why}
         if self._usage is not None:
             said["usage"] = usage_object(self._usage, self._own_usage)
         if noted := dragoman_field(self._usage, self.notices if self._diagnostics else None):

@@ -53,7 +53,6 @@ from gateway.core.events import (
     Event,
     Finish,
     PassthroughFields,
-    Reason,
     ReasoningDelta,
     ResponseStart,
     TextDelta,
@@ -200,7 +199,7 @@ class ResponsesStreamEncoder:
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is Finish:
-            self._finish(event.reason, out)
+            self._finish(event, out)
         elif type(event) is UsageReport:
             self._response.add_usage(event)
         elif type(event) is Notice:
@@ -257,8 +256,8 @@ class ResponsesStreamEncoder:
         for step in self._blocks.feed(event):
             self._block_step(step, out)
 
-    def _finish(self, reason: Reason, out: list[bytes]) -> None:
-        self._response.finish(reason)
+    def _finish(self, finish: Finish, out: list[bytes]) -> None:
+        self._response.finish(finish)
         self._open(out)
         for step in self._blocks.close():
             self._block_step(step, out, self._response.status)

@@ -4,27 +4,24 @@ Sources: OpenAI's published types `ResponsesClientEvent` and `ResponsesServerEve
 mode. `response.processed` is an event of Codex, which only tells.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from adapters.openai_responses.client.steering import LANE, STEER, event_fields, read_steer
 from gateway.core.errors import InvalidRequest
 from gateway.dialect import ErrorAnswer
-from gateway.dialects.websocket import AnsweredEvent, ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
+from gateway.dialects.websocket import ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
 
 CREATE: Final = "response.create"
 PROCESSED: Final = "response.processed"
-STEER: Final = "response.steer"
-LANE: Final = "stream_id"
 HEADERS: Final = "headers"
 _LONGEST_LANE: Final = 256
 # Behind the line with the type of an event stands its JSON, in one line. Faster than to split what is sent.
 _events: Final = re.compile(rb"\ndata: (.+)").findall
 
-_read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ON: Final = msgspec.Raw(b"true")
 _NULL: Final = b"null"
@@ -33,15 +30,16 @@ _NULL: Final = b"null"
 def read_event(text: str) -> ClientEvent:
     """Returns what an event asks for. The fields of a `response.create` are not read further: they are those of the
     request."""
-    fields = _fields(text)
+    fields = event_fields(text)
     if fields is None:
         return RefusedEvent(InvalidRequest("The event must be a JSON object.", code="invalid_json"))
-    named_lane = fields.pop(LANE, None)
-    kind, lane = _text(fields.pop("type", None)), _text(named_lane)
+    kind = _text(fields.pop("type", None))
     if kind == PROCESSED:
         return IgnoredEvent()
     if kind == STEER:
-        return AnsweredEvent(_steer_failed(fields))
+        return read_steer(fields)
+    named_lane = fields.pop(LANE, None)
+    lane = _text(named_lane)
     if kind != CREATE:
         named = "no type" if kind is None else f"the type {kind[:80]!r}"
         message = f"The event has {named}. The gateway knows {CREATE}, {PROCESSED} and {STEER}."
@@ -73,37 +71,6 @@ def error_text(answer: ErrorAnswer, lane: str | None) -> bytes:
     error = msgspec.json.decode(answer.body)["error"]
     event = {"type": "error", "status": answer.status, "error": {**error, HEADERS: headers}, HEADERS: headers}
     return _encode(event if lane is None else {**event, LANE: lane})
-
-
-def _steer_failed(fields: Mapping[str, msgspec.Raw]) -> bytes:
-    """Returns the event that gives the input of a steering event back: no answer of the gateway can be steered."""
-    target, given = _text(fields.get("previous_response_id")), fields.get("input")
-    valid = target is not None and given is not None and bytes(given)[:1] in (b'"', b"[")
-    error = {
-        "type": "invalid_request_error",
-        "code": "steering_not_supported" if valid else "invalid_input",
-        "message": "The gateway does not steer answers. Send the input with the next response.create."
-        if valid
-        else "A response.steer has a previous_response_id, and a text or items in input.",
-    }
-    steer = {"previous_response_id": target or "", "input": [] if given is None else given}
-    return _encode({"type": f"{STEER}.failed", "sequence_number": 0, "error": error, "steer": steer})
-
-
-def _fields(text: str) -> dict[str, msgspec.Raw] | None:
-    """Returns the fields of an event; None: it is no object."""
-    try:
-        return _read(text)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        # Half a character is kept: who reads the request repairs it, and says so.
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
-        return None
-    return {name: msgspec.Raw(json.dumps(value).encode()) for name, value in fields.items()}
 
 
 def _text(value: msgspec.Raw | None) -> str | None:

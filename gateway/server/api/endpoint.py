@@ -58,6 +58,7 @@ from gateway.server.upstream.deadlines import (
 from gateway.server.upstream.fd_limits import check_lack
 
 if TYPE_CHECKING:
+    from gateway.server.api.answer_steering import AnswerSteering
     from gateway.server.media.media import Media
     from gateway.server.state.connection_answers import ConnectionMemory
 
@@ -83,9 +84,10 @@ class GenerateEndpoint:
         dialect: Dialect,
         head: RequestHead,
         memory: "ConnectionMemory | None" = None,
+        steering: "AnswerSteering | None" = None,
     ) -> None:
-        """Serves one request; `memory` is that of a connection which remembers its answers. Raises GatewayError, also
-        after the response has begun, and ClientDisconnected."""
+        """Serves one request; `memory` is that of a connection which remembers its answers, `steering` that of an
+        answer which may be steered. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
         check_media_type(context.headers)
         began = monotonic()
         deadlines = self._state.scheduler.deadlines(began + BODY_S, body_timeout)
@@ -104,7 +106,7 @@ class GenerateEndpoint:
                 for observe in context.observers.body:
                     observe(context, body)
                 connection.on_lost = disconnect
-                await self._serve(context, body, deadlines, response, dialect, head, memory)
+                await self._serve(context, body, deadlines, response, dialect, head, memory, steering)
         except BackendTimeout as error:
             # The backend may still work on the request: a second one would cost as much again.
             if error is deadlines.reason and context.is_sent:
@@ -126,6 +128,7 @@ class GenerateEndpoint:
         dialect: Dialect,
         head: RequestHead,
         memory: "ConnectionMemory | None",
+        steering: "AnswerSteering | None",
     ) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
@@ -154,7 +157,20 @@ class GenerateEndpoint:
         for observe in context.observers.route:
             observe(context, route, backend)
         served = ServedRequest(
-            context, response, deadlines, dialect, head, body, request, model, route, backend, large, stored, connected
+            context,
+            response,
+            deadlines,
+            dialect,
+            head,
+            body,
+            request,
+            model,
+            route,
+            backend,
+            large,
+            stored,
+            connected,
+            steering,
         )
         if not request.generates:
             await self._answer_alone(served)
@@ -216,7 +232,9 @@ class GenerateEndpoint:
                 await writer.send([*made, *begun.events])
             try:
                 responder = writer if state is None else StateResponder(writer, state)
-                await self._exchange(context, backend, exchange, deadlines, responder)
+                steering, forget = served.steering, self._state.scheduler.discard
+                exchanging = self._exchange(context, backend, exchange, deadlines, responder, steering)
+                await (exchanging if steering is None else steering.run(exchanging, context, writer, deadlines, forget))
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
@@ -287,9 +305,11 @@ class GenerateEndpoint:
         exchange: Exchange,
         deadlines: Deadlines,
         writer: Responder,
+        steering: "AnswerSteering | None",
     ) -> None:
         if context.observers.events:
             writer = ObservedResponder(writer, context)
+        writer = writer if steering is None else steering.responder(writer)
         now = context.asked = monotonic()
         # What was read for the request has begun its time.
         if deadlines.total_due == math.inf:
@@ -304,7 +324,8 @@ class GenerateEndpoint:
         while True:
             began, tried = monotonic(), context.attempt
             send = partial(self._send, context, backend, exchange.request, deadlines, tried)
-            answer = await with_credential(backend.credential, send)
+            asked = with_credential(backend.credential, send)
+            answer = await (asked if steering is None else steering.ask(asked, exchange))
             context.head_at = monotonic()
             context.waited += context.head_at - began
             context.answer = answer
@@ -319,7 +340,7 @@ class GenerateEndpoint:
                 exchange.on_response_head(200, answer.headers)
                 if answer.compressed:
                     await writer.send((COMPRESSED,))
-                await relay(context, backend, exchange, answer, deadlines, writer)
+                await relay(context, backend, exchange, answer, deadlines, writer, steering)
                 if not exchange.continues:
                     context.conclude(200)
                     # The response is complete: a stop of the gateway can no longer interrupt it or count as its

@@ -23,6 +23,7 @@ from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, 
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 if TYPE_CHECKING:
+    from gateway.server.api.answer_steering import AnswerSteering
     from gateway.server.api.passed.routes import PassedRoute
     from gateway.server.state.connection_answers import ConnectionMemory
 
@@ -33,10 +34,14 @@ LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "mo
 
 
 class OwnClient(Protocol):
-    """The client of a request that the gateway makes itself. `memory`: of the connection for which it is made."""
+    """The client of a request that the gateway makes itself. `memory`: of the connection for which it is made;
+    `steering`: of the answer."""
 
     @property
     def memory(self) -> "ConnectionMemory | None": ...
+
+    @property
+    def steering(self) -> "AnswerSteering | None": ...
 
     def join(self, context: RequestContext) -> None:
         """Names the client of the request, whose key is not checked again."""
@@ -157,8 +162,8 @@ class GatewayMiddleware:
             with admission.admit(context.key):
                 if admission.shared is not None:
                     await admission.shared.confirm(context.key)
-                memory = None if own is None else own.memory
-                await self._generate(context, response, served.dialect, head, memory)
+                memory, steering = (None, None) if own is None else (own.memory, own.steering)
+                await self._generate(context, response, served.dialect, head, memory, steering)
         elif passed is not None:
             context.head = head
             await self._pass_on(context, response, passed)

@@ -16,13 +16,15 @@ from gateway.server.upstream.deadlines import Deadlines
 from gateway.settings import ModelSettings, ServerSettings
 
 if TYPE_CHECKING:
+    from gateway.server.api.answer_steering import AnswerSteering
     from gateway.server.state.connection_answers import ConnectionAnswers
 
 
 class ServedRequest(NamedTuple):
     """The decoded request with its body, and where its answer goes. `model` is the name that the settings know, with
     its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere.
-    `connected`: those of a connection which remembers its answers."""
+    `connected`: those of a connection which remembers its answers. `steering`: that of an answer which may be
+    steered."""
 
     context: RequestContext
     response: ClientResponse
@@ -37,6 +39,7 @@ class ServedRequest(NamedTuple):
     large: bool
     answers: AnswerStore | None
     connected: "ConnectionAnswers | None" = None
+    steering: "AnswerSteering | None" = None
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None

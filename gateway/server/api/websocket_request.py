@@ -8,6 +8,8 @@ from starlette.types import ASGIApp, Message
 
 from gateway.dialect import ErrorAnswer
 from gateway.dialects.websocket import WebSocketDialect
+from gateway.server.api.answer_steering import AnswerSteering
+from gateway.server.api.websocket_steering import ConnectionSteering
 from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import Headers
@@ -66,8 +68,8 @@ class WebSocketRequest:
         self,
         dialect: WebSocketDialect,
         websocket: WebSocket,
-        lane: str | None,
-        body: bytes,
+        connected: ConnectionSteering,
+        steering: AnswerSteering,
         key: str,
         memory: ConnectionMemory,
     ) -> None:
@@ -75,12 +77,14 @@ class WebSocketRequest:
         self.memory = memory
         arrived = _Arrived()
         self.request_body = RequestBody(arrived, FlowControl(arrived), expects_continue=False)
-        self.request_body.feed(body)
+        self.request_body.feed(steering.body)
         self.request_body.close()
         self._dialect = dialect
         self._event_texts = dialect.event_texts
         self._websocket = websocket
-        self._lane = lane
+        self._lane = steering.lane
+        self._connected = connected
+        self.steering = steering
         self._key = key
         # The head of a failure whose body follows, and that of a stream until its first event.
         self._failure: tuple[int, Headers] | None = None
@@ -147,7 +151,8 @@ class WebSocketRequest:
         assert status != _ANSWERED, "every answer over a WebSocket is streamed"
         if not self.request_body.over:
             answer = ErrorAnswer(status, _told(headers), body)
-            self._websocket.write((self._dialect.error_text(answer, self._lane),))
+            if not self._connected.refuse(self.steering, body):
+                self._websocket.write((self._dialect.error_text(answer, self._lane),))
             self.request_body.end()
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
@@ -166,6 +171,9 @@ class WebSocketRequest:
             self.whole(*self._failure, body)
         elif texts := self._event_texts(body, self._lane, self._told):
             self._told = _NONE
+            if not self.steering.id:
+                self._connected.begin(self.steering, texts[0])
+            self.steering.last = texts[-1]
             self._websocket.write(texts)
         else:
             # A keep-alive of the stream.

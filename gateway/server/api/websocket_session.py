@@ -13,10 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.dialect import RequestHead
+from gateway.dialects.steering import SteerEvent
 from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
 from gateway.server.access.admission import RETRY
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.websocket_request import WebSocketRequest, request_headers
+from gateway.server.api.websocket_steering import ConnectionSteering
 from gateway.server.http.websocket_writer import WebSocket
 from gateway.server.log.logger import LOGGER
 from gateway.server.log.request_id import request_id
@@ -68,9 +70,11 @@ class WebSocketSession:
         self._headers = request_headers(scope["headers"])
         self._websocket: WebSocket = scope["state"]["websocket"]
         self._memory = state.connection_memories.open()
+        self._steering = ConnectionSteering(dialect.steering, self._websocket, state.max_body)
         self._lanes: dict[str | None, Lane] = {}
         self._stopping = False
         self._expired = False
+        self._left = False
         self._free_at = time.monotonic()
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -107,6 +111,8 @@ class WebSocketSession:
         match event:
             case CreateEvent():
                 self._create(event)
+            case SteerEvent():
+                await self._steer(event)
             case RefusedEvent():
                 self._refuse(event.error, event.lane)
             case AnsweredEvent():
@@ -132,6 +138,18 @@ class WebSocketSession:
             lane = self._lanes[event.lane] = Lane(event.lane, self._request(event))
             lane.task = asyncio.create_task(self._serve(lane))
 
+    async def _steer(self, event: SteerEvent) -> None:
+        """Steers a running answer. No more is read while the client is slow: each event is answered."""
+        if (refusal := self._key_refusal()) is not None:
+            self._end(refusal, POLICY, "The API key is not valid any more.")
+            return
+        self._steering.take(event)
+        await self._websocket.flow.drain()
+
+    def _refusal(self) -> GatewayError | None:
+        """Returns why no further request is served."""
+        return _lived() if self._expired else self._key_refusal()
+
     def _key_refusal(self) -> InvalidRequest | None:
         """Returns why the client is not served any more: its key was removed, or is another client's now."""
         try:
@@ -156,20 +174,30 @@ class WebSocketSession:
     async def _serve(self, lane: Lane) -> None:
         """Serves the request of a lane, and then what waits in it, one after the other."""
         try:
-            await lane.request.serve(self._app, self._path, self._headers)
+            await self._answer(lane)
             while lane.waiting:
                 lane.request = self._request(lane.waiting.popleft())
-                await lane.request.serve(self._app, self._path, self._headers)
+                await self._answer(lane)
         finally:
             del self._lanes[lane.name]
             self._free_at = time.monotonic()
             self._settle()
 
     def _request(self, event: CreateEvent) -> WebSocketRequest:
-        return WebSocketRequest(self._dialect, self._websocket, event.lane, event.body, self._key, self._memory)
+        answer = self._steering.request(event, event.lane)
+        return WebSocketRequest(self._dialect, self._websocket, self._steering, answer, self._key, self._memory)
+
+    async def _answer(self, lane: Lane) -> None:
+        """Serves the present request of a lane. What follows its answer by itself comes before what waits."""
+        answer = lane.request.steering
+        await lane.request.serve(self._app, self._path, self._headers)
+        successor = self._steering.conclude(answer, self._refusal)
+        if successor is not None and not self._left:
+            lane.waiting.appendleft(successor)
 
     async def _leave(self) -> None:
         """Ends what is running: the client has disconnected."""
+        self._left = True
         running = list(self._lanes.values())
         for lane in running:
             lane.waiting.clear()
@@ -182,8 +210,10 @@ class WebSocketSession:
         if self._lanes:
             return
         if self._stopping:
+            self._steering.abandon("The gateway is shutting down.")
             self._websocket.close(GOING_AWAY, "The gateway is shutting down.")
         elif self._expired:
+            self._steering.abandon(str(_lived()))
             self._end(_lived(), GOING_AWAY, "The connection has been open for as long as one may be.")
 
     def _expire(self) -> None:

@@ -28,6 +28,7 @@ class InspectorClient:
     told what the answer says; None: nobody waits for it."""
 
     memory: None = None
+    steering: None = None
 
     def __init__(self, body: bytes, answer: "SentAnswer | None" = None) -> None:
         self._unread = [body]

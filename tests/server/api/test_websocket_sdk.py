@@ -12,7 +12,7 @@ from openai.resources.responses.responses import AsyncResponsesConnection
 from openai.types.responses import ResponsesServerEvent
 
 from gateway.core.conversation import Json
-from gateway.demo.scripted_model.dialogue import Dialogue, PlannedCall, Reply
+from gateway.demo.scripted_model.dialogue import Dialogue, Model, PlannedCall, Reply
 from gateway.demo.serve import Kind, serve_demo
 from gateway.testing.gateway import RunningGateway, running_gateway
 
@@ -32,6 +32,8 @@ WIRES: Final[Mapping[str, tuple[Kind, dict[str, Json]]]] = {
     "text": ("text", {"adapter": "text", "wire": "llama_cpp"}),
     "mapped": ("grpc", {"adapter": "proto", "preset": "demo"}),
     "native": ("responses", {"adapter": "openai_responses"}),
+    "messages": ("messages", {"adapter": "anthropic_messages"}),
+    "gemini": ("gemini", {"adapter": "gemini"}),
 }
 
 
@@ -44,12 +46,15 @@ def model(dialogue: Dialogue) -> Reply:
 
 
 @asynccontextmanager
-async def connection(wire: str) -> AsyncIterator[tuple[RunningGateway, AsyncResponsesConnection]]:
+async def connection(
+    wire: str, model: Model = model, defect: str | None = None, **more: Json
+) -> AsyncIterator[tuple[RunningGateway, AsyncResponsesConnection]]:
+    """A gateway before a demo backend of this kind, with a fault or without, and the SDK's connection to it."""
     kind, entry = WIRES[wire]
     async with AsyncExitStack() as stack:
-        backend = await stack.enter_async_context(serve_demo(kind, model=model))
+        backend = await stack.enter_async_context(serve_demo(kind, model=model, defect=defect))
         settings: dict[str, Json] = {
-            "backends": {"b": {**entry, "base_url": backend.base_url}},
+            "backends": {"b": {**entry, "base_url": backend.base_url, **more}},
             "models": {"m": {"backend": "b"}},
         }
         gateway = await stack.enter_async_context(running_gateway(settings))

@@ -6,7 +6,6 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses import ResponseSteerFailedEvent
 
 from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.core.conversation import Json
@@ -86,23 +85,3 @@ def test_an_error_has_its_status_and_its_headers_for_both_readers(lane: str | No
     assert (told["type"], told["status"], told["error"]["code"]) == ("error", 429, "rate_limit_exceeded")
     assert told["headers"] == told["error"]["headers"] == {"retry-after": "3"}
     assert told.get("stream_id") == lane
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        ({"previous_response_id": "resp_1", "input": "Faster."}, "steering_not_supported"),
-        (
-            {"previous_response_id": "resp_1", "input": [{"type": "message", "role": "user", "content": "Faster."}]},
-            "steering_not_supported",
-        ),
-        ({"previous_response_id": 1, "input": "Faster."}, "invalid_input"),
-        ({"previous_response_id": "resp_1"}, "invalid_input"),
-    ],
-)
-def test_steering_gets_its_input_back(said: dict[str, Json], code: str) -> None:
-    event = DIALECT.read_event(json.dumps({"type": "response.steer", **said}))
-    assert isinstance(event, AnsweredEvent)
-    failed = ResponseSteerFailedEvent.model_validate_json(event.text, strict=True)
-    assert failed.error.code == code
-    assert json.loads(event.text)["steer"]["input"] == said.get("input", [])

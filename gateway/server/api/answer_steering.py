@@ -1,0 +1,232 @@
+"""Ends a running answer early where its client steers it: at the next place at which nothing that was sent has to be
+taken back.
+
+Before the first call, that is anywhere. A call that the client has seen begin is finished first; its client then owes
+the result, and the answer counts as complete. Nothing more is read from the backend, whose request is cancelled.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
+from gateway.core.notices import Notice
+from gateway.dialects.steering import Steer, SteeringDialect
+from gateway.exchange import Exchange
+from gateway.response.usage_estimate import answer_tokens, estimate_usage
+from gateway.server.api.relay import LARGE
+from gateway.server.api.responders import Responder
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.deadlines import Deadlines
+
+ANSWER_STEERED: Final = Notice(
+    "backend",
+    "dropped",
+    "ANSWER_STEERED",
+    "the client steered the answer: the backend's request was cancelled here",
+    level="info",
+)
+# The events that tell where an answer may end, and that its tokens are counted from here.
+_TOLD: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish, UsageReport})
+
+# So many events are counted at once.
+_MANY: Final = 4096
+
+
+class Steered(Exception):
+    """Raised in the place of more of a backend's answer."""
+
+
+class AnswerSteering:
+    """The steering of one answer of a WebSocket. `id` is that of the answer, empty until its first event is sent;
+    `queued` are the events that steer it and that no successor has taken yet.
+
+    `lane` and `body` are those of its request. `began_with` are steering events, whose messages the request has;
+    `automatic`: it was made for them."""
+
+    def __init__(
+        self,
+        dialect: SteeringDialect,
+        lane: str | None,
+        body: bytes,
+        began_with: Sequence[Steer] = (),
+        *,
+        automatic: bool = False,
+    ) -> None:
+        self.id = ""
+        self.lane = lane
+        self.body = body
+        self.began_with = began_with
+        self.automatic = automatic
+        self.queued: list[Steer] = []
+        # The last event that was sent.
+        self.last = b""
+        self._steerable: bool | None = None
+        self._dialect = dialect
+        self._open: set[object] = set()
+        self._called = False
+        self._finished = False
+        # Set while the task of the request waits for its backend: nowhere else may it be cancelled.
+        self._waiting = False
+        self._task: asyncio.Task[Any] | None = None
+        self._cut = False
+        self._exchange: Exchange | None = None
+        self._since = 0.0
+        # Whether the events are counted, which they are behind a report of tokens: those that are not counted yet, and
+        # the tokens of those before them.
+        self.counts = False
+        self._events: list[Event] = []
+        self._tokens = 0
+
+    def add(self, steer: Steer) -> None:
+        """Queues an event that steers the answer, and ends the answer where that is possible."""
+        self.queued.append(steer)
+        if self._waiting and self._task is not None and self._is_due and not self._cut:
+            self._cut = True
+            self._task.cancel()
+
+    @property
+    def steerable(self) -> bool:
+        """Whether the request of the answer allows that it is steered."""
+        if self._steerable is None:
+            self._steerable = self._dialect.can_steer(self.body)
+        return self._steerable
+
+    @property
+    def _is_due(self) -> bool:
+        return bool(self.queued) and not self._finished and not self._open
+
+    async def ask(self, work: Coroutine[Any, Any, BackendResponse], exchange: Exchange) -> BackendResponse:
+        """Returns the head of the backend's answer in this exchange. Raises Steered, as `read` does."""
+        self._exchange = exchange
+        self._waiting = True
+        self._since = monotonic()
+        try:
+            if self._is_due:
+                work.close()
+                raise Steered
+            return await work
+        except asyncio.CancelledError:
+            self._check_cut()
+            raise
+        finally:
+            self._waiting = False
+
+    async def read(self, answer: BackendResponse, most: int) -> bytes:
+        """Returns what `BackendResponse.read` does. Raises Steered where the answer ends instead."""
+        self._waiting = True
+        self._since = monotonic()
+        try:
+            if self.queued and self._is_due:
+                raise Steered
+            return await answer.read(most)
+        except asyncio.CancelledError:
+            self._check_cut()
+            raise
+        finally:
+            self._waiting = False
+
+    def _check_cut(self) -> None:
+        """Raises Steered where the task was cancelled for it alone: whatever else has cancelled it ends the request."""
+        if self._cut and self._task is not None and self._task.uncancel() == 0:
+            raise Steered from None
+
+    def responder(self, responder: Responder) -> "SteeredResponder":
+        """Returns what sees the events of the answer before another responder sends them."""
+        return SteeredResponder(responder, self)
+
+    def see(self, events: Sequence[Event]) -> None:
+        """Notes what the client is about to be sent."""
+        self.counts = self.counts or UsageReport in map(type, events)
+        if self.counts:
+            self._events += events
+            if len(self._events) > _MANY:
+                self._count()
+        for event in events:
+            match event:
+                case ToolCallStart():
+                    self._called = True
+                    self._open.add(("call", event.index))
+                case ToolCallEnd():
+                    self._open.discard(("call", event.index))
+                case PassthroughFields(scope="event"):
+                    self._see_item(event)
+                case Finish():
+                    self._finished = True
+                case _:
+                    pass
+
+    def _count(self) -> None:
+        self._tokens += answer_tokens(self._events)
+        self._events = []
+
+    def _usage(self, exchange: Exchange, usage: UsageReport | None) -> Sequence[Event]:
+        """Returns what is estimated of the tokens so far: some backends tell those of the answer at its end alone."""
+        if exchange.uncounted or usage is None or usage.completion_tokens is not None:
+            return exchange.estimate()
+        self._count()
+        return estimate_usage(usage.prompt_tokens or 0, self._tokens)
+
+    def _see_item(self, event: PassthroughFields) -> None:
+        self._called = self._called or bool(event.call)
+        if (item := self._dialect.opened_item(event.fields)) is not None:
+            (self._open.add if item[1] else self._open.discard)(item[0])
+
+    async def run(
+        self,
+        exchanging: Coroutine[Any, Any, None],
+        context: RequestContext,
+        responder: Responder,
+        deadlines: Deadlines,
+        forget: Callable[[Deadlines], None],
+    ) -> None:
+        """Runs an exchange, and ends the answer where the client steers it; a stop of the gateway no longer concerns it
+        then, so that its deadlines are to `forget`.
+
+        Nobody keeps the state of such an answer but the client's history: the provider's is of a request that it was
+        told to cancel."""
+        self._task = asyncio.current_task()
+        try:
+            await exchanging
+        except Steered:
+            assert self._exchange is not None  # only an exchange waits for its backend
+            context.waited += monotonic() - self._since
+            finish = Finish("tool_calls" if self._called else "stop", STEERED)
+            self._finished = True
+            # A long prompt is looked through for its tokens.
+            counted = self._exchange, context.usage
+            large = len(self._exchange.request.body) >= LARGE
+            usage = await asyncio.to_thread(self._usage, *counted) if large else self._usage(*counted)
+            events: list[Event] = [ANSWER_STEERED, finish, *usage]
+            for observe in context.observers.events:
+                observe(context, events)
+            await responder.finish(events)
+            context.conclude(200)
+            forget(deadlines)
+
+
+class SteeredResponder:
+    """Shows the steering of an answer its events before another responder sends them."""
+
+    def __init__(self, responder: Responder, steering: AnswerSteering) -> None:
+        self._responder = responder
+        self._steering = steering
+
+    @property
+    def opening(self) -> bool:
+        return self._responder.opening
+
+    async def send(self, events: Sequence[Event]) -> None:
+        if self._steering.counts or not _TOLD.isdisjoint(map(type, events)):
+            self._steering.see(events)
+        await self._responder.send(events)
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        self._steering.see(events)
+        await self._responder.finish(events)
+
+    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
+        self._steering.see(events)
+        await self._responder.rescue(events, opens=opens)
