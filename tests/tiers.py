@@ -1,6 +1,6 @@
 """The two tiers of the tests: `make test` runs the first, and `make test-full` runs the rest.
 
-What is marked `full` is in the second tier. Of a test that is marked with `sample`, and of any with more than six
+What is marked `full` is in the second tier. Of a test that is marked with `sample`, and of any with more than five
 cases, the first tier has a few cases, the same in each run, and the second tier has the others. A law of hypothesis is
 in both: with more examples in the second.
 """
@@ -14,7 +14,7 @@ import pytest
 Tier: TypeAlias = Literal["first", "full", "all"]
 TIERS: Final[tuple[Tier, ...]] = get_args(Tier)
 # The cases in the first tier of a test without a mark.
-MOST: Final = 6
+MOST: Final = 5
 
 # The name of a parameter, the names of several (each combination of their values), or a function of parameters, which
 # are those that its own have the names of.
@@ -57,7 +57,7 @@ def covering(cases: Sequence[Sequence[Hashable]]) -> list[int]:
 
 
 def spread(count: int) -> list[int]:
-    """The indices of at most six of so many cases: the first, the last, and some that are equally far apart."""
+    """The indices of at most five of so many cases: the first, the last, and some that are equally far apart."""
     return [*range(count)] if count <= MOST else [at * (count - 1) // (MOST - 1) for at in range(MOST)]
 
 

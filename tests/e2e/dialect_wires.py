@@ -12,6 +12,7 @@ from gateway.core.conversation import Conversation, Json
 from gateway.demo.serve import DemoBackend, serve_demo
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.websocket_client import connected
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -78,6 +79,26 @@ class WireGateway:
         read = case.read_stream if conversation.stream else case.read_whole
         return Response(200, read(sent.content))
 
+    async def ask_over_socket(self, case: DialectCase, conversation: Conversation) -> "Response":
+        """One answer of the Responses API over a WebSocket of its own, read as the same events in a stream are. A
+        failure before its first event has a status."""
+        async with connected(self.gateway) as socket:
+            socket.send(_create(case, conversation))
+            found = await socket.answer()
+        if len(found) == 1 and found[0]["type"] == "error":
+            body = msgspec.json.encode({"error": found[0]["error"]})
+            return Response(found[0]["status"], ClientAnswer(error=case.read_error(body)))
+        lines = [b"event: %b\ndata: %b\n\n" % (one["type"].encode(), msgspec.json.encode(one)) for one in found]
+        return Response(200, case.read_stream(b"".join(lines)))
+
+    @asynccontextmanager
+    async def asking_over_socket(self, case: DialectCase, conversation: Conversation) -> AsyncIterator[None]:
+        """An answer whose first event has arrived; the client leaves at the end of the block."""
+        async with connected(self.gateway) as socket:
+            socket.send(_create(case, conversation))
+            await socket.event()
+            yield
+
     @asynccontextmanager
     async def streaming(self, case: DialectCase, conversation: Conversation) -> AsyncIterator[httpx.Response]:
         """A stream whose first bytes have arrived; the client leaves at the end of the block."""
@@ -94,6 +115,11 @@ class WireGateway:
             yield response
         finally:
             await response.aclose()
+
+
+def _create(case: DialectCase, conversation: Conversation) -> Json:
+    fields = msgspec.json.decode(case.write(conversation))
+    return {**{name: value for name, value in fields.items() if name != "stream"}, "type": "response.create"}
 
 
 class Response(msgspec.Struct, frozen=True):

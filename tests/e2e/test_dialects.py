@@ -23,7 +23,7 @@ from gateway.core.conversation import (
 )
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from tests.dialects.cases import CASES
-from tests.e2e.dialect_wires import WIRES, Wire, WireGateway, wire_gateway
+from tests.e2e.dialect_wires import WIRES, Response, Wire, WireGateway, wire_gateway
 from tests.paths import ROOT
 from tests.tiers import sample
 
@@ -48,16 +48,35 @@ MARK: Final = "<!-- scenarios -->\n"
 LONG: Final = "Tell me a long story about a gateway"
 
 
+class Client(msgspec.Struct, frozen=True):
+    """A client of a dialect, over HTTP or over a WebSocket."""
+
+    case: DialectCase
+    socket: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case}, WebSocket" if self.socket else str(self.case)
+
+
 class Scene(msgspec.Struct, frozen=True):
-    """One cell of the table: a client's dialect and a wire."""
+    """One cell of the table: a client and a wire."""
 
     gateway: WireGateway
-    case: DialectCase
+    client: Client
     wire: Wire
+
+    @property
+    def case(self) -> DialectCase:
+        return self.client.case
+
+    async def send(self, conversation: Conversation) -> Response:
+        """The answer to a conversation. Over a WebSocket it is streamed, whatever the conversation says."""
+        ask = self.gateway.ask_over_socket if self.client.socket else self.gateway.ask
+        return await ask(self.case, conversation)
 
     async def ask(self, *turns: Turn, **fields: object) -> ClientAnswer:
         """The answer to a conversation, which must be complete."""
-        response = await self.gateway.ask(self.case, self.conversation(*turns, **fields))
+        response = await self.send(self.conversation(*turns, **fields))
         assert (response.status, response.answer.error) == (200, None)
         assert response.answer.finish is not None, "the answer is incomplete"
         return response.answer
@@ -188,7 +207,7 @@ async def stop_sequence(scene: Scene) -> str:
 async def image(scene: Scene) -> str:
     """An image is sent, or refused at its own path."""
     conversation = scene.conversation(user("What is this?", Image(PIXEL)))
-    response = await scene.gateway.ask(scene.case, conversation)
+    response = await scene.send(conversation)
     if response.status == 200:
         assert response.answer.text
         return "yes"
@@ -199,7 +218,7 @@ async def image(scene: Scene) -> str:
 async def early_fault(scene: Scene) -> str:
     """A failure before the first event is a status, although the backend has begun its stream."""
     asked = scene.conversation(user(f"Hello {scene.wire.fault('early')}"), stream=True)
-    response = await scene.gateway.ask(scene.case, asked)
+    response = await scene.send(asked)
     assert response.status >= 500 and response.answer.error
     return "yes"
 
@@ -207,10 +226,11 @@ async def early_fault(scene: Scene) -> str:
 async def late_fault(scene: Scene) -> str:
     """A failure after some text is said in the stream, and the text stays."""
     question = user(f"{LONG} {scene.wire.fault('late')}")
-    streamed = await scene.gateway.ask(scene.case, scene.conversation(question, stream=True))
+    streamed = await scene.send(scene.conversation(question, stream=True))
     assert streamed.answer.error and streamed.answer.finish is None
-    whole = await scene.gateway.ask(scene.case, scene.conversation(question))
-    assert whole.status >= 500 and whole.answer.error
+    if not scene.client.socket:
+        whole = await scene.send(scene.conversation(question))
+        assert whole.status >= 500 and whole.answer.error
     return "yes"
 
 
@@ -219,7 +239,8 @@ async def client_leaves(scene: Scene) -> str:
     backend = scene.gateway.backend(scene.wire)
     await backend.idle()
     asked = scene.conversation(user(f"{LONG} {scene.wire.fault('stall')}"), stream=True)
-    async with scene.gateway.streaming(scene.case, asked):
+    streaming = scene.gateway.asking_over_socket if scene.client.socket else scene.gateway.streaming
+    async with streaming(scene.case, asked):
         assert backend.active == 1
     async with asyncio.timeout(5):
         await backend.idle()
@@ -247,7 +268,11 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         client_leaves,
     )
 }
-PAIRS: Final = [(case, wire) for case in CASES for wire in WIRES]
+CLIENTS: Final = (
+    *map(Client, CASES),
+    *[Client(case, socket=True) for case in CASES if any(route.websocket for route in case.dialect().routes)],
+)
+PAIRS: Final = [(client, wire) for client in CLIENTS for wire in WIRES]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -256,16 +281,16 @@ async def gateway() -> AsyncIterator[WireGateway]:
         yield opened
 
 
-@sample(("case", "wire"), "scenario")
+@sample(("client", "wire"), "scenario")
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize(("case", "wire"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
+@pytest.mark.parametrize(("client", "wire"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
 async def test_a_dialect_works_with_a_wire(
-    case: DialectCase, wire: Wire, scenario: str, gateway: WireGateway, rewrite_golden: bool
+    client: Client, wire: Wire, scenario: str, gateway: WireGateway, rewrite_golden: bool
 ) -> None:
-    absent = scenario in ABSENT.get(str(case), ())
-    found = "no field" if absent else await SCENARIOS[scenario](Scene(gateway, case, wire))
+    absent = scenario in ABSENT.get(str(client), ())
+    found = "no field" if absent else await SCENARIOS[scenario](Scene(gateway, client, wire))
     table = read_table()
-    row = table.setdefault((str(case), wire.name), {})
+    row = table.setdefault((str(client), wire.name), {})
     if rewrite_golden:
         row[scenario] = found
         write_table(table)
@@ -274,7 +299,7 @@ async def test_a_dialect_works_with_a_wire(
 
 async def test_the_page_shows_every_pair_and_no_other() -> None:
     table = read_table()
-    assert list(table) == [(str(case), wire.name) for case, wire in PAIRS]
+    assert list(table) == [(str(client), wire.name) for client, wire in PAIRS]
     assert all(list(row) == list(SCENARIOS) for row in table.values())
 
 
@@ -288,9 +313,9 @@ def read_table() -> Table:
 def write_table(table: Table) -> None:
     """Write the table into the page, with an empty cell for what is not known."""
     lines = [("dialect", "wire", *SCENARIOS), ("---",) * (2 + len(SCENARIOS))]
-    for case, wire in PAIRS:
-        row = table.get((str(case), wire.name), {})
-        lines.append((str(case), wire.name, *[row.get(scenario, "") for scenario in SCENARIOS]))
+    for client, wire in PAIRS:
+        row = table.get((str(client), wire.name), {})
+        lines.append((str(client), wire.name, *[row.get(scenario, "") for scenario in SCENARIOS]))
     before, _, after = PAGE.read_text(encoding="utf-8").partition(MARK)
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     PAGE.write_text(f"{before}{MARK}{text}\n{after.partition(chr(10) * 2)[2]}", encoding="utf-8")

@@ -215,7 +215,7 @@ async def test_who_does_not_look_has_no_session_read() -> None:
 
 async def test_a_live_request_has_its_session() -> None:
     async with running_gateway(settings()) as gateway:
-        slow = asyncio.create_task(ask(gateway, {CLAUDE: ID}, "Hello [[demo:slow ms=500]]", stream=True))
+        slow = asyncio.create_task(ask(gateway, {CLAUDE: ID}, "Hello [[demo:slow ms=100]]", stream=True))
         found: list[Any] = []
         while not found:
             assert not slow.done()
