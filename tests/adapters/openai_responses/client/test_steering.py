@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from hypothesis import given, strategies
 from openai.types.responses import (
     ResponseSteerAcceptedEvent,
     ResponseSteerFailedEvent,
@@ -146,6 +147,37 @@ def test_half_a_character_of_a_request_is_kept_and_any_other_input_is_refused_as
     body = rb'{"model":"m","input":"\ud83d"}'
     assert rb'"content":"\ud83d"}]' in STEERING.with_steers(body, [STEER]) and STEERING.can_steer(body)
     assert STEERING.with_steers(b'{"input":7}', [STEER]) == b'{"input":7}'
+
+
+WORDS: Final = strategies.sampled_from(
+    ["message", "user", "input_text", "resp_1", "", "\ud83d", "x" * 300, "input_image", "assistant"]
+)
+ANY: Final = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | WORDS,
+    lambda inner: (
+        strategies.lists(inner, max_size=3)
+        | strategies.dictionaries(strategies.sampled_from(["type", "role", "content", "text", "id"]), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+FIELDS: Final = strategies.dictionaries(
+    strategies.sampled_from(["previous_response_id", "input", "stream_id", "model"]), ANY, max_size=4
+)
+
+
+@given(FIELDS)
+def test_any_fields_steer_or_go_back(said: dict[str, Any]) -> None:
+    event = read(**said)
+    if isinstance(event, SteerEvent):
+        messages = json.loads(event.messages)
+        assert messages and all(message["role"] == "user" for message in messages)
+        successor = json.loads(
+            STEERING.successor(b'{"model":"m","input":"Hello"}', "resp_1", [Steer("steer_1", event)])
+        )
+        assert successor["input"] == messages
+    else:
+        assert isinstance(event, AnsweredEvent)
+        assert json.loads(event.text)["error"]["code"] == "invalid_input"
 
 
 def _ended(status: str, *items: dict[str, Json]) -> bytes:
