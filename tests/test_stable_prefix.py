@@ -104,7 +104,6 @@ WIRES: Final = (
 ADAPTERS: Final = {wire.name: wire.load() for wire in WIRES}
 # A request for a completion has one turn.
 CLIENTS: Final = [case for case in CASES if str(case) != "openai_completions"]
-ONE_SYSTEM_FIELD: Final = frozenset({"gemini"})
 PAIRS: Final = [(wire, name, case) for wire in WIRES for name in wire.profiles for case in CLIENTS]
 
 
@@ -128,7 +127,7 @@ def histories(draw: st.DrawFn) -> tuple[Turn, ...]:
 
 def received(wire: Wire, profile: Profile, case: DialectCase, turns: Sequence[Turn]) -> Received:
     """What the backend receives when a client of this dialect sends the turns."""
-    if str(case) in ONE_SYSTEM_FIELD:
+    if "later system" in case.lacks:
         turns = [turn for at, turn in enumerate(turns) if at == 0 or turn.role not in ("system", "developer")]
     written = Conversation(tuple(turns), (TOOL,), model="model")
     decoded = case.decode(case.write(written), written).conversation

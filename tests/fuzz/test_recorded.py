@@ -32,6 +32,7 @@ ENDS: Final = {
     "ollama": re.compile(rb'"done":true.*\n'),
     # A blocked prompt has no candidate, and so no finish reason.
     "gemini": re.compile(rb'"(finishReason|blockReason)":.+\s+'),
+    "gemini_interactions": re.compile(rb"event: interaction\.completed\ndata: .+\n\nevent: done\ndata: \[DONE\]\n\n"),
 }
 PAYLOADS: Final = tuple(
     base64.urlsafe_b64decode(frame.partition(b"data:")[2])

@@ -17,7 +17,7 @@ from gateway.providers.registry import PROFILES
 from gateway.testing.dialect_case import DialectCase
 from tests.prompt_caches.provider_caches import MARKS
 from tests.prompt_caches.test_cached_part import CHAT, MESSAGES, OPENROUTER, QWEN, RESPONSES, UNLIMITED, Backend
-from tests.test_stable_prefix import CLIENTS, ONE_SYSTEM_FIELD, TOOL, histories
+from tests.test_stable_prefix import CLIENTS, TOOL, histories
 from tests.tiers import sample
 
 PLACED: Final = msgspec.structs.replace(UNLIMITED, prompt_cache=PromptCache(breakpoints=True))
@@ -53,7 +53,7 @@ def marked(value: Any) -> int:
 
 
 def body_of(backend: Backend, case: DialectCase, turns: Sequence[Turn], policy: Policy = PLACED) -> Any:
-    if str(case) in ONE_SYSTEM_FIELD:
+    if "later system" in case.lacks:
         turns = [turn for at, turn in enumerate(turns) if at == 0 or turn.role not in ("system", "developer")]
     written = Conversation(tuple(turns), (TOOL,), model="model")
     asked = msgspec.structs.replace(case.decode(case.write(written), written).conversation, model=backend.model)
