@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.core.notices import Notice
 from gateway.core.secrets import without_secrets
@@ -95,8 +96,13 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def read_session(headers: Mapping[bytes, bytes], body: bytes, secrets: Sequence[str] = ()) -> ReadSession:
     """Returns the session that the head of a request names, or else its body; the names of headers are in lower case.
-    `secrets` are values that are no ids, whoever sends them."""
-    ids = _of_head(headers) or _of_body(body)
+    Over a WebSocket the head is that of the connection, and Codex names the turn in the body alone. `secrets` are
+    values that are no ids, whoever sends them."""
+    ids = _of_head(headers)
+    if ids is None:
+        ids = _of_body(body)
+    elif ids.source == "codex" and b"x-codex-turn-metadata" not in headers and (said := _of_body(body)) is not None:
+        ids = replace(ids, turn=said.turn)
     if ids is None:
         return ReadSession()
     ignored: list[str] = []

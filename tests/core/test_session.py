@@ -54,6 +54,12 @@ def test_codex_names_its_session_its_thread_and_its_turn() -> None:
     assert session_of(deeper) == Session("codex", SESSION, "t2", THREAD, TURN)
 
 
+def test_over_a_websocket_the_body_alone_names_the_turn_of_codex() -> None:
+    head = {name: value for name, value in CODEX.items() if name != b"x-codex-turn-metadata"}
+    assert session_of(head) == Session("codex", SESSION)
+    assert session_of(head, CODEX_BODY) == Session("codex", SESSION, turn=TURN)
+
+
 def test_a_body_says_the_same_where_a_proxy_has_dropped_the_headers() -> None:
     assert session_of({}, CODEX_BODY) == Session("codex", SESSION, THREAD, turn=TURN)
     user = {"metadata": {"user_id": json.dumps(CLAUDE_USER)}}

@@ -21,7 +21,7 @@ from gateway.server.telemetry.request_context import RequestContext
 # These belong to the upgrade, not to the requests.
 _OF_UPGRADE: Final = frozenset(
     {b"connection", b"upgrade", b"origin", b"content-type", b"content-length", b"content-encoding", b"expect"}
-    | {b"transfer-encoding", b"x-request-id"}
+    | {b"transfer-encoding", b"x-request-id", b"x-codex-turn-metadata"}
 )
 _HANDSHAKE: Final = b"sec-websocket-"
 _ANSWERED: Final = 200
