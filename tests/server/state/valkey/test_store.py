@@ -72,7 +72,7 @@ async def test_forget_deletes_the_entries_themselves(running: Server, store: Val
     await store.put("b", put(b"x"))
     await store.forget("a")
     async with client(running) as seen:
-        assert len([name async for name in seen.scan_iter(b"dg1:*:sum:*")]) == 1
+        assert len({name async for name in seen.scan_iter(b"dg1:*:sum:*")}) == 1
         assert await seen.scard("dg1:epochs") == 1
 
 
@@ -102,7 +102,8 @@ async def test_the_sizes_are_those_of_the_entries_that_are_there(running: Server
     counted = {(used.space, used.entries, used.bytes) for used in (await store.stats()).usage}
     entries, sizes = Counter[str](), Counter[str]()
     async with client(running) as seen:
-        async for name in seen.scan_iter(b"dg1:{*:*:*:*"):
+        # A scan may give a name twice, where the table of names has just become smaller.
+        for name in {name async for name in seen.scan_iter(b"dg1:{*:*:*:*")}:
             space = name.split(b":")[-2].decode()
             entries[space] += 1
             sizes[space] += await seen.strlen(name)
