@@ -1,7 +1,6 @@
 """Reads and writes contents: the pieces of a step, and of a function's result."""
 
 import re
-from itertools import count
 from typing import Final, assert_never
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
@@ -46,7 +45,8 @@ def read_contents(value: Json, index: int, field: str, faults: Faults) -> tuple[
         case _:
             faults.add("CONTENT_TYPE", index, place, f"{field} is {kind_of(value)}, not an array of contents")
             return (Text(encode_json(value)),)
-    return sound_parts(value, map(_read, value, count()), place, index, faults, _REPAIR)
+    blocks = [_read(content, position) for position, content in enumerate(value)]
+    return sound_parts(value, blocks, place, index, faults, _REPAIR)
 
 
 def encode_contents(blocks: tuple[Part, ...]) -> list[Json]:
@@ -60,7 +60,10 @@ def _read(content: Json, position: int) -> Part | None:
         return None
     if kind == "text":
         text = content.get("text")
-        return Text(text, _rest(content, _TEXT)) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        # Nearly every text has no other field.
+        return Text(text) if content.keys() <= _TEXT else Text(text, _rest(content, _TEXT))
     if kind not in KINDS:
         return File(kind, content, position)
     match content:
@@ -82,8 +85,6 @@ def _read(content: Json, position: int) -> Part | None:
 
 def _rest(content: JsonObject, read: frozenset[str]) -> JsonObject:
     """Returns the fields of a content that its block does not hold itself."""
-    if content.keys() <= read:
-        return EMPTY
     return {name: value for name, value in content.items() if name not in read and value is not None} or EMPTY
 
 
