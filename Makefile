@@ -22,7 +22,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-gateway programs run local model test test-full e2e tools-on-demand check contract browser clients long-jobs recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install install-gateway programs run local model test test-full e2e tools-on-demand check contract browser clients long-jobs open-responses recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -106,6 +106,9 @@ recordings: $(DEV) ## Make every fault of every wire again from its recording (A
 
 clients: programs-clients ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest --tier all -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
+
+open-responses: $(DEV) ## Run the compliance program of Open Responses in the folder OPEN_RESPONSES= (ARGS= goes to pytest)
+	OPEN_RESPONSES=$(abspath $(OPEN_RESPONSES)) $(BIN)/python -m pytest --tier all -m open_responses -rs tests/open_responses -n 0 $(ARGS)
 
 long-jobs: programs-clients ## Run jobs of 400 rounds with the real Codex and Claude Code, over three compactions (minutes)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest --tier all -m long_jobs -rs tests/long_jobs -n 0 $(ARGS)

@@ -26,16 +26,18 @@ def read_fields(fields: Mapping[str, Json], kind: type[Fields], place: str = "")
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError:
-        return _read_whole_numbers(fields, kind, place)
-
-
-def _read_whole_numbers(fields: Mapping[str, Json], kind: type[Fields], place: str) -> Fields:
-    """100.0 is a whole number in JSON Schema and in languages with a single number type."""
-    whole = {key: int(value) for key, value in fields.items() if isinstance(value, float) and value.is_integer()}
+        pass
     try:
-        return msgspec.convert({**fields, **whole}, kind)
+        return msgspec.convert(whole_numbers(fields), kind)
     except msgspec.ValidationError as error:
         raise _wrong_field(read_wrong_value(error), place) from error
+
+
+def whole_numbers(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """Returns a copy of the fields, in which 100.0 is 100: a whole number in JSON Schema and where there is a single
+    type of numbers."""
+    whole = {name: int(n) for name, n in fields.items() if isinstance(n, float) and n.is_integer()}
+    return {**fields, **whole}
 
 
 def _wrong_field(wrong: WrongValue, place: str) -> InvalidRequest:

@@ -65,14 +65,11 @@ class RouteTable:
         self._patterns: list[tuple[str, re.Pattern[str], Served]] = []
         # The dialect of a path, where the method is none of its own.
         self._paths: dict[str, Served] = {}
-        self._path_patterns: list[tuple[re.Pattern[str], Served]] = []
         for served in _served(self.dialects).values():
             assert served.route is not None  # only the unknown has none
             method, path = served.route.method, served.route.path
             if _PARAMETER.search(path):
-                pattern = _pattern(path)
-                self._patterns.append((method, pattern, served))
-                self._path_patterns.append((pattern, Served(served.dialect)))
+                self._patterns.append((method, _pattern(path), served))
             else:
                 self._exact.setdefault(path, {})[method] = served
                 self._paths.setdefault(path, Served(served.dialect))
@@ -87,7 +84,8 @@ class RouteTable:
                 return found
         if (refusing := self._paths.get(path)) is not None:
             return refusing
-        return next((found for pattern, found in self._path_patterns if pattern.fullmatch(path)), self._unknown)
+        owners = (Served(found.dialect) for _, pattern, found in self._patterns if pattern.fullmatch(path))
+        return next(owners, self._unknown)
 
 
 def _extensions(dialect: Dialect) -> DialectExtensions:

@@ -100,22 +100,25 @@ class Chain(msgspec.Struct, frozen=True):
         """Returns the names of all entries of an answer, its own first."""
         return self.answer_entry(identity), self.items_entry(identity), *map(self.item_entry, stored.named_items)
 
+    def stored(self, identity: str, found: Entries) -> StoredAnswer | None:
+        """Returns the entry of an answer; None: it is not stored."""
+        entry = found.get(self.answer_entry(identity))
+        return None if entry is None else msgspec.json.decode(entry, type=StoredAnswer)
+
     def wanted(self, identity: str, found: Entries) -> Iterator[str]:
         """Yields the entry of an answer, and those with the items of it and of all answers before it, as far as they
         are known."""
-        name = self.answer_entry(identity)
-        yield name
+        yield self.answer_entry(identity)
         yield self.items_entry(identity)
-        if (entry := found.get(name)) is not None:
-            yield from map(self.items_entry, read_answer(entry).ancestors)
+        if (stored := self.stored(identity, found)) is not None:
+            yield from map(self.items_entry, stored.ancestors)
 
     def history(self, identity: str, found: Entries, broken: Refuse) -> StoredHistory | None:
         """Returns the items of an answer and of those before it; None: it is not stored. Raises the error of `broken`
         where an answer before it is not: a shorter history would be another conversation."""
-        entry = found.get(self.answer_entry(identity))
-        if entry is None:
+        stored = self.stored(identity, found)
+        if stored is None:
             return None
-        stored = read_answer(entry)
         answers = (*stored.ancestors, identity)
         items: list[dict[str, Json]] = []
         for answer in answers:
@@ -173,10 +176,10 @@ class ReadAnswer:
         return not_looked_up([self._chain.answer_entry(self._id), self._chain.items_entry(self._id)], found)
 
     def encode(self, found: Entries) -> bytes:
-        entry, items = found.get(self._chain.answer_entry(self._id)), found.get(self._chain.items_entry(self._id))
-        if entry is None or items is None:
+        stored, items = self._chain.stored(self._id, found), found.get(self._chain.items_entry(self._id))
+        if stored is None or items is None:
             raise self._not_found(self._id)
-        return self._encode(read_answer(entry), items)
+        return self._encode(stored, items)
 
     def deletes(self, found: Entries) -> Sequence[str]:
         return ()
@@ -203,15 +206,10 @@ class DeleteAnswer:
         return self._chain.entries_of(self._id, self._stored(found))
 
     def _stored(self, found: Entries) -> StoredAnswer:
-        entry = found.get(self._chain.answer_entry(self._id))
-        if entry is None:
+        stored = self._chain.stored(self._id, found)
+        if stored is None:
             raise self._not_found(self._id)
-        return read_answer(entry)
-
-
-def read_answer(entry: bytes) -> StoredAnswer:
-    """Returns the entry of an answer."""
-    return msgspec.json.decode(entry, type=StoredAnswer)
+        return stored
 
 
 def read_items(entry: bytes) -> StoredItems:

@@ -18,11 +18,14 @@ from gateway.dialects.steering import SteerEvent, SteeringDialect
 
 
 class CreateEvent(msgspec.Struct, frozen=True):
-    """Asks for an answer: the `body` of the same request as it is posted, and its lane; None: the one without a
-    name."""
+    """Asks for an answer: the `body` of the same request as it is posted, and its lane; None: the one without a name.
+
+    `continues` is the entry of the answer that it continues (None: of none). Where the request fails before its answer
+    begins, the connection forgets that entry."""
 
     body: bytes
     lane: str | None = None
+    continues: str | None = None
 
 
 class RefusedEvent(msgspec.Struct, frozen=True):

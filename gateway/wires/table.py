@@ -39,6 +39,7 @@ from typing import (
 import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject
+from gateway.core.errors import Unsupported
 
 # What docs call it. `emulated`: the gateway does it where the backend cannot; `stored`: it does so itself.
 Handling: TypeAlias = Literal["honoured", "emulated", "stored", "reported", "refused"]
@@ -145,6 +146,14 @@ class Section:
             if value is not None and value != ():
                 fields[field] = value if function is None else function(value)
         return fields
+
+    def check(self, fields: JsonObject) -> None:
+        """Raises Unsupported for a refused field that asks for something."""
+        if self.reasons.keys().isdisjoint(fields):
+            return
+        for name, asks in self._refused:
+            if asks(fields.get(name)):
+                raise Unsupported(f"{name} is not supported: {self.reasons[name]}.", param=name)
 
     def asked(self, fields: JsonObject) -> list[str]:
         """Returns the names of the refused fields that ask for something."""

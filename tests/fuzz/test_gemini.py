@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from adapters.gemini.backend import GeminiAdapter, GeminiOptions
 from adapters.gemini.client.dialect import GeminiDialect
 from gateway.core.conversation import Json
-from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialect import ClientRequest, RequestHead
-from gateway.dialects.document import read_document
+from gateway.dialect import RequestHead
 from tests.adapters.gemini.client.test_conformance import ARRAY, CASE
-from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, LIMIT, POLICIES, STATES, WIRES, check_exchanges
+from tests.fuzz.requests import check_growth, decoded, requests
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = GeminiDialect()
@@ -85,42 +83,26 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
 }
 
 
-@st.composite
-def requests(draw: st.DrawFn) -> bytes:
-    document = {"contents": draw(CONTENTS), **draw(objects(**FIELDS))}
-    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
-        document[name] = draw(WILD)
-    return encoded(document)
-
-
 # What is odd stands in the contents alone.
 SOUND: Final = CONTENTS.map(lambda contents: encoded({"contents": contents}))
-BODIES: Final = SOUND | requests() | requests().flatmap(spoiled)
+REQUESTS: Final = requests({"contents": CONTENTS}, FIELDS)
+BODIES: Final = SOUND | REQUESTS | REQUESTS.flatmap(spoiled)
 # A request for a number of tokens may hold a whole request.
 WRAPPED: Final = BODIES.map(lambda body: b'{"generateContentRequest":%s}' % body)
 
 
-def decoded(form: str, body: bytes) -> ClientRequest | None:
-    try:
-        return DIALECT.decode(read_document(body), HEADS[form])
-    except InvalidRequest as error:
-        assert 400 <= error.status < 500
-        assert DIALECT.encode_error(error).body
-        return None
-
-
 @given(form=st.sampled_from(sorted(HEADS)), body=BODIES | WRAPPED)
 def test_any_body_is_a_conversation_or_an_invalid_request(form: str, body: bytes) -> None:
-    request = decoded(form, body)
+    request = decoded(DIALECT, HEADS[form], body)
     if request is not None:
         # What stands in it can be written again, whatever it is.
         assert msgspec.json.encode(request)
-        assert decoded(form, body) == request
+        assert decoded(DIALECT, HEADS[form], body) == request
 
 
 @given(form=st.sampled_from(["whole", "events", "array"]), body=BODIES, policy=POLICIES, wire=WIRES)
 def test_any_request_gets_an_answer_or_an_error(form: str, body: bytes, policy: Policy, wire: bytes) -> None:
-    request = decoded(form, body)
+    request = decoded(DIALECT, HEADS[form], body)
     if request is not None:
         check_exchanges(BACKENDS, DIALECT, CASE if form == "events" else ARRAY, request, policy, wire)
 
@@ -144,9 +126,6 @@ SIZES: Final[Mapping[str, Callable[[int], Json]]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", SIZES)
 def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
-    def work(count: int) -> Work:
-        document = read_document(encoded({"contents": SIZES[name](count)}))
-        return count_work(lambda: DIALECT.decode(document, HEADS["whole"]))
-
-    small, large = work(512), work(2048)
-    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
+    check_growth(
+        lambda document: DIALECT.decode(document, HEADS["whole"]), lambda n: encoded({"contents": SIZES[name](n)})
+    )

@@ -15,16 +15,15 @@ from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, T
 from adapters.gemini_interactions.client.request_models import InteractionRequest
 from adapters.gemini_interactions.table import InteractionConfig
 from gateway.core.conversation import Json
-from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialect import ClientRequest, RequestHead
-from gateway.dialects.document import read_document
+from gateway.dialect import RequestHead
 from tests.adapters.gemini_interactions.client.test_conformance import CASE
-from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, STATES, WIRES, check_exchanges
+from tests.fuzz.requests import check_growth, decoded, requests
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = GeminiInteractionsDialect()
+HEAD: Final = RequestHead("/v1beta/interactions")
 OBJECTS: Final = st.dictionaries(TEXTS, WILD, max_size=2)
 CONTENTS: Final = objects(
     type=st.sampled_from([*KINDS, "x"]) | WILD,
@@ -95,34 +94,18 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> bytes:
-    document = {"model": "m", "input": draw(STEPS | TEXTS | CONTENTS), **draw(objects(**FIELDS))}
-    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
-        document[name] = draw(WILD)
-    return encoded(document)
-
-
-@st.composite
 def sound(draw: st.DrawFn) -> bytes:
     """A request whose fields are sound; what is odd stands in its steps."""
     return encoded({"model": "m", "input": draw(STEPS), "tools": draw(TOOLS)})
 
 
-BODIES: Final = sound() | requests() | requests().flatmap(spoiled)
-
-
-def decoded(body: bytes) -> ClientRequest | None:
-    try:
-        return DIALECT.decode(read_document(body), RequestHead("/v1beta/interactions"))
-    except InvalidRequest as error:
-        assert 400 <= error.status < 500
-        assert DIALECT.encode_error(error).body
-        return None
+REQUESTS: Final = requests({"model": st.just("m"), "input": STEPS | TEXTS | CONTENTS}, FIELDS)
+BODIES: Final = sound() | REQUESTS | REQUESTS.flatmap(spoiled)
 
 
 @given(body=BODIES)
 def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
-    request = decoded(body)
+    request = decoded(DIALECT, HEAD, body)
     if request is not None:
         assert msgspec.json.encode(request)
         for turn in request.conversation.turns:
@@ -131,7 +114,7 @@ def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
 
 @given(body=BODIES, policy=POLICIES, wire=WIRES)
 def test_any_request_gets_an_answer_or_an_error(body: bytes, policy: Policy, wire: bytes) -> None:
-    request = decoded(body)
+    request = decoded(DIALECT, HEAD, body)
     if request is not None:
         check_exchanges(ADAPTERS, DIALECT, CASE, request, policy, wire)
 
@@ -171,9 +154,4 @@ SIZED: Final[Mapping[str, Callable[[int], bytes]]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", SIZED)
 def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
-    def work(n: int) -> Work:
-        document = read_document(SIZED[name](n))
-        return count_work(lambda: decode_document(document))
-
-    small, large = work(512), work(2048)
-    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
+    check_growth(decode_document, SIZED[name])

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 from adapters.ollama.client.dialect import OllamaDialect
 from adapters.openai_completions.client.dialect import OpenAICompletionsDialect
 from gateway.core.conversation import Json
-from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialect import ClientRequest, Dialect, RequestHead
-from gateway.dialects.document import read_document
+from gateway.dialect import Dialect, RequestHead
 from gateway.testing.dialect_case import HEAD
 from tests.adapters.ollama.client.test_conformance import CASE as OLLAMA
 from tests.adapters.openai_completions.client.test_conformance import CASE as COMPLETIONS
-from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges
+from tests.fuzz.requests import check_growth, decoded, requests
 from tests.fuzz.strategies import (
     FLOATS,
     FUNCTIONS,
@@ -98,14 +96,6 @@ FIELDS: Final[Mapping[str, Mapping[str, st.SearchStrategy[Json]]]] = {
 
 
 @st.composite
-def requests(draw: st.DrawFn, path: str) -> bytes:
-    document = {"model": "m", **draw(objects(**FIELDS[path]))}
-    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
-        document[name] = draw(WILD)
-    return encoded(document)
-
-
-@st.composite
 def sound(draw: st.DrawFn, path: str) -> bytes:
     """A request whose fields are sound; what is odd stands in its messages and texts."""
     if path == "/api/chat":
@@ -114,28 +104,21 @@ def sound(draw: st.DrawFn, path: str) -> bytes:
 
 
 def bodies(path: str) -> st.SearchStrategy[bytes]:
-    return sound(path) | requests(path) | requests(path).flatmap(spoiled)
+    drawn = requests({"model": st.just("m")}, FIELDS[path])
+    return sound(path) | drawn | drawn.flatmap(spoiled)
 
 
 ASKED: Final = st.sampled_from(sorted(DIALECTS)).flatmap(lambda path: st.tuples(st.just(path), bodies(path)))
 
 
-def decoded(path: str, body: bytes) -> ClientRequest | None:
-    try:
-        return DIALECTS[path].decode(read_document(body), RequestHead(path))
-    except InvalidRequest as error:
-        assert 400 <= error.status < 500
-        assert DIALECTS[path].encode_error(error).body
-        return None
-
-
 @given(asked=ASKED)
 def test_any_body_is_a_conversation_or_an_invalid_request(asked: tuple[str, bytes]) -> None:
-    request = decoded(*asked)
+    path, body = asked
+    request = decoded(DIALECTS[path], RequestHead(path), body)
     if request is not None:
         # What stands in it can be written again, whatever it is.
         assert msgspec.json.encode(request)
-        assert decoded(*asked) == request
+        assert decoded(DIALECTS[path], RequestHead(path), body) == request
 
 
 @given(asked=ASKED, policy=POLICIES, stream=st.booleans(), wire=WIRES)
@@ -144,7 +127,7 @@ def test_any_request_gets_an_answer_or_an_error(
 ) -> None:
     path, body = asked
     dialect, case = DIALECTS[path], COMPLETIONS if path == "/v1/completions" else OLLAMA
-    request = decoded(path, body)
+    request = decoded(dialect, RequestHead(path), body)
     if request is None:
         return
     if not request.generates:
@@ -175,9 +158,4 @@ SIZES: Final[Mapping[str, Callable[[int], bytes]]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", SIZES)
 def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
-    def work(count: int) -> Work:
-        document = read_document(SIZES[name](count))
-        return count_work(lambda: DIALECTS["/api/chat"].decode(document, RequestHead("/api/chat")))
-
-    small, large = work(512), work(2048)
-    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
+    check_growth(lambda document: DIALECTS["/api/chat"].decode(document, RequestHead("/api/chat")), SIZES[name])

@@ -15,16 +15,15 @@ from adapters.openai_responses.client.request_models import ResponsesRequest
 from adapters.openai_responses.tools import tool_names
 from adapters.openai_responses.turn_items import ItemEncoder
 from gateway.core.conversation import Json
-from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.dialect import ClientRequest, RequestHead
-from gateway.dialects.document import read_document
+from gateway.dialect import RequestHead
 from tests.adapters.openai_responses.client.test_conformance import CASE
-from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, STATES, WIRES, check_exchanges
+from tests.fuzz.requests import check_growth, decoded, requests
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = OpenAIResponsesDialect()
+HEAD: Final = RequestHead("/v1/responses")
 TYPES: Final = st.sampled_from(
     [
         *("message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "x_call"),
@@ -101,34 +100,18 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> bytes:
-    document = {"model": "m", "input": draw(ITEMS | TEXTS), **draw(objects(**FIELDS))}
-    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
-        document[name] = draw(WILD)
-    return encoded(document)
-
-
-@st.composite
 def sound(draw: st.DrawFn) -> bytes:
     """A request whose fields are sound; what is odd stands in its items."""
     return encoded({"model": "m", "input": draw(ITEMS), "tools": draw(TOOLS)})
 
 
-BODIES: Final = sound() | requests() | requests().flatmap(spoiled)
-
-
-def decoded(body: bytes) -> ClientRequest | None:
-    try:
-        return DIALECT.decode(read_document(body), RequestHead("/v1/responses"))
-    except InvalidRequest as error:
-        assert 400 <= error.status < 500
-        assert DIALECT.encode_error(error).body
-        return None
+REQUESTS: Final = requests({"model": st.just("m"), "input": ITEMS | TEXTS}, FIELDS)
+BODIES: Final = sound() | REQUESTS | REQUESTS.flatmap(spoiled)
 
 
 @given(body=BODIES)
 def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
-    request = decoded(body)
+    request = decoded(DIALECT, HEAD, body)
     if request is not None:
         assert msgspec.json.encode(request)
         encoder = ItemEncoder(tool_names(request.conversation))
@@ -138,7 +121,7 @@ def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
 
 @given(body=BODIES, policy=POLICIES, wire=WIRES)
 def test_any_request_gets_an_answer_or_an_error(body: bytes, policy: Policy, wire: bytes) -> None:
-    request = decoded(body)
+    request = decoded(DIALECT, HEAD, body)
     if request is not None:
         check_exchanges(ADAPTERS, DIALECT, CASE, request, policy, wire)
 
@@ -180,9 +163,4 @@ SIZED: Final[Mapping[str, Callable[[int], bytes]]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", SIZED)
 def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
-    def work(n: int) -> Work:
-        document = read_document(SIZED[name](n))
-        return count_work(lambda: decode_document(document))
-
-    small, large = work(512), work(2048)
-    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
+    check_growth(decode_document, SIZED[name])

@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 
 from adapters.gemini.client.schema import json_schema
 from adapters.gemini.table import MODES, FunctionCallingConfig, FunctionDeclaration, GeminiTool
-from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
-from gateway.core.errors import InvalidRequest
+from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolChoice, ToolSpec
 from gateway.core.notices import Notice
 from gateway.dialects.faults import Faults
-from gateway.dialects.offered_functions import not_allowed
+from gateway.dialects.offered_functions import allowed_functions
 
 _DECLARATIONS: Final = "functionDeclarations"
 _READ: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
@@ -32,7 +31,6 @@ def read_tools(
 ) -> Tools:
     """Returns the tools; `sources` are their entries as the client wrote them, `place` the path of the choice.
 
-    Where some functions are allowed the others are left out, with a notice: it has the same effect for every backend.
     Fault: TOOLS_NAME. Raises InvalidRequest for an allowed function that is not declared.
     """
     functions: list[ToolSpec] = []
@@ -46,7 +44,10 @@ def read_tools(
             if not _NAME.fullmatch(function.name):
                 faults.add("TOOLS_NAME", -1, f"tools[{index}].{_DECLARATIONS}[{position}].name")
             functions.append(_spec(function, entry))
-    return _allowed(functions, others, config, f"{place}.allowedFunctionNames")
+    choice: ToolChoice = MODES.values.get(config.mode or "", "auto")
+    names = config.allowed_function_names or ()
+    allowed = allowed_functions(functions, names, choice, f"{place}.allowedFunctionNames")
+    return Tools(allowed.functions, tuple(others), allowed.choice, allowed.notices)
 
 
 def _spec(function: FunctionDeclaration, entry: Json) -> ToolSpec:
@@ -63,20 +64,3 @@ def _spec(function: FunctionDeclaration, entry: Json) -> ToolSpec:
         strict=None,
         extra={"function": extra} if extra else EMPTY,
     )
-
-
-def _allowed(
-    functions: Sequence[ToolSpec], others: Sequence[OtherTool], config: FunctionCallingConfig, place: str
-) -> Tools:
-    choice: ToolChoice = MODES.values.get(config.mode or "", "auto")
-    names = config.allowed_function_names or ()
-    known = {function.name for function in functions}
-    for position, name in enumerate(names):
-        if name not in known:
-            param = f"{place}[{position}]"
-            raise InvalidRequest(f"{param} is no declared function: {name[:64]!r}.", param=param)
-    allowed = [function for function in functions if not names or function.name in names]
-    if len(names) == 1 and choice == "required":
-        choice = NamedTool(names[0])
-    notices = not_allowed([function.name for function in functions], allowed, place) if names else ()
-    return Tools(tuple(allowed), tuple(others), choice, notices)

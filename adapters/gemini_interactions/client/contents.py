@@ -5,11 +5,10 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.core.data_url import data_url, held_data
+from gateway.dialects.content_parts import Part, PartRepair, part_fault, sound_parts
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
-
-Content = Text | Image | File
 
 # The types of contents, with the kind of part that each is.
 KINDS: Final = {"text": "text", "image": "image", "audio": "audio", "document": "file", "video": "video"}
@@ -26,7 +25,7 @@ def is_content(value: Json) -> bool:
     return isinstance(kind, str) and kind in KINDS
 
 
-def read_contents(value: Json, index: int, field: str, faults: Faults) -> tuple[Content, ...]:
+def read_contents(value: Json, index: int, field: str, faults: Faults) -> tuple[Part, ...]:
     """Returns the blocks in this field of the step at `index`: a text, one content, or an array of contents.
 
     Faults: CONTENT_MISSING, CONTENT_TYPE, CONTENT_EMPTY_ARRAY, PART_TYPE.
@@ -46,36 +45,25 @@ def read_contents(value: Json, index: int, field: str, faults: Faults) -> tuple[
         case _:
             faults.add("CONTENT_TYPE", index, place, f"{field} is {kind_of(value)}, not an array of contents")
             return (Text(encode_json(value)),)
-    blocks: list[Content] = []
-    broken: list[int] = []
-    for position, content in enumerate(value):
-        block = _read(content, position)
-        if block is None:
-            broken.append(position)
-            block = Text(content if isinstance(content, str) else encode_json(content))
-        blocks.append(block)
-    if broken:
-        faults.add_each(
-            "PART_TYPE",
-            len(broken),
-            lambda n: (index, f"{place}[{broken[n]}]", _fault(value[broken[n]])),
-            "contents are malformed",
-        )
-    return tuple(blocks)
+    blocks = [_read(content, position) for position, content in enumerate(value)]
+    return sound_parts(value, blocks, place, index, faults, _REPAIR)
 
 
-def encode_contents(blocks: tuple[Content, ...]) -> list[Json]:
+def encode_contents(blocks: tuple[Part, ...]) -> list[Json]:
     """Returns the contents of these blocks."""
     return [_encode(block) for block in blocks]
 
 
-def _read(content: Json, position: int) -> Content | None:
+def _read(content: Json, position: int) -> Part | None:
     """Returns the block of a content, None for one without what its type requires."""
     if not isinstance(content, dict) or not isinstance(kind := content.get("type"), str):
         return None
     if kind == "text":
         text = content.get("text")
-        return Text(text, _rest(content, _TEXT)) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        # Nearly every text has no other field.
+        return Text(text) if content.keys() <= _TEXT else Text(text, _rest(content, _TEXT))
     if kind not in KINDS:
         return File(kind, content, position)
     match content:
@@ -97,23 +85,20 @@ def _read(content: Json, position: int) -> Content | None:
 
 def _rest(content: JsonObject, read: frozenset[str]) -> JsonObject:
     """Returns the fields of a content that its block does not hold itself."""
-    if content.keys() <= read:
-        return EMPTY
     return {name: value for name, value in content.items() if name not in read and value is not None} or EMPTY
 
 
 def _fault(content: Json) -> str:
-    if not isinstance(content, dict):
-        return f"a content is {kind_of(content)}, not an object"
-    kind = content.get("type")
-    if not isinstance(kind, str):
-        return "a content has no type"
-    if "data" in content:
+    kind = content.get("type") if isinstance(content, dict) else None
+    if isinstance(content, dict) and isinstance(kind, str) and "data" in content:
         return f"a content of type {kind[:40]!r} has data without a mime_type"
-    return f"a content of type {kind[:40]!r} lacks the field that its type requires"
+    return part_fault(content, "content")
 
 
-def _encode(block: Content) -> Json:
+_REPAIR: Final = PartRepair(fault=_fault, parts="contents")
+
+
+def _encode(block: Part) -> Json:
     match block:
         case Text():
             return {"type": "text", "text": block.text}

@@ -37,14 +37,14 @@ from gateway.core.conversation import (
     Text,
     Turn,
 )
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.rules import violation, violation_error
 from gateway.core.state_rule import HeldState
 from gateway.dialect import ClientRequest
 from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
-from gateway.dialects.field_types import missing_field, read_fields
+from gateway.dialects.field_types import missing_field, read_fields, whole_numbers
 
 _PREFIX: Final = "models/"
 _CONFIG: Final = "generation_config"
@@ -59,9 +59,10 @@ def decode_document(document: Document) -> ClientRequest:
     faults = Faults(paths=PATHS)
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, INPUT)
-    fields = _whole_numbers(document.fields)
-    for name in FIELDS.asked(fields):
-        raise Unsupported(f"{name} is not supported: {FIELDS.reasons[name]}.", param=name)
+    fields = {**document.fields}
+    if isinstance(written := fields.get(_CONFIG), dict):
+        fields[_CONFIG] = whole_numbers(written)
+    FIELDS.check(fields)
     request = read_fields(fields, RequestFields)
     model = _model(request)
     if fields.get(INPUT) is None:
@@ -147,13 +148,3 @@ def _unsent(fields: JsonObject) -> Iterator[Notice]:
     for name in names:
         detail = f"no other API has a field for {name[:80]!r}"
         yield Notice("decode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
-
-
-def _whole_numbers(fields: JsonObject) -> dict[str, Json]:
-    """Returns a copy of the fields. 100.0 is a whole number in JSON Schema, and in languages with a single number
-    type."""
-    config = fields.get(_CONFIG)
-    if not isinstance(config, dict):
-        return {**fields}
-    whole = {name: int(n) for name, n in config.items() if isinstance(n, float) and n.is_integer()}
-    return {**fields, _CONFIG: {**config, **whole}}

@@ -1,7 +1,7 @@
 """Names what the Interactions dialect consists of: routes, decoder, encoders, and its published types."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import msgspec
 
@@ -34,10 +34,7 @@ from gateway.dialect import (
     Route,
 )
 from gateway.dialects.document import Document
-from gateway.dialects.stateful import StoredQuery
-
-# So many events of a whole answer are encoded at once: what is not sent is not kept.
-_PART: Final = 1024
+from gateway.dialects.stateful import StoredQuery, feed_whole
 
 
 class GeminiInteractionsDialect:
@@ -62,10 +59,8 @@ class GeminiInteractionsDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        # The stream builds the steps as it writes their events: no second fold.
         encoder = InteractionStreamEncoder(request, head)
-        for start in range(0, len(events), _PART):
-            encoder.feed(events[start : start + _PART])
+        feed_whole(encoder, events)
         return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> InteractionStreamEncoder:

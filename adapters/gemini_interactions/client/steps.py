@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from adapters.gemini import PROVIDER
 from adapters.gemini.parts import STATE_SIGNATURE
-from adapters.gemini_interactions.client.contents import Content, encode_contents, read_contents
+from adapters.gemini_interactions.client.contents import encode_contents, read_contents
 from adapters.gemini_interactions.client.own_steps import CALL, MODEL, RESULT, THOUGHT, USER, OwnStep, Step
 from adapters.gemini_interactions.table import INPUT
 from gateway.core.call_arguments import as_object
@@ -30,6 +30,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.notices import Level, Notice, NoticeRule, Reported
 from gateway.core.provider_state import provider_state, with_provider_state
+from gateway.dialects.content_parts import Part
 from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
@@ -251,7 +252,7 @@ def encode_turn(turn: Turn) -> list[JsonObject]:
 
 def _steps(turn: Turn) -> Iterator[JsonObject]:
     kind = MODEL if turn.role == "assistant" else USER
-    contents: list[Content] = []
+    contents: list[Part] = []
     for block in turn.blocks:
         match block:
             case Text() | Image() | File():

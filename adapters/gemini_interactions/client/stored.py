@@ -74,7 +74,7 @@ class CancelInteraction:
         return not_looked_up([CHAIN.answer_entry(self._id)], found)
 
     def encode(self, found: Entries) -> bytes:
-        if found.get(CHAIN.answer_entry(self._id)) is None:
+        if CHAIN.stored(self._id, found) is None:
             raise _not_found(self._id)
         raise InvalidRequest(
             "The interaction has ended, so that it cannot be cancelled. Close the connection of one that runs instead.",

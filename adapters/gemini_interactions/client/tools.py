@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from adapters.gemini_interactions.table import MODES
-from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
+from gateway.core.conversation import EMPTY, Json, JsonObject, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.dialects.faults import Faults
-from gateway.dialects.offered_functions import check_tools, not_allowed
+from gateway.dialects.offered_functions import allowed_functions, check_tools
 
 _FUNCTION: Final = "function"
 _READ: Final = frozenset({"type", "name", "description", "parameters"})
@@ -27,7 +27,6 @@ class Tools(NamedTuple):
 def read_tools(tools: Sequence[JsonObject], choice: str | JsonObject | None, faults: Faults, place: str) -> Tools:
     """Returns the tools; `place` is the path of the choice.
 
-    Where some functions are allowed the others are left out, with a notice: it has the same effect for every backend.
     Faults: TOOLS_COUNT, TOOLS_NAME. Raises InvalidRequest for a function without a name or with parameters that are no
     object, and for an allowed function that is not declared.
     """
@@ -81,16 +80,5 @@ def _in_mode(tools: Tools, word: str) -> Tools:
 def _allowed(tools: Tools, names: Json, place: str) -> Tools:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"{place} must be an array of texts.", code="invalid_type", param=place)
-    known = {function.name for function in tools.functions}
-    for position, name in enumerate(names):
-        if name not in known:
-            param = f"{place}[{position}]"
-            raise InvalidRequest(f"{param} is no declared function: {str(name)[:64]!r}.", param=param)
-    if not names:
-        return tools
-    allowed = frozenset(names)
-    functions = tuple([function for function in tools.functions if function.name in allowed])
-    (first, *others) = names
-    choice = NamedTool(str(first)) if not others and tools.choice == "required" else tools.choice
-    declared = [function.name for function in tools.functions]
-    return tools._replace(functions=functions, choice=choice, notices=not_allowed(declared, functions, place))
+    allowed = allowed_functions(tools.functions, [str(name) for name in names], tools.choice, place)
+    return tools._replace(functions=allowed.functions, choice=allowed.choice, notices=allowed.notices)

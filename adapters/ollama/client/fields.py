@@ -1,38 +1,25 @@
 """Reads what chat and generate requests share: every field is honoured, reported by a notice, or refused by name."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar, get_type_hints
+from typing import TypeVar
 
 from adapters.ollama.table import FIELDS, OPTIONS, OllamaOptions, RequestFields, limit_of
 from gateway.core.conversation import Json, JsonObject, ReadableContent, Sampling
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.dialects.field_types import read_fields
+from gateway.dialects.field_types import read_fields, whole_numbers
 
 Fields = TypeVar("Fields", bound=RequestFields)
-
-_WHOLE: Final = frozenset(name for name, kind in get_type_hints(OllamaOptions).items() if kind == int | None)
 
 
 def read_request(fields: Mapping[str, Json], kind: type[Fields]) -> Fields:
     """Returns the fields as this type. Raises InvalidRequest for a wrong one, and Unsupported for a refused one."""
-    request = read_fields({**fields, "options": _whole_numbers(fields.get("options"))}, kind)
+    options = fields.get("options")
+    request = read_fields({**fields, "options": whole_numbers(options)} if isinstance(options, dict) else fields, kind)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
-    section = FIELDS[kind]
-    for name in section.asked(fields):
-        raise Unsupported(f"{name} is not supported: {section.reasons[name]}.", param=name)
+    FIELDS[kind].check(fields)
     return request
-
-
-def _whole_numbers(options: Json) -> Json:
-    """Many clients have a single number type, and Ollama reads 100.0 as a whole number."""
-    if not isinstance(options, dict):
-        return options
-    return {
-        name: int(value) if name in _WHOLE and isinstance(value, float) and value.is_integer() else value
-        for name, value in options.items()
-    }
 
 
 def unsent_fields(fields: JsonObject, kind: type[RequestFields]) -> tuple[Notice, ...]:

@@ -4,11 +4,10 @@ from typing import Final
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.core.data_url import is_data_url
+from gateway.dialects.content_parts import Part, PartRepair, sound_parts
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
-
-Part = Text | Image | File
 
 # The Responses API and several frameworks write text parts under these names.
 _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text"})
@@ -21,30 +20,11 @@ def read_content(content: Json, index: int, faults: Faults) -> tuple[Part, ...]:
     if isinstance(content, list):
         if not content:
             faults.add("CONTENT_EMPTY_ARRAY", index, ".content")
-        return _read_parts(content, index, faults)
+        return sound_parts(content, map(_read_part, content), ".content", index, faults, _REPAIR)
     faults.add("CONTENT_TYPE", index, ".content", f"content is {kind_of(content)}, not text or an array of parts")
     if isinstance(content, dict) and ("type" in content or "text" in content):
         return (_read_part(content) or _repaired_part(content),)
     return (Text(encode_json(content)),)
-
-
-def _read_parts(content: list[Json], index: int, faults: Faults) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    broken: list[int] = []
-    for position, part in enumerate(content):
-        block = _read_part(part)
-        if block is None:
-            broken.append(position)
-            block = _repaired_part(part)
-        parts.append(block)
-    if broken:
-        faults.add_each(
-            "PART_TYPE",
-            len(broken),
-            lambda n: (index, f".content[{broken[n]}]", _part_fault(content[broken[n]])),
-            "content parts are malformed",
-        )
-    return tuple(parts)
 
 
 def _read_part(part: Json) -> Part | None:
@@ -99,18 +79,12 @@ def _repaired_part(part: Json) -> Part:
     return Text(encode_json(part))
 
 
+_REPAIR: Final = PartRepair(_repaired_part)
+
+
 def _is_empty_text(part: JsonObject) -> bool:
     kind = part.get("type")
     return isinstance(kind, str) and kind in _TEXT_TYPES and part.get("text") is None
-
-
-def _part_fault(part: Json) -> str:
-    if not isinstance(part, dict):
-        return f"a content part is {kind_of(part)}, not an object"
-    kind = part.get("type")
-    if not isinstance(kind, str) or not kind:
-        return "a content part has no type"
-    return f"a content part of type {kind[:40]!r} lacks the field that its type requires"
 
 
 def _rest(part: JsonObject, *read: str) -> JsonObject:

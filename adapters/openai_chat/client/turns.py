@@ -7,7 +7,7 @@ import msgspec
 
 from adapters.openai_chat import DIALECT
 from adapters.openai_chat.client.calls import derived_id, plain_calls, read_calls, read_function_call
-from adapters.openai_chat.client.content import Part, read_content
+from adapters.openai_chat.client.content import read_content
 from adapters.openai_chat.client.foreign_forms import has_foreign_blocks, with_blocks_read
 from adapters.openai_chat.table import ROLES
 from gateway.core.conversation import (
@@ -23,6 +23,7 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.dialects.content_parts import Part
 from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults

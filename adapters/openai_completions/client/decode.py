@@ -24,8 +24,7 @@ def decode(document: Document) -> Conversation:
     request = read_fields(fields, CompletionFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
-    for name in FIELDS.asked(fields):
-        raise Unsupported(f"{name} is not supported: {FIELDS.reasons[name]}.", param=name)
+    FIELDS.check(fields)
     prompt = _prompt(fields)
     faults = Faults(paths=PATHS)
     if document.repaired:

@@ -4,11 +4,10 @@ from typing import Final
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.core.data_url import is_data_url
+from gateway.dialects.content_parts import Part, sound_parts
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.framing.json_text import encode_json
-
-Part = Text | Image | File
 
 # Frameworks that come from chat completions write `text`.
 _TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
@@ -23,9 +22,9 @@ def read_content(content: Json, index: int, field: str, faults: Faults) -> tuple
     other part: only OpenAI's own backend accepts it. Faults: CONTENT_MISSING, CONTENT_TYPE, CONTENT_EMPTY_ARRAY,
     PART_TYPE.
     """
-    place = f".{field}"
     if isinstance(content, str):
         return (Text(content),)
+    place = f".{field}"
     if content is None:
         faults.add("CONTENT_MISSING", index, place)
         return ()
@@ -34,22 +33,7 @@ def read_content(content: Json, index: int, field: str, faults: Faults) -> tuple
         return (Text(encode_json(content)),)
     if not content:
         faults.add("CONTENT_EMPTY_ARRAY", index, place)
-    parts: list[Part] = []
-    broken: list[int] = []
-    for position, part in enumerate(content):
-        block = _read_part(part)
-        if block is None:
-            broken.append(position)
-            block = Text(part if isinstance(part, str) else encode_json(part))
-        parts.append(block)
-    if broken:
-        faults.add_each(
-            "PART_TYPE",
-            len(broken),
-            lambda n: (index, f"{place}[{broken[n]}]", _fault(content[broken[n]])),
-            "content parts are malformed",
-        )
-    return tuple(parts)
+    return sound_parts(content, map(_read_part, content), place, index, faults)
 
 
 def _read_part(part: Json) -> Part | None:
@@ -58,7 +42,10 @@ def _read_part(part: Json) -> Part | None:
         return None
     if kind in _TEXT_TYPES:
         text = part.get("text")
-        return Text(text, _rest(part, "text")) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        # Nearly every part has these two fields alone.
+        return Text(text) if len(part) == 2 else Text(text, _rest(part, "text"))
     if kind == "refusal":
         text = part.get("refusal")
         return Text(text, {"type": "refusal"}) if isinstance(text, str) else None
@@ -77,16 +64,5 @@ def _file(part: JsonObject) -> File:
 
 def _rest(part: JsonObject, read: str) -> JsonObject:
     """Returns the fields of a part that its block does not hold itself."""
-    if len(part) == 2:
-        return EMPTY
     left = {"type", read} | _ANSWER_FIELDS
     return {name: value for name, value in part.items() if name not in left and value is not None} or EMPTY
-
-
-def _fault(part: Json) -> str:
-    if not isinstance(part, dict):
-        return f"a content part is {kind_of(part)}, not an object"
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        return "a content part has no type"
-    return f"a content part of type {kind[:40]!r} lacks the field that its type requires"

@@ -1,7 +1,7 @@
 """Names what the OpenAI Responses dialect consists of: routes, decoder, encoders, and its published types."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import msgspec
 
@@ -42,10 +42,7 @@ from gateway.dialect import (
     Route,
 )
 from gateway.dialects.document import Document
-from gateway.dialects.stateful import StoredQuery
-
-# So many events of a whole answer are encoded at once: what is not sent is not kept.
-_PART: Final = 1024
+from gateway.dialects.stateful import StoredQuery, feed_whole
 
 
 class OpenAIResponsesDialect:
@@ -70,10 +67,8 @@ class OpenAIResponsesDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        # The stream ends with the whole object, whose items it has built as it wrote their events: no second fold.
         encoder = ResponsesStreamEncoder(request, head)
-        for start in range(0, len(events), _PART):
-            encoder.feed(events[start : start + _PART])
+        feed_whole(encoder, events)
         if RETAINED in request.echo:
             return msgspec.json.encode(compacted_object(encoder.response(), request.echo[RETAINED]))
         return encoder.whole()

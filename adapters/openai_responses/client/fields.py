@@ -11,7 +11,6 @@ from typing import Final
 from adapters.openai_responses.table import FIELDS, LOGPROBS, REASONING, TEXT, RequestFields
 from adapters.openai_responses.tools import field_not_sent
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
@@ -49,5 +48,4 @@ def reported_fields(request: RequestFields, fields: JsonObject) -> Iterator[Noti
 
 def check_unsupported(fields: JsonObject) -> None:
     """Raises Unsupported for the first field that refers to what only OpenAI has."""
-    for name in FIELDS.asked(fields):
-        raise Unsupported(f"{name} is not supported: {FIELDS.reasons[name]}.", param=name)
+    FIELDS.check(fields)

@@ -20,7 +20,6 @@ from gateway.dialects.stored_chain import (
     ReadAnswer,
     StoredAnswer,
     not_looked_up,
-    read_answer,
     read_items,
 )
 
@@ -119,10 +118,10 @@ def _listed_item(item: Item, identity: str) -> Item:
 
 
 def _response(identity: str, found: Entries) -> StoredAnswer:
-    entry = found.get(CHAIN.answer_entry(identity))
-    if entry is None:
+    stored = CHAIN.stored(identity, found)
+    if stored is None:
         raise _not_found(identity)
-    return read_answer(entry)
+    return stored
 
 
 def _not_found(identity: str) -> InvalidRequest:

@@ -11,6 +11,8 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.client.steering import LANE, STEER, event_fields, read_steer
+from adapters.openai_responses.client.stored_answer import CHAIN
+from adapters.openai_responses.turn_items import PREVIOUS
 from gateway.core.errors import InvalidRequest
 from gateway.dialect import ErrorAnswer
 from gateway.dialects.websocket import ClientEvent, CreateEvent, IgnoredEvent, RefusedEvent
@@ -50,7 +52,8 @@ def read_event(text: str) -> ClientEvent:
         return RefusedEvent(InvalidRequest(message, param=LANE))
     # Over a WebSocket every answer is streamed.
     fields["stream"] = _ON
-    return CreateEvent(_encode(fields), lane)
+    previous = _text(fields.get(PREVIOUS))
+    return CreateEvent(_encode(fields), lane, None if previous is None else CHAIN.answer_entry(previous))
 
 
 def event_texts(stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:

@@ -72,9 +72,11 @@ class WebSocketRequest:
         steering: AnswerSteering,
         key: str,
         memory: ConnectionMemory,
+        continues: str | None,
     ) -> None:
         self.flow = websocket.flow
         self.memory = memory
+        self._continues = continues
         arrived = _Arrived()
         self.request_body = RequestBody(arrived, FlowControl(arrived), expects_continue=False)
         self.request_body.feed(steering.body)
@@ -147,8 +149,11 @@ class WebSocketRequest:
             await self.flow.drain()
 
     def whole(self, status: int, headers: Headers, body: bytes) -> None:
-        """Sends the event of a failure."""
+        """Sends the event of a failure. What the request continued cannot be continued again, unless steering messages
+        wait for a request that does. Source: Open Responses, "WebSocket Continuation"."""
         assert status != _ANSWERED, "every answer over a WebSocket is streamed"
+        if self._continues is not None and not self.steering.began_with:
+            self.memory.drop(self._continues)
         if not self.request_body.over:
             answer = ErrorAnswer(status, _told(headers), body)
             if not self._connected.refuse(self.steering, body):

@@ -185,7 +185,8 @@ class WebSocketSession:
 
     def _request(self, event: CreateEvent) -> WebSocketRequest:
         answer = self._steering.request(event, event.lane)
-        return WebSocketRequest(self._dialect, self._websocket, self._steering, answer, self._key, self._memory)
+        parts = (self._dialect, self._websocket, self._steering, answer, self._key, self._memory, event.continues)
+        return WebSocketRequest(*parts)
 
     async def _answer(self, lane: Lane) -> None:
         """Serves the present request of a lane. What follows its answer by itself comes before what waits."""

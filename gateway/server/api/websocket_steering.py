@@ -105,7 +105,7 @@ class ConnectionSteering:
         elif (refused := refusal()) is not None:
             self._give_back(answer.lane, steers, str(refused))
         else:
-            return Successor(self._dialect.successor(answer.body, answer.id, steers), answer.lane, steers)
+            return Successor(self._dialect.successor(answer.body, answer.id, steers), answer.lane, steers=steers)
         return None
 
     def refuse(self, answer: AnswerSteering, body: bytes) -> bool:

@@ -68,6 +68,14 @@ class ConnectionMemory:
             if self._entries.get(name) is entry:
                 del self._entries[name]
 
+    def drop(self, name: str) -> None:
+        """Forgets one entry. The others of its answer stay: later answers may have it in their history."""
+        if self._entries.pop(name, None) is None:
+            return
+        for answer in self._answers:
+            if (entry := answer.pop(name, None)) is not None:
+                self._grow(-len(name) - len(entry))
+
     def _grow(self, size: int) -> None:
         self.size += size
         self._memories.size += size

@@ -123,6 +123,43 @@ async def test_an_answer_that_is_not_stored_is_continued_on_its_connection_alone
     assert (await gateway.client.get(f"/v1/responses/{first['id']}")).status_code == 404
 
 
+async def test_what_a_failed_request_continued_is_forgotten_and_what_continues_it_already_is_not(start: Start) -> None:
+    """Open Responses, "WebSocket Continuation": an error evicts the referenced response from the connection."""
+    refusing = False
+
+    async def script(connection: Connection) -> None:
+        await (connection.send(answer("503 Busy", b"later")) if refusing else echo(connection))
+
+    gateway, backend = await start(script)
+    async with connected(gateway) as socket:
+        socket.create("one")
+        first = (await socket.answer())[-1]["response"]
+        socket.create("two", previous_response_id=first["id"])
+        second = (await socket.answer())[-1]["response"]
+        refusing = True
+        socket.create("three", previous_response_id=first["id"])
+        assert [event["status"] for event in await socket.answer()] == [503]
+        refusing = False
+        socket.create("three", previous_response_id=first["id"])
+        [refused] = await socket.answer()
+        assert (refused["status"], refused["error"]["code"]) == (400, "previous_response_not_found")
+        socket.create("three", previous_response_id=second["id"])
+        assert texts(await socket.answer()) == "three"
+        assert backend.seen[-1][1] == b"inner\none\none\ntwo\ntwo\nthree"
+
+
+async def test_a_stored_answer_outlives_a_failed_request_that_continued_it(start: Start) -> None:
+    gateway, backend = await start(echo)
+    async with connected(gateway) as socket:
+        socket.create("one", store=True)
+        first = (await socket.answer())[-1]["response"]
+        socket.create("two", previous_response_id=first["id"], temperature="hot")
+        assert [event["status"] for event in await socket.answer()] == [400]
+        socket.create("two", previous_response_id=first["id"])
+        assert texts(await socket.answer()) == "two"
+        assert backend.seen[-1][1] == b"inner\none\none\ntwo"
+
+
 async def test_an_answer_that_is_stored_is_continued_anywhere(start: Start) -> None:
     gateway, backend = await start(echo)
     async with connected(gateway) as socket:

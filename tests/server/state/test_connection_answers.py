@@ -53,6 +53,20 @@ def test_what_a_later_answer_names_as_well_is_remembered_with_it(monkeypatch: py
     assert memory.size == 99
 
 
+def test_one_entry_is_dropped_with_its_bytes_and_the_others_of_its_answer_stay() -> None:
+    memories = ConnectionMemories()
+    memory = memories.open()
+    memory.put([("items", b"x" * 10), ("answer", b"y" * 20)])
+    memory.drop("answer")
+    memory.drop("answer")
+    memory.drop("unknown")
+    assert memory.get("answer") is None and memory.get("items") == b"x" * 10
+    assert memory.size == memories.size == len("items") + 10
+    memory.forget()
+    assert memory.get("items") is None
+    assert memory.size == memories.size == 0
+
+
 def test_all_connections_together_are_bounded_and_the_fullest_one_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_answers, "MOST_TOGETHER", 3 * SMALL)
     memories = ConnectionMemories()

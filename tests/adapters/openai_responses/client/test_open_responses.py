@@ -9,43 +9,35 @@ import base64
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import openresponses_types
 import pytest
-from pydantic import BaseModel, ValidationError
 
 from gateway.core.conversation import Json
-from gateway.demo.settings import DEMO_SETTINGS
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.adapters.openai_responses.client.open_responses import (
+    DEMO,
+    EVENTS,
+    MODELS,
+    WEATHER,
+    event_faults,
+    faults,
+    said,
+)
 from tests.paths import ROOT
 from tests.tiers import sample
 
 VERSION: Final = "2026-04-24"
-# What the official SDKs and Codex read has other names in the standard, with the same fields.
-NAMES: Final[Mapping[str, str]] = {
-    "response.reasoning_text.delta": "response.reasoning.delta",
-    "response.reasoning_text.done": "response.reasoning.done",
-}
 # The items of the standard. OpenAI's API has more, with events of their own: clients get them only of tools that the
 # standard does not have either.
 ITEMS: Final = frozenset({"message", "function_call", "function_call_output", "reasoning", "compaction"})
-WEATHER: Final[Json] = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather of a place",
-    "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
-}
 PIXEL: Final = base64.b64encode(
     bytes.fromhex(
         "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c63f8cfc0f01f00050001ff"
         "56c72f0d0000000049454e44ae426082"
     )
 ).decode()
-
-
-def said(role: str, content: Json) -> Json:
-    return {"type": "message", "role": role, "content": content}
 
 
 def seen(*parts: Json) -> Json:
@@ -57,6 +49,13 @@ REQUESTS: Final[Mapping[str, dict[str, Json]]] = {
     "system prompt": {"input": [said("system", "Be brief."), said("user", "Say hello.")]},
     "tool calling": {"input": [said("user", "What is the weather in Paris?")], "tools": [WEATHER]},
     "several turns": {"input": [said("user", "I am Ada."), said("assistant", "Hello."), said("user", "Who am I?")]},
+    "phases": {
+        "input": [
+            {**said("assistant", "I look."), "phase": "commentary"},
+            {**said("assistant", "Four."), "phase": "final_answer"},
+            said("user", "The number?"),
+        ]
+    },
     "reasoning": {"input": "think about it", "reasoning": {"effort": "low"}},
     "fields": {
         "input": "Say hello.",
@@ -87,36 +86,6 @@ NATIVE: Final = ("demo-chat", "demo-responses", "demo-messages", "demo-gemini")
 NATIVE_CASES: Final = [
     (name, model) for name in NATIVE_REQUESTS for model in NATIVE if (name, model) != ("file", "demo-chat")
 ]
-DEMO: Final = cast("dict[str, dict[str, Json]]", DEMO_SETTINGS)
-MODELS: Final = tuple(DEMO["models"])
-
-
-def _types() -> Iterator[tuple[str, type[BaseModel]]]:
-    for name in dir(openresponses_types):
-        if name.endswith("StreamingEvent"):
-            kind = getattr(openresponses_types, name)
-            (word,) = kind.model_fields["type"].annotation
-            yield word.value, kind
-
-
-EVENTS: Final = dict(_types())
-
-
-def faults(kind: type[BaseModel], value: object) -> list[str]:
-    """What is wrong with a value of this type."""
-    try:
-        kind.model_validate(value)
-    except ValidationError as error:
-        return [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-    return []
-
-
-def event_faults(event: dict[str, Any]) -> list[str]:
-    """What is wrong with an event."""
-    name = NAMES.get(event["type"], event["type"])
-    if name not in EVENTS:
-        return [f"no event of the standard: {name}"]
-    return [f"{name}: {fault}" for fault in faults(EVENTS[name], {**event, "type": name})]
 
 
 def events_of(stream: str) -> list[dict[str, Any]]:
@@ -132,7 +101,7 @@ def events_of(stream: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[RunningGateway]:
-    async with running_gateway(cast("dict[str, Json]", DEMO)) as started:
+    async with running_gateway(DEMO) as started:
         yield started
 
 
@@ -183,6 +152,15 @@ async def test_a_call_goes_there_and_back(gateway: RunningGateway, model: str) -
 
 
 @pytest.mark.parametrize("model", MODELS)
+async def test_the_output_of_a_call_alone_continues_its_response(gateway: RunningGateway, model: str) -> None:
+    made = await _check(gateway, {"model": model, "input": "What is the weather in Paris?", "tools": [WEATHER]})
+    call = next(item for item in made["output"] if item["type"] == "function_call")
+    result: Json = {"type": "function_call_output", "call_id": call["call_id"], "output": "22 degrees"}
+    again = await _check(gateway, {"model": model, "input": [result], "previous_response_id": made["id"]})
+    assert "message" in [item["type"] for item in again["output"]]
+
+
+@pytest.mark.parametrize("model", MODELS)
 async def test_a_response_is_continued_by_its_id(gateway: RunningGateway, model: str) -> None:
     made = await _check(gateway, {"model": model, "input": "Remember papaya."})
     again = await _check(gateway, {"model": model, "input": "Which word?", "previous_response_id": made["id"]})
@@ -195,6 +173,11 @@ async def test_a_compaction(gateway: RunningGateway) -> None:
     made = await gateway.client.post("/v1/responses/compact", json=asked)
     assert made.status_code == 200, made.text
     assert faults(openresponses_types.CompactResource, made.json()) == []
+
+
+async def test_a_compaction_without_a_model_is_refused(gateway: RunningGateway) -> None:
+    refused = await gateway.client.post("/v1/responses/compact", json={"input": [said("user", "Shorten this.")]})
+    assert refused.status_code in (400, 422)
 
 
 def _golden_streams() -> Iterator[Path]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
+from adapters.openai_responses.client.stored_answer import CHAIN
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
 from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
@@ -34,6 +35,17 @@ def test_a_create_is_the_body_of_a_post_whose_answer_is_streamed() -> None:
 def test_a_lane_of_null_is_none() -> None:
     event = DIALECT.read_event('{"type": "response.create", "model": "m", "stream_id": null}')
     assert event == CreateEvent(b'{"model":"m","stream":true}')
+
+
+def test_a_create_names_the_entry_of_what_it_continues() -> None:
+    event = DIALECT.read_event('{"type": "response.create", "previous_response_id": "resp_1"}')
+    assert isinstance(event, CreateEvent) and event.continues == CHAIN.answer_entry("resp_1")
+
+
+@pytest.mark.parametrize("value", ["null", "7", "{}"])
+def test_a_create_that_names_no_text_continues_nothing(value: str) -> None:
+    event = DIALECT.read_event(f'{{"type": "response.create", "previous_response_id": {value}}}')
+    assert isinstance(event, CreateEvent) and event.continues is None
 
 
 def test_what_codex_has_processed_needs_no_answer() -> None:
