@@ -63,13 +63,13 @@ class GeminiInteractionsDialect:
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
         # The stream builds the steps as it writes their events: no second fold.
-        encoder = InteractionStreamEncoder(request, head)
+        encoder = InteractionStreamEncoder(request, head, keeps=True)
         for start in range(0, len(events), _PART):
             encoder.feed(events[start : start + _PART])
         return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> InteractionStreamEncoder:
-        return InteractionStreamEncoder(request, head)
+        return InteractionStreamEncoder(request, head, keeps=head.stored)
 
     def missing_entries(self, document: Document) -> Sequence[str]:
         return missing_entries(document)
