@@ -1,7 +1,7 @@
 """Keeps the beginnings of conversations, so that the next request of each is read from where it is new.
 
 Each worker keeps its own, in its memory alone: those of one API key apart from those of another, the latest ones,
-within a bound. They are let go with the settings under which they were read, and when their key is forgotten. Nothing
+within a bound. Where it is reached, an owner of more than half of them gets room from its own alone. They are let go with the settings under which they were read, and when their key is forgotten. Nothing
 is kept of a request with state off.
 
 Of the first request of a conversation, which may be the only one, only a digest of one message is kept. The first one
@@ -9,7 +9,7 @@ that is kept is the one with which this message comes again.
 """
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Final
@@ -66,6 +66,7 @@ class Prefixes:
         self._epochs: dict[str, float | None] = {}
         # Each owner's, the latest first; the owners and theirs by the time of the last request.
         self._kept: dict[_Owner, tuple[Prefix, ...]] = {}
+        self._owned: Counter[_Owner] = Counter()
         self._by_age: OrderedDict[Prefix, _Owner] = OrderedDict()
         self._bytes = 0
         # Those of one message of each first request, the oldest first.
@@ -128,8 +129,10 @@ class Prefixes:
         self._kept[owner] = (new, *self._kept.get(owner, ()))
         self._by_age[new] = owner
         self._bytes += new.size
+        self._owned[owner] += new.size
         while self._bytes > self._most_bytes:
-            self._drop(next(iter(self._by_age)))
+            takes_most = 2 * self._owned[owner] > self._bytes
+            self._drop(self._kept[owner][-1] if takes_most else next(iter(self._by_age)))
 
     def forget(self, key: str) -> None:
         """Lets go of all that is kept of an API key."""
@@ -155,11 +158,12 @@ class Prefixes:
         if owner is None:
             return
         self._bytes -= prefix.size
+        self._owned[owner] -= prefix.size
         rest = tuple([one for one in self._kept[owner] if one is not prefix])
         if rest:
             self._kept[owner] = rest
         else:
-            del self._kept[owner]
+            del self._kept[owner], self._owned[owner]
 
 
 class RequestPrefix:

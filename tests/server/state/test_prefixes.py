@@ -237,6 +237,21 @@ def test_the_oldest_go_first_within_the_bound() -> None:
     assert worker.serve(talk("0", 5), "key0") == 0
 
 
+def test_one_key_does_not_take_the_place_of_all() -> None:
+    worker = Worker(most_bytes=1 << 20)
+    for name in "ab":
+        worker.begun(name, 6, name)
+    for number in range(100):
+        worker.begun(f"c {number}", 6, "c")
+    assert worker.bytes <= 1 << 20
+    assert [worker.serve(talk(name, 7), name) for name in ("a", "b", "c")] == [11, 11, 0]
+    # Nor does it keep its place against all others.
+    for number in range(100):
+        worker.begun("d", 6, f"d {number}")
+    assert worker.serve(talk("c 99", 7), "c") == 0
+    assert worker.bytes <= 1 << 20
+
+
 def test_one_conversation_does_not_take_the_place_of_all() -> None:
     worker = Worker(most_bytes=1 << 20)
     worker.begun("a", 4)
