@@ -266,7 +266,7 @@ class GatewayState:
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
         most_bytes = int(settings.state.prefix_mb * 2**20)
-        self.prefixes = Prefixes(most_bytes, self.metrics, self.stores.remembers, self.state_keys.epoch)
+        self.prefixes = Prefixes(most_bytes, self.metrics, self.stores.remembers, self.state_keys.epochs)
         self.media = self._media(settings, backends)
         self.passed = _passed_routes(settings)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
