@@ -30,7 +30,7 @@ from gateway.server.state.prefixes import Prefixes
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.state_folder import StateKeys
-from gateway.server.state.store import EVERYONE, StoreUnavailable, forgotten_at
+from gateway.server.state.store import EVERYONE, StoreUnavailable
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -168,9 +168,10 @@ class GatewayState:
         was learnt before holds."""
         if self.store.name == MemoryStore.name:
             return
-        for tenant in (*keys, EVERYONE):
-            with contextlib.suppress(StoreUnavailable):
-                self.state_keys.folder.learn(tenant, forgotten_at(await self.store.epoch(tenant)))
+        tenants = (*keys, EVERYONE)
+        with contextlib.suppress(StoreUnavailable):
+            for tenant, when in zip(tenants, await self.store.forgotten(tenants), strict=True):
+                self.state_keys.folder.learn(tenant, when)
 
     @property
     def store(self) -> GuardedStore:
