@@ -59,6 +59,11 @@ class RouteTable:
         self.extensions = {dialect.name: _extensions(dialect) for dialect in self.dialects}
         routes = [route for dialect in self.dialects for route in dialect.routes]
         self.websockets = frozenset([route.path for route in routes if route.websocket])
+        # The dialect of a path that no route has: the first one with a route below the same folder.
+        self._folders: dict[str, Served] = {}
+        for dialect in self.dialects:
+            for folder in [folder for route in dialect.routes for folder in _folders(route.path)]:
+                self._folders.setdefault(folder, Served(dialect))
         self._unknown = Served(self.default)
         # By path, then by method.
         self._exact: dict[str, dict[str, Served]] = {}
@@ -85,7 +90,14 @@ class RouteTable:
         if (refusing := self._paths.get(path)) is not None:
             return refusing
         owners = (Served(found.dialect) for _, pattern, found in self._patterns if pattern.fullmatch(path))
-        return next(owners, self._unknown)
+        beside = (self._folders[folder] for folder in _folders(path) if folder in self._folders)
+        return next(owners, None) or next(beside, self._unknown)
+
+
+def _folders(path: str) -> tuple[str, str]:
+    """Returns the first two names of a path, and the first alone."""
+    names = path.split("/", 3)[:3]
+    return "/".join(names), "/".join(names[:2])
 
 
 def _extensions(dialect: Dialect) -> DialectExtensions:

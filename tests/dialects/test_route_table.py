@@ -44,9 +44,15 @@ class Double(OpenAIChatDialect):
         ("GET", "/beta/models/a:generate", "verbs", "model"),
         ("HEAD", "/beta/models/a:generate", "verbs", None),
         ("POST", "/beta/models/:generate", "verbs", None),
-        ("POST", "/beta/models/", "openai_chat", None),
+        ("POST", "/beta/models/", "verbs", None),
         ("GET", "/v1/chat/completions", "openai_chat", None),
-        ("GET", "/beta", "openai_chat", None),
+        ("GET", "/beta", "verbs", None),
+        ("GET", "/beta/models/a/b/c/d", "verbs", "model"),
+        ("POST", "/beta/files/a/b", "verbs", None),
+        ("POST", "/v1/files", "openai_chat", None),
+        ("POST", "/gamma/models", "openai_chat", None),
+        ("OPTIONS", "*", "openai_chat", None),
+        ("GET", "/", "openai_chat", None),
     ],
 )
 def test_a_request_is_answered_in_the_dialect_of_its_route(

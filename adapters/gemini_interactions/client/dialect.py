@@ -59,12 +59,13 @@ class GeminiInteractionsDialect:
         return encode_turn(turn)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        encoder = InteractionStreamEncoder(request, head)
+        # The stream builds the steps as it writes their events: no second fold.
+        encoder = InteractionStreamEncoder(request, head, keeps=True)
         feed_whole(encoder, events)
         return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> InteractionStreamEncoder:
-        return InteractionStreamEncoder(request, head)
+        return InteractionStreamEncoder(request, head, keeps=head.stored)
 
     def missing_entries(self, document: Document) -> Sequence[str]:
         return missing_entries(document)

@@ -62,14 +62,16 @@ class InteractionStreamEncoder:
     """Encodes one answer.
 
     `feed` returns the bytes to send now, `close` the last ones; `fail` ends the stream instead, and `quiet` keeps it
-    alive. `whole` is the object for a client that does not stream, `record` what is stored.
+    alive. `whole` is the object for a client that does not stream, `record` what is stored; they need the steps, which
+    the encoder `keeps` for them alone: a stream has sent them.
     """
 
     headers: ClassVar = EVENT_STREAM_HEADERS
 
-    def __init__(self, request: ClientRequest, head: AnswerHead) -> None:
+    def __init__(self, request: ClientRequest, head: AnswerHead, *, keeps: bool) -> None:
         self._head = head
         self._to_store = request.to_store
+        self._keeps = keeps
         self._interaction = GrowingInteraction(head, request.echo.get(PREVIOUS))
         self._state = StreamState.NEW
         self._blocks = SequentialBlocks()
@@ -95,7 +97,8 @@ class InteractionStreamEncoder:
             else:
                 self._event(event, out)
                 continue
-            self._pieces.append(piece)
+            if self._keeps:
+                self._pieces.append(piece)
             out += (self._before, _encode(piece), self._behind)
         return one_line_each(b"".join(out))
 
@@ -165,7 +168,8 @@ class InteractionStreamEncoder:
             case BlockStart():
                 self._start(step, out)
             case BlockDelta():
-                self._pieces.append(step.text)
+                if self._keeps:
+                    self._pieces.append(step.text)
                 out += (self._before, _encode(step.text), self._behind)
             case BlockEnd():
                 self._stop(step.state, out)
@@ -197,7 +201,8 @@ class InteractionStreamEncoder:
             delta = {"type": "thought_signature", **said}
             self._write(out, "step.delta", {"index": self._steps, "delta": delta})
         self._write(out, "step.stop", {"index": self._steps})
-        self._interaction.steps.append(self._made("".join(self._pieces), state if said else EMPTY))
+        if self._keeps:
+            self._interaction.steps.append(self._made("".join(self._pieces), state if said else EMPTY))
         self._steps += 1
         self._kind = None
 

@@ -43,7 +43,7 @@ class ValueChange(msgspec.Struct, frozen=True):
 
 def value_changes(remade: Remade, notices: Sequence[Notice]) -> Mapping[int, tuple[ValueChange, ...]]:
     """Returns the changes of messages by the numbers of the notices that report them. Several notices about one message
-    and one stage have the same ones."""
+    and one stage have the same ones, but for one that says that results were added: it has the one of its call."""
     rows = aligned(reached_stages(remade))
     forms = argument_forms(remade.interaction, notices)
     found: dict[int, tuple[ValueChange, ...]] = {}
@@ -52,8 +52,25 @@ def value_changes(remade: Remade, notices: Sequence[Notice]) -> Mapping[int, tup
             notice = notices[number]
             column = _COLUMN_OF.get(notice.stage)
             if column is not None and column < len(rows[at]) and notice.action not in NO_CHANGE:
-                found[number] = tuple(_changes(rows[at], column, forms))[:_MOST_CHANGES]
+                changed = _written_result(rows, at, column, notice) or rows[at]
+                found[number] = tuple(_changes(changed, column, forms))[:_MOST_CHANGES]
     return found
+
+
+def _written_result(rows: Sequence[Row], at: int, column: int, notice: Notice) -> Row | None:
+    """Returns the row of the result that a notice about the calling message of a row says was added; None: there is
+    none. A call whose id was made up is no fact for a notice: its result is the first one there."""
+    if notice.action != "added":
+        return None
+    for row in rows[at + 1 :]:
+        turn = row[column]
+        if turn is None or row[column - 1] is not None:
+            continue
+        if not turn.results:
+            return None
+        if notice.tool_call_id in (None, *[result.call_id for result in turn.results]):
+            return row
+    return None
 
 
 def _changes(row: Row, column: int, forms: Forms) -> Iterator[ValueChange]:

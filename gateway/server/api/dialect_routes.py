@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.capabilities.held_tools import with_offered
 from gateway.core.backend_status import redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, GatewayError, InvalidRequest
@@ -39,6 +40,7 @@ from gateway.server.api.model_catalogue import describe_model
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.completion import RoutedModel
 from gateway.server.upstream.deadlines import body_timeout
 from gateway.server.upstream.fd_limits import check_lack
 
@@ -234,30 +236,51 @@ async def _count_answer(
     asked = request.conversation
     if request.compacted:
         asked = (await state.opened(context.key, asked)).conversation
-    tokens = await _counted(state, context, asked, compacts=request.compacts is not None)
-    if tokens is not None:
-        return Response(dialect.encode_count(tokens), media_type=JSON)
-    estimate = await asyncio.to_thread(estimate_view, asked)
+    routed = _routed(state, context, asked.model)
+    if routed is not None:
+        tokens = await _counted(state, context, asked, routed, compacts=request.compacts is not None)
+        if tokens is not None:
+            return Response(dialect.encode_count(tokens), media_type=JSON)
+    estimate = await asyncio.to_thread(_estimated, asked, routed)
     return Response(dialect.encode_count(estimate), media_type=JSON, headers=ESTIMATED)
 
 
-async def _counted(state: GatewayState, context: RequestContext, asked: Conversation, *, compacts: bool) -> int | None:
-    """Returns the tokens of the request that the backend of the model would get, as its own counter says; None where
-    it has none, where that fails, which is reported, or where the client may not send such a request. `compacts`: the
-    request asks for a compaction."""
+def _routed(state: GatewayState, context: RequestContext, name: str) -> RoutedModel | None:
+    """Returns the model of this name; None where the client may not send a request for it."""
     try:
-        model = state.backends.listed_name(asked.model)
+        model = state.backends.listed_name(name)
         route, backend = state.backends.route(model)
         state.admission.check_model(context.key, model)
     except GatewayError:
         return None
+    return RoutedModel(model, route, backend)
+
+
+def _estimated(asked: Conversation, routed: RoutedModel | None) -> int:
+    """Returns the estimated tokens of a request, of the functions only those that its first round offers."""
+    if routed is not None:
+        asked = with_offered(asked, routed.route.policy, routed.backend.adapter.capabilities)
+    return estimate_view(asked)
+
+
+async def _counted(
+    state: GatewayState,
+    context: RequestContext,
+    asked: Conversation,
+    routed: RoutedModel,
+    *,
+    compacts: bool,
+) -> int | None:
+    """Returns the tokens of the request that the backend of the model would get, as its own counter says; None where
+    it has none, or where that fails, which is reported. `compacts`: the request asks for a compaction."""
+    route, backend = routed.route, routed.backend
     if compacts:
         # Loaded with the first compaction.
         from gateway.server.api.compacting import without_request
 
         asked = without_request(state, asked, route, backend)
     try:
-        return await state.token_counter.count(backend, route, replace(asked, model=route.name or model))
+        return await state.token_counter.count(backend, route, replace(asked, model=routed.sent_name))
     except BackendError as error:
         check_lack(error)
         redact_error(error, backend.redact)

@@ -30,7 +30,7 @@ from gateway.server.state.prefixes import Prefixes
 from gateway.server.state.request_state import state_features
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.state_folder import StateKeys
-from gateway.server.state.store import EVERYONE, StoreUnavailable, forgotten_at
+from gateway.server.state.store import EVERYONE, StoreUnavailable
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -168,9 +168,10 @@ class GatewayState:
         was learnt before holds."""
         if self.store.name == MemoryStore.name:
             return
-        for tenant in (*keys, EVERYONE):
-            with contextlib.suppress(StoreUnavailable):
-                self.state_keys.folder.learn(tenant, forgotten_at(await self.store.epoch(tenant)))
+        tenants = (*keys, EVERYONE)
+        with contextlib.suppress(StoreUnavailable):
+            for tenant, when in zip(tenants, await self.store.forgotten(tenants), strict=True):
+                self.state_keys.folder.learn(tenant, when)
 
     @property
     def store(self) -> GuardedStore:
@@ -266,7 +267,7 @@ class GatewayState:
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
         most_bytes = int(settings.state.prefix_mb * 2**20)
-        self.prefixes = Prefixes(most_bytes, self.metrics, self.stores.remembers, self.state_keys.epoch)
+        self.prefixes = Prefixes(most_bytes, self.metrics, self.stores.remembers, self.state_keys.epochs)
         self.media = self._media(settings, backends)
         self.passed = _passed_routes(settings)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))

@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import JsonObject
-from gateway.core.errors import BackendError, GatewayError, InvalidRequest
+from gateway.core.errors import BackendError, BackendTimeout, GatewayError, InvalidRequest
 from gateway.core.events import Event
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached, Read
 from gateway.diagnostics.doctor.suggestion import merged, with_changes
@@ -33,6 +33,10 @@ from gateway.settings import BackendSettings, ModelSettings
 
 # A question is short: a backend that is still silent after this time does not answer.
 LIMIT_S: Final = 120.0
+# A server may be silent about functions alone. Behind a first such question without an answer, the others wait so long,
+# or so many times as long as the longest answer took: a slow machine answers within that.
+REPEATED_S: Final = 20.0
+_PATIENCE: Final = 4
 WRONG_KEY: Final = "dragoman-doctor-wrong-key"
 _PATH: Final = "/v1/chat/completions"
 _MOST_BYTES: Final = 4 * 2**20
@@ -55,6 +59,8 @@ class LiveBackend:
         self._route = route
         self._dialect = load_dialect()
         self._limit = min(backend.timeouts.total, LIMIT_S)
+        self._limit_with_tools = self._limit
+        self._longest_answer = 0.0
         self._backends: dict[Key, Backend] = {
             "right": backend,
             "wrong": _with_credential(backend, _wrong_credential(backend)),
@@ -131,7 +137,7 @@ class LiveBackend:
                 self._transport,
                 backend,
                 exchange,
-                self._limit,
+                self._limit_with_tools if _has_tools(question) else self._limit,
                 lambda one: _watched(one, capture, question.leave_after),
             )
         except _Left:
@@ -148,7 +154,15 @@ class LiveBackend:
         interaction = capture.interaction(status, code, "", x=number)
         self.interactions.append(interaction)
         sent = None if exchange is None else exchange.request
-        return Answer(tuple(events), notices, _reads(interaction), failure, sent, monotonic() - began)
+        took = monotonic() - began
+        self._learn(question, failure, took)
+        return Answer(tuple(events), notices, _reads(interaction), failure, sent, took)
+
+    def _learn(self, question: Question, failure: GatewayError | None, took: float) -> None:
+        if failure is None:
+            self._longest_answer = max(self._longest_answer, took)
+        elif isinstance(failure, BackendTimeout) and _has_tools(question):
+            self._limit_with_tools = min(self._limit, max(REPEATED_S, _PATIENCE * self._longest_answer))
 
     def _changed(self, question: Question) -> ModelSettings:
         """Returns the model's entry with the policy that the question is sent by."""
@@ -159,6 +173,10 @@ class LiveBackend:
             repair="off" if question.as_is else policy.repair,
         )
         return msgspec.structs.replace(self._route, policy=policy)
+
+
+def _has_tools(question: Question) -> bool:
+    return bool(question.fields.get("tools"))
 
 
 def _wrong_credential(backend: Backend) -> Credential:

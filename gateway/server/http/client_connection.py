@@ -6,6 +6,7 @@ shuts it down.
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -53,7 +54,7 @@ class ClientConnection(asyncio.Protocol):
         self.due = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
-        self._waiting: list[tuple[ResponseWriter, Scope]] = []
+        self._waiting: deque[tuple[ResponseWriter, Scope]] = deque()
 
     # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -100,6 +101,7 @@ class ClientConnection(asyncio.Protocol):
         self.state = CLIENT_TRANSITIONS[self.state]["request"]
         self.latest = writer
         if waits:
+            self.flow.holds_requests = True
             self.flow.pause_reading()
             self._waiting.append((writer, scope))
         else:
@@ -110,11 +112,14 @@ class ClientConnection(asyncio.Protocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
+        if self._waiting:
+            self._serve(*self._waiting.popleft())
+            # What is read may be the rest of this one's body, and thousands of further requests.
+            self.flow.holds_requests = bool(self._waiting)
+            self.flow.resume_reading()
+            return
         if self.flow.read_paused:
             self.flow.resume_reading()
-        if self._waiting:
-            self._serve(*self._waiting.pop(0))
-            return
         self.state = CLIENT_TRANSITIONS[self.state]["answered"]
         if self.state is IDLE:
             self.expect(self.timeout_keep_alive)

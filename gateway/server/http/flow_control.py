@@ -8,15 +8,17 @@ HIGH_WATER: Final = 64 * 1024
 
 
 class FlowControl:
-    """The flow of one connection, in both directions. `write_paused`: the client is slow.
+    """The flow of one connection, in both directions. `write_paused`: the client is slow. `holds_requests`: some wait
+    behind the one that is served, so that nothing is read until none does.
 
     Uvicorn's class of this name makes an event for each connection; most connections never wait."""
 
-    __slots__ = ("_resumed", "_transport", "read_paused", "write_paused")
+    __slots__ = ("_resumed", "_transport", "holds_requests", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.read_paused = False
+        self.holds_requests = False
         self.write_paused = False
         self._resumed: asyncio.Event | None = None
 
@@ -33,8 +35,8 @@ class FlowControl:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Reads from the client again."""
-        if self.read_paused:
+        """Reads from the client again, unless it holds requests."""
+        if self.read_paused and not self.holds_requests:
             self.read_paused = False
             self._transport.resume_reading()
 

@@ -1,9 +1,10 @@
 """Parses the bytes of client requests into validated heads and bodies: httptools plus the checks it lacks.
 
-These are: caps for the head, exactly one Host, no version but 1.0 and 1.1; trailers never become headers and are capped
-too. (httptools itself refuses Content-Length beside Transfer-Encoding, and bare LF.) A client that asks for another
-protocol, as some do with every first request, is served over HTTP/1.1, unless it asks for a WebSocket where there is
-one.
+These are: caps for the head, exactly one Host, no version but 1.0 and 1.1, no body in another transfer coding than
+chunks (RFC 9112, section 6.1: one that is not undone would be read as it is); trailers never become headers and are
+capped too. (httptools itself refuses Content-Length beside Transfer-Encoding, and bare LF.) A client that asks for
+another protocol, as some do with every first request, is served over HTTP/1.1, unless it asks for a WebSocket where
+there is one.
 """
 
 import asyncio
@@ -120,6 +121,8 @@ class HttpProtocol(ClientConnection):
         if len(named) != len(headers) and [name for name, _ in headers].count(b"host") > 1:
             raise HeadError
         if version not in VERSIONS or (b"host" not in named and version == "1.1"):
+            raise HeadError
+        if b"transfer-encoding" in named and not _is_chunked(headers):
             raise HeadError
         method = parser.get_method().decode("ascii")
         path, query = _target(self._url)
@@ -254,6 +257,11 @@ class HttpProtocol(ClientConnection):
         self.transport.write(raw_error_response(self.encode_error(error), given))
         self.transport.close()
         return given
+
+
+def _is_chunked(headers: list[tuple[bytes, bytes]]) -> bool:
+    codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
+    return codings == [b"chunked"]
 
 
 def _target(url: bytes) -> tuple[str, bytes]:

@@ -129,6 +129,10 @@ class GuardedStore:
         """See `StateStore`. The reply must come within `within_s` seconds."""
         return await self._done("epoch", lambda: self._store.epoch(tenant), within_s)
 
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """See `StateStore`."""
+        return await self._done("epoch", lambda: self._store.forgotten(tenants))
+
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""
         await self._done("forget", lambda: self._store.forget(tenant), LONG_S)

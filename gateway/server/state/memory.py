@@ -25,6 +25,7 @@ from gateway.server.state.store import (
     StoreUnavailable,
     Usage,
     first_record,
+    forgotten_at,
     next_record,
 )
 
@@ -117,6 +118,10 @@ class MemoryStore:
         if tenant not in self._epochs:
             self._epochs[tenant] = first_record()
         return self._epochs[tenant]
+
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """See `StateStore`."""
+        return [forgotten_at(self._epochs.get(tenant, b"")) for tenant in tenants]
 
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""

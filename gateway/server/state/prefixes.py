@@ -1,15 +1,16 @@
 """Keeps the beginnings of conversations, so that the next request of each is read from where it is new.
 
 Each worker keeps its own, in its memory alone: those of one API key apart from those of another, the latest ones,
-within a bound. They are let go with the settings under which they were read, and when their key is forgotten. Nothing
-is kept of a request with state off.
+within a bound. Where it is reached, an owner of more than half of them gets room from its own alone. They are let go
+with the settings under which they were read, and when their key is forgotten. Nothing is kept of a request with state
+off.
 
 Of the first request of a conversation, which may be the only one, only a digest of one message is kept. The first one
 that is kept is the one with which this message comes again.
 """
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Final
@@ -47,7 +48,7 @@ class _Owner(msgspec.Struct, frozen=True):
 
 class Prefixes:
     """The beginnings that one worker keeps, in at most so many bytes. `remembers` says whether anything may be kept of
-    a request, and `epoch` when a key was last forgotten; None: that cannot be known, and nothing is kept.
+    a request, and `epochs` when each of some keys was last forgotten; None: that cannot be known, and nothing is kept.
 
     They are read in threads, and changed in the event loop alone."""
 
@@ -56,20 +57,21 @@ class Prefixes:
         most_bytes: int,
         metrics: Metrics,
         remembers: Callable[[RequestContext], bool],
-        epoch: Callable[[str], float | None],
+        epochs: Callable[[Sequence[str]], Sequence[float | None]],
     ) -> None:
         self._most_bytes = most_bytes
         self._metrics = metrics
         self._remembers = remembers
-        self._epoch = epoch
+        self._epochs_of = epochs
         # As they were when they were last looked up, which is no work for every request.
         self._epochs: dict[str, float | None] = {}
         # Each owner's, the latest first; the owners and theirs by the time of the last request.
         self._kept: dict[_Owner, tuple[Prefix, ...]] = {}
+        self._owned: Counter[_Owner] = Counter()
         self._by_age: OrderedDict[Prefix, _Owner] = OrderedDict()
         self._bytes = 0
-        # Those of one message of each first request, the oldest first.
-        self._digests: OrderedDict[bytes, None] = OrderedDict()
+        # Those of one message of each first request with its key, the oldest first.
+        self._digests: OrderedDict[bytes, str] = OrderedDict()
         self._secret = secrets.token_bytes(32)
         metrics.prefix_bytes.set_function(lambda: self._bytes)
 
@@ -78,9 +80,7 @@ class Prefixes:
         too_large = size * _COPIES * _SHARE > self._most_bytes
         if size < LEAST or too_large or not self._remembers(context):
             return None
-        if context.key not in self._epochs:
-            self._epochs[context.key] = self._epoch(context.key)
-        epoch = self._epochs[context.key]
+        epoch = self._epoch(context.key)
         return None if epoch is None else RequestPrefix(self, _Owner(context.key, dialect.name, epoch), dialect)
 
     def find(self, owner: _Owner, body: bytes) -> tuple[Prefix, int] | None:
@@ -109,9 +109,9 @@ class Prefixes:
     def keep_digest(self, owner: _Owner, digest: bytes) -> None:
         """Keeps the digest of a message of a first request."""
         self._metrics.prefix_requests.inc("new")
-        if self._epochs.get(owner.key) != owner.epoch:
+        if self._epoch(owner.key) != owner.epoch:
             return
-        self._digests[digest] = None
+        self._digests[digest] = owner.key
         self._digests.move_to_end(digest)
         if len(self._digests) > _MOST_DIGESTS:
             self._digests.popitem(last=False)
@@ -119,7 +119,7 @@ class Prefixes:
     def keep(self, owner: _Owner, new: Prefix, known: KnownPrefix | None) -> None:
         """Keeps a beginning, in the place of the one that it goes on from: which it has in common for the most part."""
         self._metrics.prefix_requests.inc("new" if known is None else "known")
-        if self._epochs.get(owner.key) != owner.epoch:
+        if self._epoch(owner.key) != owner.epoch:
             return
         if known is not None and 2 * known.count >= len(known.prefix.messages):
             self._drop(known.prefix)
@@ -128,38 +128,47 @@ class Prefixes:
         self._kept[owner] = (new, *self._kept.get(owner, ()))
         self._by_age[new] = owner
         self._bytes += new.size
+        self._owned[owner] += new.size
         while self._bytes > self._most_bytes:
-            self._drop(next(iter(self._by_age)))
+            takes_most = 2 * self._owned[owner] > self._bytes
+            self._drop(self._kept[owner][-1] if takes_most else next(iter(self._by_age)))
 
     def forget(self, key: str) -> None:
         """Lets go of all that is kept of an API key."""
         for prefix in [prefix for prefix, owner in self._by_age.items() if owner.key == key]:
             self._drop(prefix)
+        for digest in [digest for digest, owner in self._digests.items() if owner == key]:
+            del self._digests[digest]
 
     def check_epochs(self) -> None:
         """Lets go of all that is kept of keys which have been forgotten since the last time."""
-        for key, before in self._epochs.items():
-            self._epochs[key] = epoch = self._epoch(key)
-            if epoch != before:
+        before, keys = self._epochs, self.keys
+        self._epochs = dict(zip(keys, self._epochs_of(keys), strict=True))
+        for key in keys:
+            if self._epochs[key] != before[key]:
                 self.forget(key)
-                # They do not say of which key they are.
-                self._digests.clear()
 
     @property
     def keys(self) -> Sequence[str]:
-        """The API keys of which anything may be kept."""
-        return tuple(self._epochs)
+        """The API keys of which anything is kept."""
+        return tuple({owner.key for owner in self._kept}.union(self._digests.values()))
+
+    def _epoch(self, key: str) -> float | None:
+        if key not in self._epochs:
+            [self._epochs[key]] = self._epochs_of((key,))
+        return self._epochs[key]
 
     def _drop(self, prefix: Prefix) -> None:
         owner = self._by_age.pop(prefix, None)
         if owner is None:
             return
         self._bytes -= prefix.size
+        self._owned[owner] -= prefix.size
         rest = tuple([one for one in self._kept[owner] if one is not prefix])
         if rest:
             self._kept[owner] = rest
         else:
-            del self._kept[owner]
+            del self._kept[owner], self._owned[owner]
 
 
 class RequestPrefix:

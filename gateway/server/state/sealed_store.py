@@ -160,6 +160,10 @@ class SealedStore:
         """See `StateStore`."""
         return await self._store.epoch(tenant)
 
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """See `StateStore`."""
+        return await self._store.forgotten(tenants)
+
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""
         await self._store.forget(tenant)

@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -130,8 +130,14 @@ class StateFolder:
     def epoch(self, tenant: str) -> float:
         """Returns when the present epoch of an API key began, in seconds since 1970; 0.0: it is the first one. Raises
         OSError or ValueError for a file that cannot be read: nothing that may be forgotten is opened."""
-        known = (self._read(), self._learnt)
-        return max(times.get(name, 0.0) for times in known for name in (tenant, EVERYONE))
+        (began,) = self.epochs((tenant,))
+        return began
+
+    def epochs(self, tenants: Sequence[str]) -> list[float]:
+        """Returns the same of several API keys, for one look at the file."""
+        known, learnt = self._read(), self._learnt
+        least = max(known.get(EVERYONE, 0.0), learnt.get(EVERYONE, 0.0))
+        return [max(least, known.get(tenant, 0.0), learnt.get(tenant, 0.0)) for tenant in tenants]
 
     def _read(self) -> dict[str, float]:
         """Returns the times of the file, which is read again once it has changed."""
@@ -292,13 +298,18 @@ class StateKeys:
 
     def epoch(self, tenant: str) -> float | None:
         """Returns when the present epoch of an API key began; None where that cannot be read, which is logged."""
+        (began,) = self.epochs((tenant,))
+        return began
+
+    def epochs(self, tenants: Sequence[str]) -> Sequence[float | None]:
+        """Returns the same of several API keys, for one look at the folder."""
         try:
-            return self.folder.epoch(tenant)
+            return self.folder.epochs(tenants)
         except (OSError, ValueError) as error:
             if self._fault != str(error):
                 self._fault = str(error)
                 LOGGER.error("no compaction is opened, for what is forgotten cannot be read: %s", error)
-            return None
+            return [None] * len(tenants)
 
     def _own(self) -> str:
         try:

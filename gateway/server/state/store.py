@@ -127,6 +127,10 @@ class StateStore(Protocol):
         store see until `forget` replaces them. Digests and data keys that are derived from them end with the epoch.
         `forgotten_at` reads its time. May be 5 s old."""
 
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """Returns when each of the tenants was forgotten, in seconds since 1970, by one look at the store; 0.0:
+        never."""
+
     async def forget(self, tenant: str) -> None:
         """Begins a new epoch: within 5 s nothing of the tenant's entries and leases can be read or used anywhere."""
 

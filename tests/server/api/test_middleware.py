@@ -3,6 +3,7 @@
 import asyncio
 import json
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -226,8 +227,34 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
 )
 async def test_an_unknown_path_is_told_what_is_served(start: Start, path: str, advice: str) -> None:
     gateway, _ = await start(well)
-    message = (await gateway.client.post(path, json={})).json()["error"]["message"]
+    error = (await gateway.client.post(path, json={})).json()["error"]
+    # Ollama's error is a text.
+    message = error if path.startswith("/api/") else error["message"]
     assert advice in message and len(message) < 700
+
+
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("/v1beta/agents", "x-goog-api-key"),
+        ("/v1beta/interactions/", "x-goog-api-key"),
+        ("/v1beta/models/", "x-goog-api-key"),
+        ("/v1/messages/unknown", "x-api-key"),
+    ],
+)
+async def test_an_unknown_path_takes_the_key_where_its_neighbours_have_it(
+    path: str, header: str, tmp_path: Path
+) -> None:
+    (tmp_path / "keys").write_text("own:a-key-of-this-test\n")
+    settings: dict[str, Json] = {
+        "server": {"api_keys_file": str(tmp_path / "keys")},
+        "backends": {"d": {"adapter": "openai_chat", "base_url": "demo:chat"}},
+    }
+    async with running_gateway(settings) as gateway:
+        known = await gateway.client.get(path, headers={header: "a-key-of-this-test"})
+        wrong = await gateway.client.get(path, headers={header: "another-key"})
+    assert (known.status_code, wrong.status_code) == (404, 401)
+    assert known.json()["error"].keys() == wrong.json()["error"].keys()
 
 
 @pytest.mark.parametrize(

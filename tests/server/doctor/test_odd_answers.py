@@ -1,16 +1,23 @@
 """What the doctor says of answers that no demo backend gives, over a real socket."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gateway.core.errors import BackendTimeout
+from gateway.core.events import Event
 from gateway.diagnostics.doctor.accepting import failure
 from gateway.diagnostics.doctor.examination import PROBES
 from gateway.diagnostics.doctor.finding import Checked, Finding
 from gateway.diagnostics.doctor.question import Answer
+from gateway.exchange import Exchange
+from gateway.server.doctor import live_backend
 from gateway.server.doctor.examine_backend import _features
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.completion import complete
+from gateway.server.upstream.transport import Transport
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, faulty_backend
 from tests.server.doctor.examined import examined, findings
 
@@ -140,3 +147,28 @@ def test_a_question_that_is_not_answered_in_time_says_nothing_of_what_the_model_
     assert "no answer in time" in finding.detail and "timeouts.first_byte" in finding.advice
     probe = next(one for one in PROBES if one.id == "D231")
     assert _features([probe], [Checked("D231", "call", finding)], "todo") == ()
+
+
+async def test_a_server_that_is_silent_about_functions_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[tuple[bool, float]] = []
+
+    async def noted(
+        transport: Transport, backend: Backend, exchange: Exchange, limit_s: float, watch: Callable[..., Any]
+    ) -> list[Event]:
+        has_tools = b'"tools"' in exchange.request.body
+        waited.append((has_tools, limit_s))
+        return await complete(transport, backend, exchange, 0.05 if has_tools else limit_s, watch)
+
+    async def silent(connection: Connection) -> None:
+        if b'"tools"' in connection.body:
+            await connection.gone()
+        else:
+            await in_both_forms(connection)
+
+    monkeypatch.setattr(live_backend, "complete", noted)
+    finding = (await found(silent, "D22", "D23", "D24"))["D231"]
+    assert (finding.verdict, finding.undecided) == ("todo", True)
+    with_tools = [limit for has_tools, limit in waited if has_tools]
+    assert with_tools[0] == live_backend.LIMIT_S
+    assert with_tools[1:] and {*with_tools[1:]} == {live_backend.REPEATED_S}
+    assert {limit for has_tools, limit in waited if not has_tools} == {live_backend.LIMIT_S}

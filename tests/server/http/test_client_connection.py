@@ -3,7 +3,10 @@
 import asyncio
 
 import pytest
+from starlette.types import Scope
 
+from gateway.server.http.client_connection import ClientConnection
+from gateway.server.http.response_writer import ResponseWriter
 from tests.server.api.test_keep_alive import TEXT, asking, comes_true, connected, long_answer
 from tests.server.conftest import Start
 from tests.server.http.test_protocol import CHAT, GET, POST, well
@@ -80,6 +83,37 @@ async def test_a_head_that_is_late_does_not_cut_an_answer_that_is_on_its_way(sta
         while piece := await reader.read(2**20):
             size += len(piece)
     assert size > 200 * len(TEXT)
+    writer.close()
+
+
+async def test_a_client_is_read_on_only_when_none_of_its_requests_waits(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, _ = await start(well)
+    reader, writer = await connected(gateway)
+    request, count = GET + b"x-padding: %b\r\n\r\n" % (b"x" * 1000), 2000
+    # asyncio reads so many bytes of a socket at once.
+    at_once = 256 * 1024 // len(request) + 1
+    most = 0
+    begin = ClientConnection.begin
+
+    def noted(self: ClientConnection, response: ResponseWriter, scope: Scope) -> None:
+        nonlocal most
+        begin(self, response, scope)
+        most = max(most, len(self._waiting))
+
+    monkeypatch.setattr(ClientConnection, "begin", noted)
+    writer.write(request * count)
+    async with asyncio.timeout(60):
+        for _ in range(count):
+            assert b" 200 " in (await reader.readuntil(b"}")).split(b"\r\n")[0]
+    assert 0 < most <= at_once
+    # The body of the last one of those that waited is read, too.
+    writer.write(GET + b"\r\n" + POST + b"connection: close\r\n\r\n" + CHAT[:10])
+    async with asyncio.timeout(30):
+        assert b" 200 " in await reader.readuntil(b"}")
+        writer.write(CHAT[10:])
+        assert b"Hello" in await reader.read()
     writer.close()
 
 

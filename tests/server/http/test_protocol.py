@@ -38,6 +38,8 @@ GET: Final = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
 
 BAD: Final[dict[str, bytes]] = {
     "length and chunks": GET + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a coding and chunks": GET + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "a coding, and chunks": GET + b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     "two lengths": GET + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello",
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two hosts": GET + b"host: localhost\r\n\r\n",

@@ -111,7 +111,7 @@ async def test_every_operation_has_a_deadline() -> None:
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()
 
-    names = ("get", "put", "extend", "delete", "epoch", "acquire", "renew", "release", "commit")
+    names = ("get", "put", "extend", "delete", "epoch", "forgotten", "acquire", "renew", "release", "commit")
     for name in names:
         setattr(Hanging, name, hang)
     lease = await MemoryStore(1, lambda *_: None).acquire("a", "work", 1)
@@ -122,6 +122,7 @@ async def test_every_operation_has_a_deadline() -> None:
         lambda store: store.extend("a", "ops", [b"k"], 1),
         lambda store: store.delete("a", "ops", [b"k"]),
         lambda store: store.epoch("a"),
+        lambda store: store.forgotten(["a"]),
         lambda store: store.acquire("a", "work", 1),
         lambda store: store.renew(lease),
         lambda store: store.release(lease),

@@ -4,6 +4,7 @@ import gc
 import json
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -41,14 +42,19 @@ class Worker:
 
     def __init__(self, most_bytes: int = 1 << 24) -> None:
         self.epochs: dict[str, float] = {}
+        self.looks: list[Sequence[str]] = []
         self.metrics = Metrics()
         self.refused: set[str] = set()
         self.prefixes = Prefixes(
             most_bytes,
             self.metrics,
             lambda context: context.key not in self.refused,
-            lambda key: self.epochs.get(key, 0.0),
+            self.read_epochs,
         )
+
+    def read_epochs(self, keys: Sequence[str]) -> list[float]:
+        self.looks.append(keys)
+        return [self.epochs.get(key, 0.0) for key in keys]
 
     def begin(self, key: str = "alice", size: int = LEAST) -> RequestPrefix | None:
         context = RequestContext("POST", "/", CHAT, {}, Observers())
@@ -133,12 +139,33 @@ def test_a_digest_says_nothing_to_another_key_and_is_forgotten() -> None:
     worker.serve(talk("a", 4), "alice")
     worker.serve(talk("a", 5), "bob")
     assert not worker.kept
-    worker.epochs["bob"] = 1.0
+    worker.epochs["alice"] = 1.0
     worker.prefixes.check_epochs()
     worker.serve(talk("a", 6), "alice")
     assert not worker.kept
     worker.serve(talk("a", 7), "alice")
     assert len(worker.kept) == 1
+    worker.serve(talk("a", 6), "bob")
+    assert len(worker.kept) == 2
+
+
+def test_the_epochs_of_those_keys_are_looked_up_of_which_something_is_kept_in_one_look() -> None:
+    worker = Worker(most_bytes=1 << 20)
+    for number in range(100):
+        worker.begun("a", 6, f"key {number}")
+    gone = worker.begin("gone")
+    assert gone is not None
+    worker.serve(talk("b", 4), "digest")
+    worker.looks.clear()
+    worker.prefixes.check_epochs()
+    (looked,) = worker.looks
+    kept = {owner.key for owner in worker.prefixes._kept}
+    digested = {*worker.prefixes._digests.values()}
+    assert {*looked} == kept | digested == {*worker.prefixes._epochs}
+    # A request that began before is kept nevertheless, unless its key was forgotten.
+    gone.settled(DIALECT.decode(gone.document(talk("c", 4)), RequestHead("")))
+    gone.keep()
+    assert "gone" in worker.prefixes.keys
 
 
 def test_two_workers_make_different_digests_of_one_message() -> None:
@@ -237,6 +264,21 @@ def test_the_oldest_go_first_within_the_bound() -> None:
     assert worker.serve(talk("0", 5), "key0") == 0
 
 
+def test_one_key_does_not_take_the_place_of_all() -> None:
+    worker = Worker(most_bytes=1 << 20)
+    for name in "ab":
+        worker.begun(name, 6, name)
+    for number in range(100):
+        worker.begun(f"c {number}", 6, "c")
+    assert worker.bytes <= 1 << 20
+    assert [worker.serve(talk(name, 7), name) for name in ("a", "b", "c")] == [11, 11, 0]
+    # Nor does it keep its place against all others.
+    for number in range(100):
+        worker.begun("d", 6, f"d {number}")
+    assert worker.serve(talk("c 99", 7), "c") == 0
+    assert worker.bytes <= 1 << 20
+
+
 def test_one_conversation_does_not_take_the_place_of_all() -> None:
     worker = Worker(most_bytes=1 << 20)
     worker.begun("a", 4)
@@ -272,7 +314,7 @@ def test_what_is_forgotten_is_gone() -> None:
     begun.keep()
     first.keep()
     assert worker.bytes == both / 2
-    assert not worker.prefixes._digests
+    assert "alice" not in worker.prefixes._digests.values()
     assert worker.serve(talk("a", 5), "alice") == 0
     assert worker.serve(talk("a", 5), "bob") == 7
 

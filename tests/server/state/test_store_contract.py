@@ -177,6 +177,20 @@ async def told(store: StateStore, tenant: str) -> float:
     return forgotten_at(await store.epoch(tenant))
 
 
+async def test_one_look_says_when_each_tenant_was_forgotten(pair: Pair) -> None:
+    mine, other = pair
+    tenants = ["a", "b", "never seen", *map(str, range(1000))]
+    await mine.epoch("b")
+    assert await other.forgotten(tenants) == [0.0] * len(tenants)
+    before = time.time()
+    await mine.forget("a")
+    first, *rest = await other.forgotten(tenants)
+    assert before - 0.001 <= first <= time.time()
+    assert first == await told(mine, "a")
+    assert rest == [0.0] * len(rest)
+    assert await mine.forgotten([]) == []
+
+
 async def test_every_worker_learns_when_a_tenant_was_forgotten(pair: Pair, short_epochs: None) -> None:
     mine, other = pair
     assert [await told(store, "a") for store in pair] == [0.0, 0.0]

@@ -291,3 +291,32 @@ async def test_a_request_that_cannot_be_sent_is_estimated() -> None:
     async with scripted(replying(answer("200 OK", b'{"totalTokens": 14}')), adapter="gemini") as (gateway, backend):
         assert counted(await gateway.client.post(path, json=alone), "messages")[1] == "estimated"
         assert backend.seen == []
+
+
+def with_many(client: str) -> dict[str, Any]:
+    """The request of a client with many functions like its one."""
+    request: dict[str, Any] = CLIENTS[client][2]
+    (tool,) = request["tools"]
+    if client != "gemini":
+        return {**request, "tools": [{**tool, "name": f"read_{at}"} for at in range(20)]}
+    (declared,) = tool["functionDeclarations"]
+    many = [{**declared, "name": f"read_{at}"} for at in range(20)]
+    return {**request, "tools": [{"functionDeclarations": many}]}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_estimate_has_no_function_that_waits_for_a_search(client: str) -> None:
+    count, answers, _, _ = CLIENTS[client]
+    request = with_many(client)
+    entry: dict[str, Json] = {"adapter": "openai_chat", "base_url": "demo:chat"}
+    async with gateway_of(entry) as gateway:
+        all_at_once, _ = counted(await gateway.client.post(count, json=request), client)
+    async with gateway_of(entry, tool_loading="on_demand") as gateway:
+        on_demand, said = counted(await gateway.client.post(count, json=request), client)
+        limit = {"max_tokens": 64} if client == "messages" else {}
+        explained = {"x-dragoman-explain": "1"}
+        answered = await gateway.client.post(answers, json={**request, **limit}, headers=explained)
+    (notice,) = [one for one in answered.json()["dragoman"]["diagnostics"] if one["rule"] == "TOOLS_HELD_BACK"]
+    assert said == "estimated"
+    assert notice["detail"].endswith(f": about {all_at_once - on_demand} tokens less")
+    assert on_demand < all_at_once

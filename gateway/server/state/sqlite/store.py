@@ -22,6 +22,7 @@ from gateway.server.state.store import (
     StoreUnavailable,
     Usage,
     first_record,
+    forgotten_at,
     next_record,
 )
 
@@ -80,6 +81,13 @@ class SqliteStore:
         """See `StateStore`."""
         found: bytes | None = await self._database.read(lambda run: _epoch(run, tenant))
         return found if found is not None else await self._write(lambda run: _begin_epoch(run, tenant))
+
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """See `StateStore`."""
+        large = len(tenants) > MOST_READ
+        return await self._database.read(
+            lambda run: [forgotten_at(_epoch(run, tenant) or b"") for tenant in tenants], large
+        )
 
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""

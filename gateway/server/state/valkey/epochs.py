@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeGuard
 
-from gateway.server.state.store import EPOCH_BYTES, StoreUnavailable, first_record, next_record
+from gateway.server.state.store import EPOCH_BYTES, StoreUnavailable, first_record, forgotten_at, next_record
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.names import Epoch, record_name, tenant_name
-from gateway.server.state.valkey.scripts import BEGIN, FORGET, Script
+from gateway.server.state.valkey.scripts import BEGIN, FORGET, RECORDS, Script
 
 # An epoch that ends during a call is learned and the call made again; a tenant is not forgotten three times meanwhile.
 ATTEMPTS: Final = 3
@@ -47,6 +47,14 @@ class Epochs:
         """Returns the epoch that the server has confirmed within `FRESH_S`. Raises StoreUnavailable."""
         epoch, asked = self._known.get(tenant, (None, 0.0))
         return epoch if epoch is not None and asked > self._clock() - FRESH_S else await self._begin(tenant)
+
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """Returns when each of the tenants was forgotten, in seconds since 1970; 0.0: never. Raises
+        StoreUnavailable."""
+        status, *records = await self._connections.call(RECORDS, [record_name(tenant) for tenant in tenants])
+        if status != b"ok" or len(records) != len(tenants):
+            raise StoreUnavailable("invalid", f"{len(records)} records for {len(tenants)} tenants")
+        return [forgotten_at(record) if _is_record(record) else 0.0 for record in records]
 
     async def replace(self, tenant: str) -> Epoch | None:
         """Begins a new epoch, and returns the previous one, if there was one. Raises StoreUnavailable."""

@@ -261,6 +261,16 @@ return {ARGV[1], 'ok', record}
 """,
 )
 
+# KEYS: epochs of several tenants. ARGV: token. Returns the record of each; empty: there is none.
+RECORDS: Final = script(
+    "no-writes",
+    """
+local found = {ARGV[1], 'ok'}
+for _, name in ipairs(KEYS) do found[#found + 1] = redis.call('GET', name) or '' end
+return found
+""",
+)
+
 # KEYS: epochs. ARGV: token. Returns its members.
 LABELS: Final = script(
     "no-writes",

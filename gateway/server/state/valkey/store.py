@@ -122,6 +122,10 @@ class ValkeyStore:
         """See `StateStore`."""
         return (await self._epochs.present(tenant)).record
 
+    async def forgotten(self, tenants: Sequence[str]) -> list[float]:
+        """See `StateStore`."""
+        return await self._epochs.forgotten(tenants)
+
     async def forget(self, tenant: str) -> None:
         """See `StateStore`. Deletes the entries, too; those that a failure leaves behind expire."""
         previous = await self._epochs.replace(tenant)

@@ -1,9 +1,11 @@
 """What a stream of steps says at its edges: state, silence, failures, text that breaks lines."""
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from gateway.core.errors import BackendTruncated
@@ -122,3 +124,25 @@ def test_a_text_that_breaks_lines_is_one_line() -> None:
     data = encoder.feed([ResponseStart(), TextDelta("a"), TextDelta("\u2028\u2029\x85\r\n"), TextDelta("b")])
     assert "".join(event["delta"]["text"] for event in sent(data) if "delta" in event) == "a\u2028\u2029\x85\r\nb"
     assert all(len(frame.decode().splitlines()) == 2 for frame in data.split(b"\n\n") if frame)
+
+
+def grown(*, stored: bool) -> int:
+    """The bytes of memory by which an encoder grows with a long text and a call with long arguments."""
+    encoder = DIALECT.stream_encoder(greeting(CASE), msgspec.structs.replace(HEAD, stored=stored))
+    encoder.feed([ResponseStart(), TextDelta("begin")])
+    tracemalloc.start()
+    try:
+        for at in range(1000):
+            encoder.feed([TextDelta(f"{at} {'text' * 50}")])
+        encoder.feed([ToolCallStart(0, "call_1", "f")])
+        for at in range(1000):
+            encoder.feed([ToolCallDelta(0, f"{at} {'text' * 50}")])
+        encoder.feed([ToolCallEnd(0), Finish("tool_calls")])
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_stream_that_is_not_stored_does_not_grow_with_its_answer() -> None:
+    assert grown(stored=True) > 400_000
+    assert grown(stored=False) < 10_000
