@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.steering import Steer, SteeringDialect
+from gateway.dialects.steering import AnswerStatus, Steer, SteeringDialect
 from gateway.exchange import Exchange
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.server.api.relay import LARGE
@@ -63,7 +63,9 @@ class AnswerSteering:
         self.queued: list[Steer] = []
         # The last event that was sent.
         self.last = b""
-        self._steerable: bool | None = None
+        # Whether its request allows that it is steered; None: nobody has asked. How it ended, once it has.
+        self.steerable: bool | None = None
+        self.status: AnswerStatus = "failed"
         self._dialect = dialect
         self._open: set[object] = set()
         self._called = False
@@ -86,13 +88,6 @@ class AnswerSteering:
         if self._waiting and self._task is not None and self._is_due and not self._cut:
             self._cut = True
             self._task.cancel()
-
-    @property
-    def steerable(self) -> bool:
-        """Whether the request of the answer allows that it is steered."""
-        if self._steerable is None:
-            self._steerable = self._dialect.can_steer(self.body)
-        return self._steerable
 
     @property
     def _is_due(self) -> bool:

@@ -150,9 +150,10 @@ class WebSocketRequest:
         """Sends the event of a failure."""
         assert status != _ANSWERED, "every answer over a WebSocket is streamed"
         if not self.request_body.over:
-            answer = ErrorAnswer(status, _told(headers), body)
-            if not self._connected.refuse(self.steering, body):
+            if not self.steering.automatic:
+                answer = ErrorAnswer(status, _told(headers), body)
                 self._websocket.write((self._dialect.error_text(answer, self._lane),))
+            self._connected.refuse(self.steering, status, body)
             self.request_body.end()
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
