@@ -398,7 +398,7 @@ def chat_settings(backend: FaultyBackend, **server: Json) -> dict[str, Json]:
     """Settings with one model `m` on a backend of chat completions."""
     timeouts: Json = {**PATIENT, "idle": 1}
     entry: Json = {"adapter": "openai_chat", "base_url": f"{backend.base_url}/v1", "timeouts": timeouts}
-    return {**settings_for("", **server), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+    return {**settings_for("", PATIENT, **server), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
 
 
 @asynccontextmanager
