@@ -78,7 +78,8 @@ async def test_what_a_steered_answer_leaves_of_reasoning_is_what_its_backend_tak
         await connection.gone()
 
     async with faulty_backend(script) as backend:
-        entry: Json = {"adapter": "openai_responses", "base_url": f"{backend.base_url}/v1", "timeouts": PATIENT}
+        timeouts: Json = {**PATIENT}
+        entry: Json = {"adapter": "openai_responses", "base_url": f"{backend.base_url}/v1", "timeouts": timeouts}
         raw: dict[str, Json] = {**settings_for(""), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
         async with running_gateway(raw) as gateway, connected(gateway, "x-dragoman-explain: 1") as socket:
             socket.create(include=["reasoning.encrypted_content"])

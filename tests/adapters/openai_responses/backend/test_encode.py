@@ -338,7 +338,7 @@ OUTPUT: Final[dict[str, Json]] = {"type": "function_call_output", "call_id": "k"
         ((ASKED, {**THOUGHT, "id": None}, ASKED), 1),
     ],
 )
-def test_reasoning_is_sent_only_with_what_followed_it(items: tuple[JsonObject, ...], kept: int) -> None:
+def test_reasoning_is_sent_only_with_what_followed_it(items: tuple[dict[str, Json], ...], kept: int) -> None:
     made = exchange(own({"input": [*items]}))
     sent_items = json.loads(made.request.body)["input"]
     assert [item["type"] for item in sent_items].count("reasoning") == kept
