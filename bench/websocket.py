@@ -39,7 +39,7 @@ class WebSocketConnection(Connection):
         self._opened = asyncio.get_running_loop().create_future()
         self._data = b""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # see Connection
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         super().connection_made(transport)
         place = urlsplit(self._target.url)
         lines = [

@@ -87,7 +87,7 @@ class MovedModules:
             return None
         is_package = found.submodule_search_locations is not None
         # The stub wants an abstract base of loaders; Python itself asks for the two methods alone.
-        return ModuleSpec(name, self, loader_state=found, is_package=is_package)  # type: ignore[arg-type]
+        return ModuleSpec(name, self, loader_state=found, is_package=is_package)  # type: ignore[arg-type]  # the stub
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Returns the module at the new path, with a DeprecationWarning."""

@@ -16,6 +16,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from uvicorn.server import ServerState
 
 from adapters.anthropic_messages.backend import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.gemini.backend import GeminiAdapter, GeminiOptions
@@ -24,6 +25,7 @@ from adapters.openai_chat.backend.adapter import OpenAIChatOptions
 from adapters.openai_chat.client.decode import decode
 from adapters.openai_chat.client.stream import ChatStreamEncoder
 from adapters.openai_responses.backend import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from adapters.proto.backend import ProtoAdapter, ProtoOptions
 from adapters.text.backend import TextAdapter
 from adapters.text.backend.options import TextOptions
@@ -42,9 +44,12 @@ from gateway.exchange import Exchange
 from gateway.history.prepare import repaired
 from gateway.memory.history_digest import history_digests
 from gateway.registry import load_dialect
+from gateway.server.api.answer_steering import AnswerSteering
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.relay import relay
 from gateway.server.api.responders import StreamResponder
+from gateway.server.api.websocket_request import WebSocketRequest
+from gateway.server.http.websocket_protocol import WebSocketProtocol
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
 from gateway.server.log.logger import LOGGER
@@ -321,6 +326,41 @@ def relayed_cost(chunks: int = 80) -> float:
     return (cost(2 * chunks) - cost(chunks)) / chunks
 
 
+class _Socket(asyncio.Transport):
+    """The connection of a WebSocket whose client gets nothing."""
+
+    def write(self, data: object) -> None:
+        pass
+
+
+def socket_chunk_cost(chunks: int = 80) -> float:
+    """Counts the calls for one more chunk of an answer that a WebSocket gets, and that nobody steers."""
+    backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)
+    observers, dialect = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus()), OpenAIResponsesDialect()
+    body = payload.responses_request("m", stream=True)
+    request = dialect.decode(read_document(body), RequestHead("/", b"", {}))
+
+    async def relayed(reads: Sequence[bytes]) -> None:
+        peers = cast(Any, _Peers(reads))
+        socket = WebSocketProtocol(cast(Any, None), ServerState(), _Socket(), {}, 1 << 20, 60)
+        steering, connected = AnswerSteering(dialect.steering, None, body), Mock(begin=lambda *_: None)
+        asked = WebSocketRequest(dialect, socket, connected, steering, "k", cast(Any, None))
+        deadlines = Deadlines(DeadlineScheduler(), None)
+        context = RequestContext("POST", "/", CHAT, {}, observers)
+        exchange = Exchange(NATIVE, request.conversation, POLICY, label=LABEL)
+        response, answer = ClientResponse(asked, dialect, "req_1"), BackendResponse(peers, lambda: None)
+        with StreamResponder(context, response, deadlines, dialect, request, ServerSettings()) as writer:
+            steering.watch(answer)
+            await relay(context, backend, exchange, answer, deadlines, steering.responder(writer))
+        assert response.ended and steering.last
+
+    def cost(chunks: int) -> int:
+        reads = payload.chunks(chunks)
+        return calls(lambda: asyncio.run(relayed(reads)))
+
+    return (cost(2 * chunks) - cost(chunks)) / chunks
+
+
 def listed_cost() -> int:
     """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
     its beginning and of its end each, and those for what stays of it."""
@@ -348,6 +388,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "short stream": short_stream_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk that is relayed": relayed_cost,
+    "chunk over a WebSocket that is relayed": socket_chunk_cost,
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "chunk of a read with the end": lambda: chunk_cost(NATIVE, payload.chunks, WHOLE),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),

@@ -293,7 +293,7 @@ def _written_alike(one: object, other: object) -> bool:
 
 def _has_derived_id(turn: Turn) -> bool:
     """Returns whether an id in the turn depends on other messages."""
-    return any([type(block) in _WITH_ID and block.id_derived for block in turn.blocks])  # type: ignore[union-attr]
+    return any([type(block) in _WITH_ID and block.id_derived for block in turn.blocks])  # type: ignore[union-attr]  # mypy narrows no `in`
 
 
 _WITH_ID: Final = frozenset((ToolCall, ToolResult))

@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.core.conversation import JsonObject
 
+AnswerStatus: TypeAlias = Literal["completed", "incomplete", "failed"]
 SteerErrorCode: TypeAlias = Literal[
     "response_not_found",
     "invalid_input",
@@ -21,11 +22,15 @@ SteerErrorCode: TypeAlias = Literal[
 
 
 class SteerEvent(msgspec.Struct, frozen=True):
-    """Steers the answer with this id by `messages`, a JSON array; `input` is the JSON that the client sent of them."""
+    """Steers the answer with this id; `input` is the JSON that the client sent of its messages."""
 
     answer: str
     input: bytes
-    messages: bytes
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept of it."""
+        return len(self.input)
 
 
 class Steer(msgspec.Struct, frozen=True):
@@ -42,19 +47,18 @@ class SteerError(msgspec.Struct, frozen=True):
     message: str
 
 
+class RefusedSteer(msgspec.Struct, frozen=True):
+    """A steering event that steers no answer, whatever it names."""
+
+    event: SteerEvent
+    error: SteerError
+
+
 class SteerPlace(msgspec.Struct, frozen=True):
     """The number of an event about steering, and the lane of the answer that is steered."""
 
     number: int
     lane: str | None = None
-
-
-class AnswerEnd(msgspec.Struct, frozen=True):
-    """How an answer ended. `owed` are the results that its client has to send, as the client sends them but for what
-    they say."""
-
-    status: Literal["completed", "incomplete", "failed"]
-    owed: Sequence[JsonObject] = ()
 
 
 class SteeringDialect(Protocol):
@@ -68,8 +72,13 @@ class SteeringDialect(Protocol):
         """Returns the id of an answer from its first event; empty: it has none."""
         ...
 
-    def answer_end(self, text: bytes) -> AnswerEnd:
+    def answer_status(self, text: bytes) -> AnswerStatus:
         """Returns how an answer ended, from its last event. One without an end has failed."""
+        ...
+
+    def owed(self, text: bytes) -> Sequence[JsonObject]:
+        """Returns the results that the client of an answer which has ended has to send, from its last event: as the
+        client sends them but for what they say."""
         ...
 
     def opened_item(self, fields: JsonObject) -> tuple[object, bool] | None:

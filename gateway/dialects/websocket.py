@@ -14,7 +14,7 @@ import msgspec
 from gateway.core.errors import GatewayError
 from gateway.dialect import ErrorAnswer
 from gateway.dialects.stateful import StatefulDialect
-from gateway.dialects.steering import SteerEvent, SteeringDialect
+from gateway.dialects.steering import RefusedSteer, SteerEvent, SteeringDialect
 
 
 class CreateEvent(msgspec.Struct, frozen=True):
@@ -35,17 +35,11 @@ class RefusedEvent(msgspec.Struct, frozen=True):
     lane: str | None = None
 
 
-class AnsweredEvent(msgspec.Struct, frozen=True):
-    """An event that is answered at once, by this text."""
-
-    text: bytes
-
-
 class IgnoredEvent(msgspec.Struct, frozen=True):
     """An event that needs no answer."""
 
 
-ClientEvent: TypeAlias = CreateEvent | SteerEvent | RefusedEvent | AnsweredEvent | IgnoredEvent
+ClientEvent: TypeAlias = CreateEvent | SteerEvent | RefusedSteer | RefusedEvent | IgnoredEvent
 
 
 @runtime_checkable

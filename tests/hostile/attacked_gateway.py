@@ -11,15 +11,17 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
-from tests.hostile.wire import Answer, Hostile, answers, said
+from tests.hostile.wire import Answer, Hostile, HostileSocket, answers, said
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, events, faulty_backend
 from tests.server.conftest import PATIENT
+from tests.server.websocket_client import Socket, connected
 
 CLIENT_KEY: Final = "client-canary-5f1e"
 BACKEND_KEY: Final = "backend-canary-93ab"
 KEYS_ENV: Final = "TEST_HOSTILE_KEYS"
 BACKEND_KEY_ENV: Final = "TEST_HOSTILE_BACKEND_KEY"
 MAX_BODY: Final = 200_000
+_AUTHORIZED: Final = f"authorization: Bearer {CLIENT_KEY}"
 WARP: Final = "adapters.warp.backend:WarpAdapter"
 CHAT: Final = "adapters.openai_chat.backend:OpenAIChatAdapter"
 
@@ -47,6 +49,36 @@ class AttackedGateway:
         verdicts = await asyncio.gather(*map(one, table))
         wrong = {request.name: verdict for request, verdict in zip(table, verdicts, strict=True) if verdict}
         return wrong | await self.health()
+
+    async def attack_sockets(self, sockets: Iterable[HostileSocket], at_once: int = 16) -> dict[str, str]:
+        """What is wrong with what comes back over these WebSockets, by name; and with the gateway after them."""
+        room = asyncio.Semaphore(at_once)
+
+        async def one(hostile: HostileSocket) -> str:
+            async with room, connected(self.gateway, _AUTHORIZED, deflate=hostile.deflate) as socket:
+                return await self._judge_socket(hostile, socket)
+
+        table = list(sockets)
+        assert len({hostile.name for hostile in table}) == len(table)
+        verdicts = await asyncio.gather(*map(one, table))
+        wrong = {hostile.name: verdict for hostile, verdict in zip(table, verdicts, strict=True) if verdict}
+        return wrong | await self.health()
+
+    async def _judge_socket(self, hostile: HostileSocket, socket: Socket) -> str:
+        socket.write(hostile.sent)
+        codes: list[str] = []
+        async for event in socket.events():
+            if event["type"] not in ("error", "response.steer.failed"):
+                return f"an event {event}"
+            if "error" in event["type"] and not (400 <= event["status"] < 500 and event["headers"]["x-request-id"]):
+                return f"an odd error: {event}"
+            if shown := [secret for secret in (*self.secrets, "Traceback", 'File "') if secret in json.dumps(event)]:
+                return f"it shows {shown}"
+            codes.append(event["error"]["code"])
+            if len(codes) == len(hostile.codes) and hostile.closed == 1000:
+                socket.close()
+        wrong = sorted(codes) != sorted(hostile.codes) or socket.code != hostile.closed
+        return f"closed with {socket.code} {socket.reason!r} behind {codes}" if wrong else ""
 
     def judge(self, request: Hostile, received: bytes) -> str:
         """What is wrong with the answer to this request; empty: nothing."""

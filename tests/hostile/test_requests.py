@@ -19,9 +19,10 @@ from tests.hostile import (
     passed,
     responses,
     routes,
+    websockets,
 )
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
-from tests.hostile.wire import Hostile
+from tests.hostile.wire import Hostile, HostileSocket
 from tests.tiers import sample
 
 CHAT: Final = b"/v1/chat/completions"
@@ -50,6 +51,7 @@ REFUSED: Final[Tables] = {
     "gemini": gemini.refused,
     "passed routes": passed.refused,
     "interactions": interactions.refused,
+    "upgrades": websockets.upgrades,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
 }
 # A fault of a message is mended, and the request is served.
@@ -90,6 +92,14 @@ async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AttackedGat
 async def test_every_hostile_request_is_refused(attacked: AttackedGateway, group: str) -> None:
     assert await attacked.attack(REFUSED[group]()) == {}
     assert len(attacked.backend.seen) == 1  # the greeting that asked for its health
+
+
+@pytest.mark.parametrize("table", [websockets.frames, websockets.events])
+async def test_all_that_is_hostile_over_a_websocket_is_an_error(
+    attacked: AttackedGateway, table: Callable[[], Iterable[HostileSocket]]
+) -> None:
+    assert await attacked.attack_sockets(table()) == {}
+    assert len(attacked.backend.seen) == 1
 
 
 # Each case takes seconds.

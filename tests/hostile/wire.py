@@ -25,6 +25,17 @@ class Hostile(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
+class HostileSocket(msgspec.Struct, frozen=True):
+    """What one client sends over a WebSocket, the code of each error that must come back, in their order, and that of
+    the close. 1000: the connection stays, so that the client closes it."""
+
+    name: str
+    sent: bytes
+    codes: tuple[str, ...]
+    closed: int = 1000
+    deflate: bool = False
+
+
 async def said(gateway: RunningGateway, sent: bytes, seconds: float = 30) -> bytes:
     """Everything that comes back until the gateway hangs up."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)

@@ -1,6 +1,6 @@
 """Encodes a conversation as the body of a request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -111,21 +111,43 @@ def _own_items(
     instructions stands in its own field again.
 
     Reasoning with neither its encrypted content nor its own text is a reference to an item that the backend stored.
-    OpenAI refuses the whole request for one that it did not store. `plain`: the provider reads the text of reasoning,
-    in whatever form.
+    OpenAI refuses the whole request for one that it did not store, and for an item with an id behind which nothing of
+    the model follows ("was provided without its required following item"), as in an answer that its client has steered
+    or interrupted there. `plain`: the provider reads the text of reasoning, in whatever form.
     """
     changed = any(turn.source is None for turn in conversation.turns)
     encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames(), own=True)
+    # Reasoning for which the item that must follow it has not come yet.
+    held: list[tuple[JsonObject, int | None]] = []
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None and INSTRUCTIONS in source:
             body[INSTRUCTIONS] = source[INSTRUCTIONS]
+            continue
+        for item in encoder.encode(turn):
+            if plain or item.get("type") != "reasoning":
+                if held:
+                    yield from _behind(held, notices, follows=turn.role == "assistant")
+                    held = []
+                yield item
+            elif item.get("encrypted_content") or item.get("content"):
+                held.append((item, turn.index))
+            else:
+                detail = "reasoning without its encrypted content and its text, which the backend does not store"
+                notices.append(_not_sent(detail, turn.index))
+    yield from _behind(held, notices, follows=False)
+
+
+def _behind(
+    held: Sequence[tuple[JsonObject, int | None]], notices: list[Notice], *, follows: bool
+) -> Iterator[JsonObject]:
+    """Yields reasoning behind which an item of the model `follows`, or that needs none."""
+    for item, index in held:
+        if follows or not item.get("id"):
+            yield item
         else:
-            for item in encoder.encode(turn):
-                if plain or item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content"):
-                    yield item
-                else:
-                    detail = "reasoning without its encrypted content and its text, which the backend does not store"
-                    notices.append(
-                        Notice("encode", "dropped", "REASONING_NOT_SENT", detail, index=turn.index, level="debug")
-                    )
+            notices.append(_not_sent("reasoning behind which nothing of the model follows", index))
+
+
+def _not_sent(detail: str, index: int | None) -> Notice:
+    return Notice("encode", "dropped", "REASONING_NOT_SENT", detail, index=index, level="debug")

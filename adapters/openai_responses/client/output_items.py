@@ -199,6 +199,9 @@ class OutputText:
         }
         if "status" in item:
             item["status"] = status
+        if self._of_backend and not own and "encrypted_content" in self._begun:
+            # What the backend wrote there when the item began is no state of it (`ResponseReasoningItem` allows null).
+            item["encrypted_content"] = item_state(state).get("encrypted_content")
         for field, parts in self._parts.items():
             if not parts and field in own and own[field] is None:
                 item[field] = None

@@ -12,15 +12,14 @@ import msgspec
 
 from adapters.openai_responses.turn_items import ITEMS, PREVIOUS
 from gateway.core.conversation import Json, JsonObject
-from gateway.dialects.steering import AnswerEnd, Steer, SteerError, SteerEvent, SteerPlace
-from gateway.dialects.websocket import AnsweredEvent
+from gateway.dialects.steering import AnswerStatus, RefusedSteer, Steer, SteerError, SteerEvent, SteerPlace
 
 STEER: Final = "response.steer"
 LANE: Final = "stream_id"
 _INPUT: Final = frozenset({"type", "role", "content"})
 _PARTS: Final = frozenset({"input_text", "input_image", "input_file"})
 _TEXTS: Final = frozenset({"message", "reasoning"})
-_ENDS: Final = frozenset({"completed", "incomplete"})
+_ENDS: Final[Mapping[str, AnswerStatus]] = {"completed": "completed", "incomplete": "incomplete"}
 _INVALID: Final = SteerError(
     "invalid_input",
     f"A {STEER} has a previous_response_id and input, and nothing else. The input is a text, or messages of the role "
@@ -41,15 +40,23 @@ class _First(msgspec.Struct):
 
 class _Ended(msgspec.Struct):
     status: str = ""
-    output: list[dict[str, Any]] = []
 
 
 class _Last(msgspec.Struct):
     response: _Ended = msgspec.field(default_factory=_Ended)
 
 
+class _Made(msgspec.Struct):
+    output: list[dict[str, Any]] = []
+
+
+class _Whole(msgspec.Struct):
+    response: _Made = msgspec.field(default_factory=_Made)
+
+
 _first = msgspec.json.Decoder(_First).decode
 _last = msgspec.json.Decoder(_Last).decode
+_whole = msgspec.json.Decoder(_Whole).decode
 
 
 def _result(kind: str) -> Callable[[dict[str, Any]], dict[str, Json]]:
@@ -68,20 +75,20 @@ _OWED: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Json]]]] = {
 }
 
 
-def read_steer(fields: Mapping[str, msgspec.Raw]) -> SteerEvent | AnsweredEvent:
+def read_steer(fields: Mapping[str, msgspec.Raw]) -> SteerEvent | RefusedSteer:
     """Returns what a steering event without its type asks for."""
     target, given = _decoded(fields.get(PREVIOUS)), fields.get(ITEMS)
     messages = None if given is None else _messages(_decoded(given))
     if isinstance(target, str) and given is not None and messages is not None and len(fields) == 2:
-        return SteerEvent(target, bytes(given), _encode(messages))
+        return SteerEvent(target, bytes(given))
     # A field that is no text and no list is not what the event of a failure may repeat.
     told = bytes(given) if given is not None and bytes(given)[:1] in (b'"', b"[") else b"[]"
-    event = SteerEvent(target if isinstance(target, str) else "", told, b"[]")
-    return AnsweredEvent(RESPONSES_STEERING.failed(event, _INVALID, SteerPlace(0)))
+    return RefusedSteer(SteerEvent(target if isinstance(target, str) else "", told), _INVALID)
 
 
 def event_fields(text: str | bytes) -> dict[str, msgspec.Raw] | None:
-    """Returns the fields of an event; None: it is no object."""
+    """Returns the fields of an event; None: it is no object of JSON, which has no NaN and nothing infinite (RFC 8259,
+    section 6)."""
     try:
         return _read(text)
     except (msgspec.DecodeError, RecursionError):
@@ -89,11 +96,11 @@ def event_fields(text: str | bytes) -> dict[str, msgspec.Raw] | None:
     try:
         # Half a character is kept: who reads the request repairs it, and says so.
         fields = json.loads(text)
+        if not isinstance(fields, dict):
+            return None
+        return {name: msgspec.Raw(json.dumps(value, allow_nan=False).encode()) for name, value in fields.items()}
     except (ValueError, RecursionError):
         return None
-    if not isinstance(fields, dict):
-        return None
-    return {name: msgspec.Raw(json.dumps(value).encode()) for name, value in fields.items()}
 
 
 class ResponsesSteering:
@@ -110,15 +117,14 @@ class ResponsesSteering:
         except msgspec.DecodeError:
             return ""
 
-    def answer_end(self, text: bytes) -> AnswerEnd:
+    def answer_status(self, text: bytes) -> AnswerStatus:
         try:
-            response = _last(text).response
+            return _ENDS.get(_last(text).response.status, "failed")
         except msgspec.DecodeError:
-            return AnswerEnd("failed")
-        if response.status not in _ENDS:
-            return AnswerEnd("failed")
-        owed = [_OWED[item["type"]](item) for item in response.output if _is_owed(item)]
-        return AnswerEnd("completed" if response.status == "completed" else "incomplete", owed)
+            return "failed"
+
+    def owed(self, text: bytes) -> Sequence[JsonObject]:
+        return [_OWED[item["type"]](item) for item in _whole(text).response.output if _is_owed(item)]
 
     def opened_item(self, fields: JsonObject) -> tuple[object, bool] | None:
         kind, item = fields.get("type"), fields.get("item")
@@ -188,7 +194,8 @@ def _is_owed(item: dict[str, Any]) -> bool:
 
 def _joined(steers: Sequence[Steer]) -> bytes:
     """Returns the messages as the inside of an array."""
-    return b",".join([steer.event.messages[1:-1] for steer in steers])
+    given = [_messages(_decoded(msgspec.Raw(steer.event.input))) for steer in steers]
+    return b",".join([_encode(messages)[1:-1] for messages in given])
 
 
 def _messages(given: Json) -> list[Json] | None:

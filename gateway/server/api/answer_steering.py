@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.steering import Steer, SteeringDialect
+from gateway.dialects.steering import AnswerStatus, Steer, SteeringDialect
 from gateway.exchange import Exchange
 from gateway.response.usage_estimate import answer_tokens, estimate_usage
 from gateway.server.api.relay import LARGE
@@ -63,17 +63,21 @@ class AnswerSteering:
         self.queued: list[Steer] = []
         # The last event that was sent.
         self.last = b""
-        self._steerable: bool | None = None
+        # Whether its request allows that it is steered; None: nobody has asked. How it ended, once it has.
+        self.steerable: bool | None = None
+        self.status: AnswerStatus = "failed"
         self._dialect = dialect
         self._open: set[object] = set()
         self._called = False
         self._finished = False
-        # Set while the task of the request waits for its backend: nowhere else may it be cancelled.
+        # Set while the task of the request waits for the head of an answer: nowhere else may it be cancelled.
         self._waiting = False
+        # The answer, once its head is there and one of success.
+        self._answer: BackendResponse | None = None
         self._task: asyncio.Task[Any] | None = None
         self._cut = False
         self._exchange: Exchange | None = None
-        self._since = 0.0
+        self._waited = 0.0
         # Whether the events are counted, which they are behind a report of tokens: those that are not counted yet, and
         # the tokens of those before them.
         self.counts = False
@@ -83,26 +87,24 @@ class AnswerSteering:
     def add(self, steer: Steer) -> None:
         """Queues an event that steers the answer, and ends the answer where that is possible."""
         self.queued.append(steer)
-        if self._waiting and self._task is not None and self._is_due and not self._cut:
+        if len(self.queued) > 1:
+            return
+        if self._answer is not None:
+            self._answer.check(self._check_due)
+        elif self._waiting and self._task is not None and self._is_due:
             self._cut = True
             self._task.cancel()
-
-    @property
-    def steerable(self) -> bool:
-        """Whether the request of the answer allows that it is steered."""
-        if self._steerable is None:
-            self._steerable = self._dialect.can_steer(self.body)
-        return self._steerable
 
     @property
     def _is_due(self) -> bool:
         return bool(self.queued) and not self._finished and not self._open
 
     async def ask(self, work: Coroutine[Any, Any, BackendResponse], exchange: Exchange) -> BackendResponse:
-        """Returns the head of the backend's answer in this exchange. Raises Steered, as `read` does."""
+        """Returns the head of the backend's answer in this exchange. Raises Steered where the answer ends instead."""
         self._exchange = exchange
+        self._answer = None
         self._waiting = True
-        self._since = monotonic()
+        since = monotonic()
         try:
             if self._is_due:
                 work.close()
@@ -113,20 +115,18 @@ class AnswerSteering:
             raise
         finally:
             self._waiting = False
+            self._waited = monotonic() - since
 
-    async def read(self, answer: BackendResponse, most: int) -> bytes:
-        """Returns what `BackendResponse.read` does. Raises Steered where the answer ends instead."""
-        self._waiting = True
-        self._since = monotonic()
-        try:
-            if self.queued and self._is_due:
-                raise Steered
-            return await answer.read(most)
-        except asyncio.CancelledError:
-            self._check_cut()
-            raise
-        finally:
-            self._waiting = False
+    def watch(self, answer: BackendResponse) -> None:
+        """Has the reads of an answer, whose head is one of success, raise Steered where it ends instead."""
+        self._answer = answer
+        if self.queued:
+            answer.check(self._check_due)
+
+    def _check_due(self) -> None:
+        """Raises Steered where the answer ends."""
+        if self._is_due:
+            raise Steered
 
     def _check_cut(self) -> None:
         """Raises Steered where the task was cancelled for it alone: whatever else has cancelled it ends the request."""
@@ -192,7 +192,8 @@ class AnswerSteering:
             await exchanging
         except Steered:
             assert self._exchange is not None  # only an exchange waits for its backend
-            context.waited += monotonic() - self._since
+            if self._answer is None:
+                context.waited += self._waited
             finish = Finish("tool_calls" if self._called else "stop", STEERED)
             self._finished = True
             # A long prompt is looked through for its tokens.
@@ -212,16 +213,18 @@ class SteeredResponder:
 
     def __init__(self, responder: Responder, steering: AnswerSteering) -> None:
         self._responder = responder
+        self._send = responder.send
         self._steering = steering
 
     @property
     def opening(self) -> bool:
         return self._responder.opening
 
-    async def send(self, events: Sequence[Event]) -> None:
+    def send(self, events: Sequence[Event]) -> Coroutine[Any, Any, None]:
+        # For every chunk, so that it makes no coroutine of its own.
         if self._steering.counts or not _TOLD.isdisjoint(map(type, events)):
             self._steering.see(events)
-        await self._responder.send(events)
+        return self._send(events)
 
     async def finish(self, events: Sequence[Event]) -> None:
         self._steering.see(events)

@@ -340,7 +340,9 @@ class GenerateEndpoint:
                 exchange.on_response_head(200, answer.headers)
                 if answer.compressed:
                     await writer.send((COMPRESSED,))
-                await relay(context, backend, exchange, answer, deadlines, writer, steering)
+                if steering is not None:
+                    steering.watch(answer)
+                await relay(context, backend, exchange, answer, deadlines, writer)
                 if not exchange.continues:
                     context.conclude(200)
                     # The response is complete: a stop of the gateway can no longer interrupt it or count as its

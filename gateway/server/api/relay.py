@@ -3,9 +3,8 @@
 import asyncio
 import math
 from collections.abc import Callable
-from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final, ParamSpec
+from typing import Final, ParamSpec
 
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
@@ -15,9 +14,6 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import Deadlines, idle_timeout
-
-if TYPE_CHECKING:
-    from gateway.server.api.answer_steering import AnswerSteering
 
 # Only usage and a closing event may follow the finish.
 REST_S: Final = 0.8
@@ -37,21 +33,21 @@ async def relay(
     answer: BackendResponse,
     deadlines: Deadlines,
     writer: Responder,
-    steering: "AnswerSteering | None" = None,
 ) -> None:
     """Reads the backend's answer to its end, and gives its events to the writer as they come; the writer's answer stays
-    open while the exchange `continues`. Raises BackendError; with `steering` also Steered."""
+    open while the exchange `continues`. Raises BackendError."""
     arrived = exchange.progress
     # Bytes that have brought no event yet: most likely the beginning of one large event. If they fail, all of a small
     # one are its error.
     gathered, unread = 0, b""
     until: float | None = None
     most = FIRST if writer.opening else 0
-    read = answer.read if steering is None else partial(steering.read, answer)
     read_at = monotonic()
     while True:
-        data = await (read(most) if until is None else _read_rest(answer, until))
-        context.waited += monotonic() - read_at
+        try:
+            data = await (answer.read(most) if until is None else _read_rest(answer, until))
+        finally:
+            context.waited += monotonic() - read_at
         try:
             size = len(data)
             gathered += size

@@ -84,6 +84,9 @@ class WebSocketRequest:
         self._dialect = dialect
         self._event_texts = dialect.event_texts
         self._websocket = websocket
+        self._write = websocket.write
+        # The events that were sent last.
+        self._sent: Sequence[bytes] = ()
         self._lane = steering.lane
         self._connected = connected
         self.steering = steering
@@ -155,9 +158,10 @@ class WebSocketRequest:
         if self._continues is not None and not self.steering.began_with:
             self.memory.drop(self._continues)
         if not self.request_body.over:
-            answer = ErrorAnswer(status, _told(headers), body)
-            if not self._connected.refuse(self.steering, body):
-                self._websocket.write((self._dialect.error_text(answer, self._lane),))
+            if not self.steering.automatic:
+                answer = ErrorAnswer(status, _told(headers), body)
+                self._write((self._dialect.error_text(answer, self._lane),))
+            self._connected.refuse(self.steering, status, body)
             self.request_body.end()
 
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
@@ -175,11 +179,11 @@ class WebSocketRequest:
         if self._failure is not None:
             self.whole(*self._failure, body)
         elif texts := self._event_texts(body, self._lane, self._told):
-            self._told = _NONE
-            if not self.steering.id:
+            if not self._sent:
+                self._told = _NONE
                 self._connected.begin(self.steering, texts[0])
-            self.steering.last = texts[-1]
-            self._websocket.write(texts)
+            self._sent = texts
+            self._write(texts)
         else:
             # A keep-alive of the stream.
             self._websocket.ping()
@@ -187,6 +191,8 @@ class WebSocketRequest:
     def close(self, body: bytes = b"") -> None:
         """Sends the last events."""
         self.write(body)
+        if self._sent:
+            self.steering.last = self._sent[-1]
         self.request_body.end()
 
     async def send(self, message: Message) -> None:

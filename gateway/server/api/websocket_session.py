@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.dialect import RequestHead
-from gateway.dialects.steering import SteerEvent
-from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
+from gateway.dialects.steering import RefusedSteer, SteerEvent
+from gateway.dialects.websocket import CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
 from gateway.server.access.admission import RETRY
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.websocket_request import WebSocketRequest, request_headers
@@ -39,11 +39,12 @@ TOO_BIG: Final = 1009
 
 
 class Lane:
-    """The events of one lane: those that wait, behind the one that is served by the task."""
+    """The events of one lane: those that wait, behind the one that is served by the task. `request` is that one, once
+    it is prepared."""
 
-    def __init__(self, name: str | None, request: WebSocketRequest) -> None:
+    def __init__(self, name: str | None) -> None:
         self.name = name
-        self.request = request
+        self.request: WebSocketRequest | None = None
         self.waiting: deque[CreateEvent] = deque()
         self.task: asyncio.Task[None] | None = None
 
@@ -115,8 +116,9 @@ class WebSocketSession:
                 await self._steer(event)
             case RefusedEvent():
                 self._refuse(event.error, event.lane)
-            case AnsweredEvent():
-                self._websocket.write((event.text,))
+            case RefusedSteer():
+                self._steering.reject(event)
+                await self._websocket.flow.drain()
             case IgnoredEvent():
                 pass
             case _:
@@ -135,15 +137,15 @@ class WebSocketSession:
         elif lane is not None:
             lane.waiting.append(event)
         else:
-            lane = self._lanes[event.lane] = Lane(event.lane, self._request(event))
-            lane.task = asyncio.create_task(self._serve(lane))
+            lane = self._lanes[event.lane] = Lane(event.lane)
+            lane.task = asyncio.create_task(self._serve(lane, event))
 
     async def _steer(self, event: SteerEvent) -> None:
         """Steers a running answer. No more is read while the client is slow: each event is answered."""
         if (refusal := self._key_refusal()) is not None:
             self._end(refusal, POLICY, "The API key is not valid any more.")
             return
-        self._steering.take(event)
+        await self._steering.take(event)
         await self._websocket.flow.drain()
 
     def _refusal(self) -> GatewayError | None:
@@ -171,30 +173,29 @@ class WebSocketSession:
             return _too_many("waiting requests as large as server.max_body_mb allows one to be")
         return None
 
-    async def _serve(self, lane: Lane) -> None:
-        """Serves the request of a lane, and then what waits in it, one after the other."""
+    async def _serve(self, lane: Lane, event: CreateEvent) -> None:
+        """Serves an event of a lane, and then what waits in it, one after the other."""
         try:
-            await self._answer(lane)
+            await self._answer(lane, event)
             while lane.waiting:
-                lane.request = self._request(lane.waiting.popleft())
-                await self._answer(lane)
+                await self._answer(lane, lane.waiting.popleft())
         finally:
             del self._lanes[lane.name]
             self._free_at = time.monotonic()
             self._settle()
 
-    def _request(self, event: CreateEvent) -> WebSocketRequest:
-        answer = self._steering.request(event, event.lane)
+    async def _answer(self, lane: Lane, event: CreateEvent) -> None:
+        """Serves an event. What follows its answer by itself comes before what waits."""
+        answer = await self._steering.request(event, event.lane)
+        if self._left:
+            return
         parts = (self._dialect, self._websocket, self._steering, answer, self._key, self._memory, event.continues)
-        return WebSocketRequest(*parts)
-
-    async def _answer(self, lane: Lane) -> None:
-        """Serves the present request of a lane. What follows its answer by itself comes before what waits."""
-        answer = lane.request.steering
+        lane.request = WebSocketRequest(*parts)
         await lane.request.serve(self._app, self._path, self._headers)
-        successor = self._steering.conclude(answer, self._refusal)
-        if successor is not None and not self._left:
-            lane.waiting.appendleft(successor)
+        if steers := self._steering.conclude(answer):
+            successor = await self._steering.follow(answer, steers, self._refusal)
+            if successor is not None and not self._left:
+                lane.waiting.appendleft(successor)
 
     async def _leave(self) -> None:
         """Ends what is running: the client has disconnected."""
@@ -202,7 +203,8 @@ class WebSocketSession:
         running = list(self._lanes.values())
         for lane in running:
             lane.waiting.clear()
-            lane.request.lose()
+            if lane.request is not None:
+                lane.request.lose()
         if tasks := [lane.task for lane in running if lane.task is not None]:
             await asyncio.wait(tasks)
 
@@ -211,10 +213,8 @@ class WebSocketSession:
         if self._lanes:
             return
         if self._stopping:
-            self._steering.abandon("The gateway is shutting down.")
-            self._websocket.close(GOING_AWAY, "The gateway is shutting down.")
+            self._close(GOING_AWAY, "The gateway is shutting down.")
         elif self._expired:
-            self._steering.abandon(str(_lived()))
             self._end(_lived(), GOING_AWAY, "The connection has been open for as long as one may be.")
 
     def _expire(self) -> None:
@@ -228,7 +228,7 @@ class WebSocketSession:
         if self._lanes:
             due = now + IDLE_S
         elif due <= now:
-            self._websocket.close(GOING_AWAY, f"Nothing was sent for {IDLE_S:g} seconds.")
+            self._close(GOING_AWAY, f"Nothing was sent for {IDLE_S:g} seconds.")
             return
         self._timers[1] = asyncio.get_running_loop().call_at(asyncio.get_running_loop().time() + due - now, self._look)
 
@@ -241,7 +241,14 @@ class WebSocketSession:
         self._websocket.write((self._dialect.error_text(answer, lane),))
 
     def _end(self, error: GatewayError, code: int, reason: str) -> None:
+        """Closes the connection with an error, behind what goes back."""
+        self._steering.abandon(str(error))
         self._refuse(error, None)
+        self._close(code, reason)
+
+    def _close(self, code: int, reason: str) -> None:
+        """Closes the connection. Nothing stays in it that is the client's."""
+        self._steering.abandon(reason)
         self._websocket.close(code, reason)
 
 

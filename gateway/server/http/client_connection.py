@@ -44,7 +44,7 @@ class ClientConnection(asyncio.Protocol):
         self.timeout_keep_alive: float = config.timeout_keep_alive
         self.server_state = server_state
         # The type of uvicorn's set names its own protocols; this server has no others than these.
-        self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]
+        self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]  # of uvicorn's own
         self.loop = _loop or asyncio.get_running_loop()
         self.on_lost: Callable[[], None] | None = None
         self.state = ClientState.HEAD
@@ -57,7 +57,7 @@ class ClientConnection(asyncio.Protocol):
         self._waiting: deque[tuple[ResponseWriter, Scope]] = deque()
 
     # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self.connections.add(self)
         self.transport = transport
         self.flow = FlowControl(transport)

@@ -55,7 +55,7 @@ class HttpProtocol(ClientConnection):
     _sent_away = LogThrottle()
 
     # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         super().connection_made(transport)
         self._url = b""
         # Names and values alternate, of a head or of trailers.

@@ -5,7 +5,7 @@ wsproto decodes the frames. It knows no limits: those of a message are here, and
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -139,6 +139,9 @@ class MessageReader:
         return Violation(event.code, "The frames are not those of RFC 6455.")
 
 
-def text_frames(texts: Iterable[bytes]) -> bytes:
+def text_frames(texts: Sequence[bytes]) -> bytes:
     """Returns the frames of whole text messages, each of which is UTF-8."""
+    if len(texts) == 1:
+        size = len(text := texts[0])
+        return (_HEADS[size] if size < _SHORT else _head(size)) + text
     return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])

@@ -8,7 +8,7 @@ Message Format", with its extension "WebSocket Denial Response".
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, cast
 
 from starlette.types import ASGIApp, Message, Scope
@@ -167,9 +167,10 @@ class WebSocketProtocol(asyncio.Protocol):
 
     # WebSocket
 
-    def write(self, texts: Iterable[bytes]) -> None:
+    def write(self, texts: Sequence[bytes]) -> None:
         """Sends messages, each the UTF-8 of a text, without waiting."""
         if not self._closed:
+            # Not joined to what follows in the same turn of the loop: uvloop does that.
             self._transport.write(text_frames(texts))
 
     def ping(self) -> None:

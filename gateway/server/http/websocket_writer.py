@@ -6,7 +6,7 @@ An ASGI server is written to with `await send(...)`, while events are written he
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,7 +23,7 @@ class WebSocket(Protocol):
     @property
     def flow(self) -> FlowControl: ...
 
-    def write(self, texts: Iterable[bytes]) -> None:
+    def write(self, texts: Sequence[bytes]) -> None:
         """Sends messages, each the UTF-8 of a text, without waiting."""
         ...
 
@@ -51,7 +51,7 @@ class AsgiWebSocket:
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._closed = False
 
-    def write(self, texts: Iterable[bytes]) -> None:
+    def write(self, texts: Sequence[bytes]) -> None:
         for text in texts:
             self._put({"type": "websocket.send", "text": text.decode()})
 

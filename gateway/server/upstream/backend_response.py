@@ -68,7 +68,10 @@ class BackendResponse:
     """The head of a backend's response, and its body piece by piece. Header names are lower case. `compressed`: the
     body was sent compressed, and `read` returns what it was."""
 
-    __slots__ = ("_coded", "_connection", "_kept", "_lent", "_read", "_release", "compressed", "headers", "status")
+    __slots__ = (
+        *("_arrival", "_coded", "_connection", "_kept", "_lent", "_read", "_release"),
+        *("compressed", "headers", "status"),
+    )
 
     def __init__(self, connection: ResponseConnection, release: Callable[[], None]) -> None:
         """`release` ends the use of the connection, or of its stream."""
@@ -78,6 +81,8 @@ class BackendResponse:
         self._release = release
         self._lent = True
         self._kept = b""
+        # What the last read has waited for.
+        self._arrival: asyncio.Future[None] | None = None
         self._coded: ContentDecoder | None = None
         self.compressed = False
         self._read: Callable[[], bytes] = connection.response.read
@@ -109,7 +114,8 @@ class BackendResponse:
             await asyncio.sleep(0)
         try:
             while not (data := self._kept or self._read()) and not response.ended:
-                await connection.arrival()
+                self._arrival = connection.arrival()
+                await self._arrival
         except HttpError as error:
             raise backend_error(error) from error.__cause__
         self._kept = b""
@@ -118,6 +124,19 @@ class BackendResponse:
         if most and len(data) > 2 * most:
             data, self._kept = data[:most], data[most:]
         return data
+
+    def check(self, check: Callable[[], None]) -> None:
+        """Has this called before bytes are read, by every read from now on and by one that is waiting. What it raises
+        ends that read."""
+        read = self._read
+
+        def checked() -> bytes:
+            check()
+            return read()
+
+        self._read = checked
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
     async def read_error(self) -> bytes:
         """Returns the beginning of an error's body; a truncated body does not change that error."""

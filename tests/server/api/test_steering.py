@@ -390,15 +390,15 @@ def call_delta(index: int, arguments: str, **more: Json) -> dict[str, Json]:
 @asynccontextmanager
 async def chat(script: Any) -> AsyncIterator[tuple[RunningGateway, FaultyBackend]]:
     """A gateway before a backend of chat completions that plays this script."""
-    async with faulty_backend(script) as backend:
-        entry: Json = {
-            "adapter": "openai_chat",
-            "base_url": f"{backend.base_url}/v1",
-            "timeouts": {**PATIENT, "idle": 1},
-        }
-        raw: dict[str, Json] = {**settings_for(""), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
-        async with running_gateway(raw) as gateway:
-            yield gateway, backend
+    async with faulty_backend(script) as backend, running_gateway(chat_settings(backend)) as gateway:
+        yield gateway, backend
+
+
+def chat_settings(backend: FaultyBackend, **server: Json) -> dict[str, Json]:
+    """Settings with one model `m` on a backend of chat completions."""
+    timeouts: Json = {**PATIENT, "idle": 1}
+    entry: Json = {"adapter": "openai_chat", "base_url": f"{backend.base_url}/v1", "timeouts": timeouts}
+    return {**settings_for("", PATIENT, **server), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
 
 
 @asynccontextmanager
@@ -478,35 +478,6 @@ async def test_what_steers_an_answer_with_calls_waits_for_their_results() -> Non
         socket.create([result], previous_response_id=first, tools=[TOOL], stream_id="a")
         await until(socket, *LAST)
         assert b"Faster" not in backend.seen[-1][1]
-
-
-async def test_messages_of_a_request_that_is_refused_wait_for_the_next_one() -> None:
-    script = Calls()
-    async with chat(script.script) as (gateway, backend), connected(gateway) as socket:
-        socket.create("Where?", tools=[TOOL])
-        first = await called(socket)
-        steer(socket, first)
-        script.open.set()
-        [stub] = (await until(socket, "response.steer.pending"))[-1]["required_input"]
-        socket.create([{**stub, "output": "a wood"}], previous_response_id=first, tools=[TOOL], temperature="hot")
-        assert (await socket.event())["status"] == 400
-        socket.create([{**stub, "output": "a wood"}], previous_response_id=first, tools=[TOOL])
-        await until(socket, "response.completed")
-        assert STEERED.encode() in backend.seen[-1][1]
-
-
-async def test_messages_that_wait_go_back_before_the_gateway_closes_the_connection() -> None:
-    script = Calls()
-    async with chat(script.script) as (gateway, _), connected(gateway) as socket:
-        socket.create("Where?", tools=[TOOL], stream_id="a")
-        steer(socket, await called(socket))
-        script.open.set()
-        pending = (await until(socket, "response.steer.pending"))[-1]
-        gateway.app.gateway_state.drain()
-        event = checked(await socket.event())
-        assert (event["error"]["code"], event["stream_id"]) == ("successor_creation_failed", "a")
-        assert event["steer"] == {**pending["steer"], "input": STEERED}
-        assert await socket.closed() == 1001
 
 
 async def test_an_answer_is_steered_in_a_hidden_round_and_tells_the_tokens_of_all_rounds() -> None:

@@ -33,6 +33,7 @@ from gateway.providers.registry import PROFILES
 from gateway.registry import load_dialect
 from tests.adapters.openai_responses.backend.reading import ADAPTER, OTHER, OWN
 
+SAID: Final[dict[str, Json]] = {"type": "message", "role": "assistant", "content": "ok"}
 QUESTION: Final = Turn("user", (Text("x"),), index=0)
 
 
@@ -310,10 +311,41 @@ def test_reasoning_is_sent_only_where_the_backend_can_read_it(
     fields: JsonObject, state: JsonObject, kept: bool
 ) -> None:
     thought: dict[str, Json] = {"type": "reasoning", "id": "rs_1", "summary": [], **state}
-    made = exchange(own({"input": [{"role": "user", "content": "x"}, thought], **fields}))
+    made = exchange(own({"input": [{"role": "user", "content": "x"}, thought, SAID], **fields}))
     items = [item.get("type") for item in json.loads(made.request.body)["input"]]
     assert ("reasoning" in items) is kept
     assert ("REASONING_NOT_SENT" in [notice.rule for notice in made.notices]) is not kept
+
+
+THOUGHT: Final[dict[str, Json]] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c"}
+ASKED: Final[dict[str, Json]] = {"type": "message", "role": "user", "content": "x"}
+CALL: Final[dict[str, Json]] = {"type": "function_call", "call_id": "k", "name": "f", "arguments": "{}"}
+OUTPUT: Final[dict[str, Json]] = {"type": "function_call_output", "call_id": "k", "output": "y"}
+
+
+@pytest.mark.parametrize(
+    ("items", "kept"),
+    [
+        ((ASKED, THOUGHT), 0),
+        ((ASKED, THOUGHT, ASKED), 0),
+        ((ASKED, THOUGHT, THOUGHT, ASKED), 0),
+        ((ASKED, CALL, OUTPUT, THOUGHT, ASKED), 0),
+        ((ASKED, THOUGHT, SAID), 1),
+        ((ASKED, THOUGHT, THOUGHT, SAID), 2),
+        ((ASKED, THOUGHT, CALL, OUTPUT), 1),
+        ((ASKED, THOUGHT, CALL, OUTPUT, THOUGHT), 1),
+        # By its id OpenAI knows what followed it.
+        ((ASKED, {**THOUGHT, "id": None}, ASKED), 1),
+    ],
+)
+def test_reasoning_is_sent_only_with_what_followed_it(items: tuple[dict[str, Json], ...], kept: int) -> None:
+    made = exchange(own({"input": [*items]}))
+    sent_items = json.loads(made.request.body)["input"]
+    assert [item["type"] for item in sent_items].count("reasoning") == kept
+    others = [item for item in items if item["type"] != "reasoning"]
+    assert [item for item in sent_items if item["type"] != "reasoning"] == others
+    left_out = len(items) - len(others) - kept
+    assert [notice.rule for notice in made.notices].count("REASONING_NOT_SENT") == left_out
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 16), (15, 16), (16, 16), (4096, 4096)])

@@ -3,7 +3,6 @@
 import json
 from typing import Any, Final
 
-import msgspec
 import pytest
 from hypothesis import given, strategies
 from openai.types.responses import (
@@ -14,13 +13,14 @@ from openai.types.responses import (
 
 from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.core.conversation import Json
-from gateway.dialects.steering import AnswerEnd, Steer, SteerError, SteerEvent, SteerPlace
-from gateway.dialects.websocket import AnsweredEvent
+from gateway.core.errors import InvalidRequest
+from gateway.dialects.steering import RefusedSteer, Steer, SteerError, SteerEvent, SteerPlace
+from gateway.dialects.websocket import RefusedEvent
 
 DIALECT: Final = OpenAIResponsesDialect()
 STEERING: Final = DIALECT.steering
 TEXT: Final = {"type": "message", "role": "user", "content": "Faster."}
-STEER: Final = Steer("steer_1", SteerEvent("resp_1", b'"Faster."', msgspec.json.encode([TEXT])))
+STEER: Final = Steer("steer_1", SteerEvent("resp_1", b'"Faster."'))
 LOOK: Final[dict[str, Json]] = {
     "type": "function_call",
     "id": "fc_1",
@@ -32,6 +32,21 @@ LOOK: Final[dict[str, Json]] = {
 
 def read(**said: Json) -> Any:
     return DIALECT.read_event(json.dumps({"type": "response.steer", **said}))
+
+
+def read_text(fields: str) -> Any:
+    return DIALECT.read_event(f'{{"type":"response.steer","previous_response_id":"resp_1",{fields}}}')
+
+
+def succeeded(event: SteerEvent) -> Any:
+    """The input of the request that follows an answer which this event steered."""
+    body = STEERING.successor(b'{"model":"m","input":"Hello"}', "resp_1", [Steer("steer_1", event)])
+    return json.loads(body)["input"]
+
+
+def returned(event: RefusedSteer) -> Any:
+    """The event that gives the input of another one back."""
+    return json.loads(STEERING.failed(event.event, event.error, SteerPlace(7)))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +64,8 @@ def read(**said: Json) -> Any:
 def test_messages_of_the_user_steer(given: Json, messages: Json) -> None:
     event = read(previous_response_id="resp_1", input=given)
     assert isinstance(event, SteerEvent)
-    assert (event.answer, json.loads(event.input), json.loads(event.messages)) == ("resp_1", given, messages)
+    assert (event.answer, json.loads(event.input)) == ("resp_1", given)
+    assert succeeded(event) == messages
 
 
 @pytest.mark.parametrize(
@@ -67,8 +83,8 @@ def test_messages_of_the_user_steer(given: Json, messages: Json) -> None:
 )
 def test_anything_else_goes_back(said: dict[str, Json]) -> None:
     event = read(**said)
-    assert isinstance(event, AnsweredEvent)
-    failed = json.loads(event.text)
+    assert isinstance(event, RefusedSteer)
+    failed = returned(event)
     assert failed["error"]["code"] == "invalid_input" and "id" not in failed["steer"]
     given = said.get("input")
     assert failed["steer"]["input"] == (given if isinstance(given, str | list) else [])
@@ -78,14 +94,36 @@ def test_anything_else_goes_back(said: dict[str, Json]) -> None:
 
 def test_half_a_character_goes_back_as_it_came() -> None:
     event = DIALECT.read_event(r'{"type":"response.steer","previous_response_id":"resp_1","input":"\ud83d"}')
-    assert isinstance(event, AnsweredEvent) and rb'"input":"\ud83d"' in event.text
+    assert isinstance(event, RefusedSteer) and event.event.input == rb'"\ud83d"'
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("place", ['"input":%s', '"input":[{"role":"user","content":%s}]', '"input":"x","more":%s'])
+def test_what_is_no_json_is_refused_and_no_part_of_an_answer(place: str, value: str) -> None:
+    # RFC 8259, section 6.
+    event = read_text(place % value)
+    assert isinstance(event, RefusedEvent)
+    assert isinstance(event.error, InvalidRequest) and event.error.code == "invalid_json"
+
+
+def test_a_number_that_is_too_large_goes_back_as_it_came() -> None:
+    event = read_text('"input":[{"role":"user","content":1e999}]')
+    assert isinstance(event, RefusedSteer) and event.error.code == "invalid_input"
+    assert event.event.input == b'[{"role":"user","content":1e999}]'
+
+
+def test_what_is_kept_of_an_event_is_counted_as_it_came() -> None:
+    spaces = " " * 1000
+    event = read_text(f'"input":[{{"role":"user",{spaces}"content":"x"}}]')
+    assert isinstance(event, SteerEvent) and event.size == len(event.input) > 1000
+    assert succeeded(event) == [{"role": "user", "content": "x"}]
 
 
 @pytest.mark.parametrize("lane", [None, "a"])
 def test_the_events_are_of_the_published_types(lane: str | None) -> None:
     place = SteerPlace(3, lane)
     accepted = ResponseSteerAcceptedEvent.model_validate_json(STEERING.accepted(STEER, place), strict=True)
-    owed = STEERING.answer_end(_ended("completed", LOOK)).owed
+    owed = STEERING.owed(_ended("completed", LOOK))
     pending = ResponseSteerPendingEvent.model_validate_json(STEERING.pending(STEER, owed, place), strict=True)
     error = SteerError("response_not_active", "It has ended.")
     failed = ResponseSteerFailedEvent.model_validate_json(
@@ -115,7 +153,7 @@ def test_the_events_are_of_the_published_types(lane: str | None) -> None:
     ],
 )
 def test_what_the_client_owes_is_named_as_published(item: dict[str, Json], stub: Json) -> None:
-    owed = [*STEERING.answer_end(_ended("completed", item)).owed]
+    owed = [*STEERING.owed(_ended("completed", item))]
     assert owed == ([] if stub is None else [stub])
     if owed:
         event = STEERING.pending(STEER, owed, SteerPlace(1))
@@ -126,7 +164,12 @@ def test_what_the_client_owes_is_named_as_published(item: dict[str, Json], stub:
     "text", [b"", b"{}", b'{"type":"ping"}', b'{"response":7}', b'{"response":{"status":"failed"}}']
 )
 def test_an_answer_without_an_end_has_failed(text: bytes) -> None:
-    assert STEERING.answer_end(text) == AnswerEnd("failed")
+    assert STEERING.answer_status(text) == "failed"
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+def test_an_answer_says_how_it_ended(status: str) -> None:
+    assert STEERING.answer_status(_ended(status, LOOK)) == status
 
 
 def test_the_successor_has_the_settings_and_the_messages() -> None:
@@ -169,15 +212,13 @@ FIELDS: Final = strategies.dictionaries(
 def test_any_fields_steer_or_go_back(said: dict[str, Any]) -> None:
     event = read(**said)
     if isinstance(event, SteerEvent):
-        messages = json.loads(event.messages)
+        messages = succeeded(event)
         assert messages and all(message["role"] == "user" for message in messages)
-        successor = json.loads(
-            STEERING.successor(b'{"model":"m","input":"Hello"}', "resp_1", [Steer("steer_1", event)])
-        )
-        assert successor["input"] == messages
+        given = json.loads(event.input)
+        assert messages == (given if isinstance(given, list) else [{**TEXT, "content": given}])
     else:
-        assert isinstance(event, AnsweredEvent)
-        assert json.loads(event.text)["error"]["code"] == "invalid_input"
+        assert isinstance(event, RefusedSteer)
+        assert returned(event)["error"]["code"] == "invalid_input"
 
 
 def _ended(status: str, *items: dict[str, Json]) -> bytes:

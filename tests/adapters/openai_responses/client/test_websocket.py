@@ -11,7 +11,8 @@ from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from adapters.openai_responses.client.stored_answer import CHAIN
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
-from gateway.dialects.websocket import AnsweredEvent, CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
+from gateway.dialects.steering import RefusedSteer
+from gateway.dialects.websocket import CreateEvent, IgnoredEvent, RefusedEvent, WebSocketDialect
 
 DIALECT: Final = OpenAIResponsesDialect()
 JSON: Final = st.recursive(
@@ -55,7 +56,7 @@ def test_what_codex_has_processed_needs_no_answer() -> None:
 @given(st.text(max_size=40) | JSON.map(json.dumps))
 def test_anything_is_read_or_refused(text: str) -> None:
     event = DIALECT.read_event(text)
-    assert isinstance(event, CreateEvent | RefusedEvent | AnsweredEvent | IgnoredEvent)
+    assert isinstance(event, CreateEvent | RefusedEvent | RefusedSteer | IgnoredEvent)
     if isinstance(event, RefusedEvent):
         answer = DIALECT.encode_error(event.error)
         told = json.loads(DIALECT.error_text(answer, event.lane))
