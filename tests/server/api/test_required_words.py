@@ -274,3 +274,21 @@ async def test_over_a_websocket_the_header_is_that_of_the_upgrade() -> None:
             socket.create("Hello")
             [refused] = await socket.answer()
             assert (refused["status"], refused["error"]["param"]) == (400, REQUIRE)
+
+
+async def test_explain_and_the_inspector_name_the_words_beside_the_notices() -> None:
+    async with faulty_backend(silent) as backend:
+        shown: dict[str, Json] = {"inspector": {"contents": "always"}}
+        async with running_gateway(settings(backend, GLM, **shown)) as gateway:
+            _, whole, body, required, _ = DIALECTS["openai_chat"]
+            fields = {**body, **required, "model": "m"}
+            explained = (await gateway.client.post("/v1/explain", json=fields)).json()
+            refused = await gateway.client.post(whole, json=fields, headers={REQUIRE: "tools"})
+            name = refused.headers["x-request-id"]
+            found = (await gateway.client.get(f"/inspect/api/requests/{name}")).json()
+    assert explained["losses"] == {"tools": ["REQUEST_FIELD_CHANGED"]}
+    (told,) = [one for one in explained["diagnostics"] if one["rule"] == "REQUEST_FIELD_CHANGED"]
+    assert told["fields"] == ["tool_choice"]
+    assert found["error"]["code"] == "requirement_not_met"
+    assert found["error"]["cause"] and found["error"]["advice"]
+    assert [one["loses"] for one in found["notices"] if one["rule"] == "REQUEST_FIELD_CHANGED"] == [["tools"]]
