@@ -198,7 +198,7 @@ class _Parts:
         return Text(f"[{kind}]")
 
     def _unsent(self, name: str, detail: str) -> Notice:
-        return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, self._index, level="debug", fields=(name,))
+        return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, index=self._index, level="debug", fields=(name,))
 
     def _readable(self, part: Image | File, param: str) -> Image | File:
         """Returns the part with its `data:` URL in the one form that every API reads, and a file without the words of

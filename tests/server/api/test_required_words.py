@@ -14,7 +14,9 @@ from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.promises.test_forced_tools import DIALECTS
 from tests.server.api.test_hidden_rounds import DONE, SEARCH, Rounds, said, tools
 from tests.server.media.scene import asking, describing_gateway, picture
-from tests.server.websocket_client import connected
+from tests.server.summaries.test_compaction import client
+from tests.server.summaries.test_compaction_blocks import edit, history
+from tests.server.websocket_client import Denied, connected, opened, upgrade
 
 REQUIRE: Final = "x-dragoman-require"
 # It accepts no `tool_choice` that forces a call.
@@ -218,9 +220,34 @@ async def test_no_picture_is_described_for_a_request_that_is_refused(words: str,
 
 
 async def test_a_picture_is_described_where_that_is_no_loss() -> None:
-    async with describing_gateway() as (client, backends):
-        response = await client.chat(asking(picture()), {REQUIRE: "tools, effort"})
+    async with describing_gateway() as (asker, backends):
+        response = await asker.chat(asking(picture()), {REQUIRE: "tools, effort"})
         assert response.status_code == 200 and len(backends.asked) == len(backends.sent) == 1
+
+
+async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
+    """A summary is a request of its own, too. The mark shows only where the request is planned."""
+    marked: Json = {"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}}
+    messages: list[Json] = [*history(), {"role": "user", "content": [marked]}]
+    async with client() as one:
+        fields = {"model": "m", "max_tokens": 99, "messages": messages, "context_management": edit()}
+        for words, status, summaries in (("cache", 400, 0), ("tools", 200, 1)):
+            response = await one.gateway.client.post("/v1/messages", json=fields, headers={REQUIRE: words})
+            assert (response.status_code, len(one.model.summarised)) == (status, summaries), response.text
+            assert response.json().get("error", {}).get("rule") == (None if status == 200 else "FIELD_NOT_SENT")
+
+
+async def test_an_answer_that_has_lost_something_is_not_stored() -> None:
+    async with (
+        faulty_backend(Rounds((said("I will not."), said(finish="stop")))) as backend,
+        running_gateway(settings(backend, CHAT)) as gateway,
+    ):
+        streamed, _, body, required, _ = DIALECTS["openai_responses"]
+        fields = {**body, **required, "model": "m", "stream": True, "store": True}
+        response = await gateway.client.post(streamed, json=fields, headers={REQUIRE: "tools"})
+        name = re.search(r'"id":"(resp_\w+)"', response.text)
+        assert name is not None and "requirement_not_met" in response.text
+        assert (await gateway.client.get(f"/v1/responses/{name[1]}")).status_code == 404
 
 
 async def test_a_loss_in_a_hidden_round_ends_the_answer() -> None:
@@ -274,12 +301,14 @@ async def test_over_a_websocket_the_header_is_that_of_the_upgrade() -> None:
             socket.create("Hello")
             [refused] = await socket.answer()
             assert (refused["status"], refused["error"]["param"]) == (400, REQUIRE)
+        denied = await opened(gateway, upgrade(f"{REQUIRE}: tools", f"{REQUIRE}: ids"))
+        assert isinstance(denied, Denied) and (denied.status, denied.code) == (400, "duplicate_header")
 
 
 async def test_explain_and_the_inspector_name_the_words_beside_the_notices() -> None:
     async with faulty_backend(silent) as backend:
         shown: dict[str, Json] = {"inspector": {"contents": "always"}}
-        async with running_gateway(settings(backend, GLM, **shown)) as gateway:
+        async with running_gateway(settings(backend, GLM, {}, **shown)) as gateway:
             _, whole, body, required, _ = DIALECTS["openai_chat"]
             fields = {**body, **required, "model": "m"}
             explained = (await gateway.client.post("/v1/explain", json=fields)).json()
