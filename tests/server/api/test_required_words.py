@@ -13,6 +13,7 @@ from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, 
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.promises.test_forced_tools import DIALECTS
 from tests.server.api.test_hidden_rounds import DONE, SEARCH, Rounds, said, tools
+from tests.server.inspect.test_fidelity import check_all
 from tests.server.media.scene import asking, describing_gateway, picture
 from tests.server.summaries.test_compaction import client
 from tests.server.summaries.test_compaction_blocks import edit, history
@@ -321,3 +322,24 @@ async def test_explain_and_the_inspector_name_the_words_beside_the_notices() -> 
     assert found["error"]["code"] == "requirement_not_met"
     assert found["error"]["cause"] and found["error"]["advice"]
     assert [one["loses"] for one in found["notices"] if one["rule"] == "REQUEST_FIELD_CHANGED"] == [["tools"]]
+
+
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_recording_of_a_loss_comes_to_the_same_again(dialect: str, stream: bool, explain: bool) -> None:
+    """What was required of a request may be the key's or the model's: it is not in the recording."""
+    streamed, whole, body, required, _ = DIALECTS[dialect]
+    fields: dict[str, Json] = {} if dialect == "gemini" else {"stream": stream}
+    for entry in (CHAT, GLM):
+        async with faulty_backend(Rounds((said("I will not."), said(finish="stop")))) as backend:
+            recorded: dict[str, Json] = {"inspector": {"contents": "always"}}
+            async with running_gateway(settings(backend, entry, {"require": ["tools"]}, **recorded)) as gateway:
+                path = (streamed if stream else whole).format(model="m")
+                named: dict[str, Json] = {} if dialect == "gemini" else {"model": "m"}
+                headers = {"x-dragoman-explain": "1"} if explain else {}
+                response = await gateway.client.post(
+                    path, json={**body, **required, **fields, **named}, headers=headers
+                )
+                assert "requirement_not_met" in response.text
+                check_all(gateway)
