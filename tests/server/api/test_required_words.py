@@ -343,3 +343,28 @@ async def test_a_recording_of_a_loss_comes_to_the_same_again(dialect: str, strea
                 )
                 assert "requirement_not_met" in response.text
                 check_all(gateway)
+
+
+@pytest.mark.parametrize(
+    ("fields", "losses"),
+    [
+        ({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}, {}),
+        ({"thinking": {"type": "adaptive"}}, {"effort": ["FIELD_NOT_SENT"]}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"effort": ["EFFORT_CHANGED"]}),
+        ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": False}]}, {}),
+        ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": True}]}, {"tools": ["FIELD_NOT_SENT"]}),
+        ({"metadata": {"user_id": "u"}}, {"ids": ["FIELD_NOT_SENT"]}),
+        ({"cache_control": {"type": "ephemeral"}}, {"cache": ["FIELD_NOT_SENT"]}),
+        ({"temperature": 0.5, "top_k": 3}, {}),
+    ],
+)
+async def test_what_says_the_same_or_nothing_is_no_loss(fields: dict[str, Json], losses: Json) -> None:
+    async with faulty_backend(silent) as backend:
+        both: dict[str, Json] = {"models": {"chat": {"backend": "b"}, "text": {"backend": "t"}}}
+        entries: Json = {"b": {**CHAT, "base_url": backend.base_url}, "t": {**TEXT, "base_url": backend.base_url}}
+        async with running_gateway({"backends": entries, **both}) as gateway:
+            model = "text" if fields.keys() & {"tools", "metadata"} else "chat"
+            messages: Json = [{"role": "user", "content": "Hello"}]
+            body: dict[str, Json] = {"model": model, "max_tokens": 9000, "messages": messages, **fields}
+            response = await gateway.client.post("/v1/explain?dialect=anthropic_messages", json=body)
+    assert response.json()["losses"] == losses, response.text
