@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.model_facts import ModelFacts
+from gateway.core.requirements import Requirement
 from gateway.providers.profile import Profile
 from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
 from gateway.settings.compression import MODEL_COMPRESS_KEYS, without_unset_limits
@@ -32,11 +33,16 @@ MODEL_KEYS: Final = POLICY_KEYS | {
     "keeper",
     "price",
     "facts",
+    "require",
 }
 # The responses of one history may be of several models: they live as long as each other.
 MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
 # A worker has one memory, whichever models the states are of.
 MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}
+
+
+class _Required(msgspec.Struct, frozen=True):
+    require: tuple[Requirement, ...]
 
 
 class ModelDefaults(msgspec.Struct, frozen=True):
@@ -81,7 +87,8 @@ def read_model(
     given_price = entry.get("price")
     price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
     facts = read_struct(entry.get("facts", {}), ModelFacts, path_of(where, "facts"))
-    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price, facts)
+    require = read_struct({"require": entry.get("require", [])}, _Required, where).require
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price, facts, require)
 
 
 def _part(name: str, entry: JsonObject, defaults: JsonObject, keys: frozenset[str], kind: type[S], where: str) -> S:

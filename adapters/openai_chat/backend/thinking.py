@@ -7,6 +7,8 @@ client wrote in the provider's own words comes first.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from adapters.openai_chat.backend.tool_choice import CHOICE, Body, changed, choice_of, fit_choice, narrow_tools
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
@@ -41,7 +43,8 @@ def fit_thinking(body: Body, rules: RequestRules, of_model: FieldRules, conversa
         yield from wish.grant()
     else:
         wish.switch_off()
-        yield changed(f"thinking is switched off: {reason}", "warning" if wish.asked else "info")
+        asked = wish.asked
+        yield changed(f"thinking is switched off: {reason}", "warning" if asked else "info", EFFORT if asked else None)
 
 
 class _Wish:
@@ -102,14 +105,16 @@ class _Wish:
             detail = f"{path} is sent as {sent!r}"
             return Notice("profile", "changed", "REQUEST_FIELD_RENAMED", detail, level="debug")
         detail = f"{path} is not sent: the model has no switch for it"
-        return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info")
+        return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info", fields=(name,))
 
 
 def unsent_thinking(body: Body, conversation: Conversation) -> Iterator[Notice]:
     """Yields the notice for the `thinking` of another dialect, for which the backend has no switch."""
     if conversation.params.get(THINKING) is not None and THINKING not in body:
         detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
-        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
+        # The effort beside it says as much.
+        lost = UNSET if EFFORT in body else (THINKING,)
+        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=lost)
 
 
 def _written_off(body: Body, off: Mapping[str, Any]) -> bool | None:
