@@ -78,6 +78,12 @@ class PassedEndpoint:
         assert context.head is not None  # its key is accepted
         if context.head.query:
             raise InvalidRequest("A request that is passed on has no query: nothing behind a ? is sent.")
+        spending = self._state.spending
+        if spending is not None and spending.budgets.of(context.key):
+            raise InvalidRequest(
+                f"{route.name} is not served for an API key with a budget: what it uses is not known.",
+                code="unsupported_operation",
+            )
         began = monotonic()
         until = began + BODY_S
         deadlines.expect(until, body_timeout)

@@ -1,0 +1,41 @@
+"""Asks models for the gateway itself, and charges the API key whose request caused it."""
+
+from typing import TYPE_CHECKING
+
+from gateway.core.errors import BackendRejected, BackendUnavailable
+from gateway.dialects.usage import usage_part
+from gateway.server.access.budgets import NOTHING, amount_of
+from gateway.server.upstream.completion import Completion, CompletionRequest, ask_model
+from gateway.server.upstream.transport import Transport
+
+if TYPE_CHECKING:
+    from gateway.server.state.budgets import Budgets
+
+
+class ModelCalls:
+    """`budgets` are those of the settings in use; None: no key has one."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.budgets: Budgets | None = None
+
+    async def ask(self, key: str, request: CompletionRequest, deadline_s: float) -> Completion:
+        """Returns the answer. Raises GatewayError, also where a budget of the key does not allow the request. One that
+        ends otherwise than with an answer or a refusal counts with the estimate of its prompt."""
+        budgets = self.budgets
+        if budgets is None or not budgets.of(key):
+            return await ask_model(self._transport, request, deadline_s)
+        used = expected = amount_of(request.price, request.prompt_tokens, 0)
+        charge = await budgets.charge(key, expected)
+        try:
+            completion = await ask_model(self._transport, request, deadline_s)
+            usage = completion.usage
+            cached = usage_part(usage, "cached_tokens") or 0
+            used = amount_of(request.price, usage.prompt_tokens or 0, usage.completion_tokens or 0, cached)
+        except (BackendRejected, BackendUnavailable):
+            used = NOTHING
+            raise
+        finally:
+            charge.settle(used)
+            budgets.count(key, used)
+        return completion
