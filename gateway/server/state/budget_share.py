@@ -62,8 +62,8 @@ class BudgetShare:
         return self._stated == self.spent
 
     def is_over(self, now: float) -> bool:
-        """Returns whether nothing more will be spent of a window that has ended."""
-        return (not self.running and self.is_stated) or self.window.end + KEPT_S < now
+        """Returns whether the window has ended, and nothing more will be spent in it."""
+        return now >= self.window.end and ((not self.running and self.is_stated) or self.window.end + KEPT_S < now)
 
     def has(self, needed: int) -> bool:
         """Returns whether so much may be spent."""
@@ -77,6 +77,12 @@ class BudgetShare:
     def claim(self, needed: int = 0) -> Claim:
         """Returns what is stated to the store, and asked for."""
         return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, needed)
+
+    def last_claim(self) -> Claim:
+        """Returns what is stated once nothing more is spent here but by requests that run. What is unspent is given
+        back."""
+        self.reserved = min(self.reserved, self.spent)
+        return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, ends=True)
 
     def settle(self, claim: Claim, standing: Standing) -> None:
         """Takes the store's answer to a claim. Spending may have gone on meanwhile."""

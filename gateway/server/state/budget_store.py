@@ -24,7 +24,8 @@ KEPT_S: Final = 3600
 
 class Claim(msgspec.Struct, frozen=True):
     """What one process states of a budget in a window, and asks for. Of its `reserved` number `spent` is spent; it
-    keeps all of it in any case. It `needs` so much more than it has spent, for requests that wait; 0: none do."""
+    keeps all of it in any case. It `needs` so much more than it has spent, for requests that wait; 0: none do. `ends`:
+    it begins no more requests in this window, so that it reserves no share."""
 
     name: BudgetName
     window: Window
@@ -32,6 +33,7 @@ class Claim(msgspec.Struct, frozen=True):
     spent: int
     reserved: int
     needs: int = 0
+    ends: bool = False
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -99,7 +101,7 @@ def settle_claim(claim: Claim, others: Iterable[Holding], now: float) -> tuple[H
             gone += max(other.reserved, other.spent)
     free = claim.limit - taken - claim.spent
     share = 0 if short else max(free // (PART * living), 0)
-    granted = min(free, max(claim.needs, share))
+    granted = min(free, 0 if claim.ends else max(claim.needs, share))
     reserved = max(claim.reserved, claim.spent + max(granted, 0))
     left = claim.limit - gone - claim.spent
     lacks = reserved - claim.spent < claim.needs <= left

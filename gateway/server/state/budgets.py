@@ -62,6 +62,15 @@ class _Key:
         self.lock = asyncio.Lock()
         self.task: asyncio.Task[None] | None = None
 
+    def share(self, budget: Budget, now: float) -> BudgetShare:
+        """Returns the share of a budget in the present window: an empty one, or that of before a reload of the settings
+        that was without this budget."""
+        for share in self.past:
+            if share.budget.name == budget.name and share.window.holds(now):
+                self.past.remove(share)
+                return share
+        return BudgetShare(budget, window_of(budget.name, now))
+
 
 class Budgets:
     """The budgets of all keys in one process. `open_store` is called when the first request needs it, `patience_s` is
@@ -131,7 +140,7 @@ class Budgets:
             if not (repeats or any(share.is_wanted for share in shares)) or known.task is not None:
                 continue
             if any(share.reserved or share.spent for share in shares) or known.past:
-                known.task = asyncio.create_task(self._refill(key, known, gives_back=True))
+                known.task = asyncio.create_task(self._refill(key, known))
         self._metrics.budget_share.replace(
             {
                 (key, share.budget.name): share.unspent
@@ -146,10 +155,10 @@ class Budgets:
         if tasks:
             await asyncio.wait(tasks)
         for key, known in self._keys.items():
-            for share in known.shares.values():
-                share.reserved = min(share.reserved, share.spent)
+            known.past += known.shares.values()
+            known.shares.clear()
             with contextlib.suppress(StoreUnavailable):
-                await self._state(key, known, tuple(known.shares.values()))
+                await self._state(key, known, ())
         if self._opened is not None:
             store, guard = self._opened
             await guard.aclose()
@@ -164,8 +173,8 @@ class Budgets:
             if share is None or not share.window.holds(now):
                 if share is not None:
                     known.past.append(share)
-                shares[budget.name] = BudgetShare(budget, window_of(budget.name, now))
-            elif share.budget != budget:
+                share = shares[budget.name] = known.share(budget, now)
+            if share.budget != budget:
                 share.change(budget)
         if len(shares) > len(budgets):
             for name in shares.keys() - {budget.name for budget in budgets}:
@@ -203,12 +212,12 @@ class Budgets:
             self._metrics.budget_refusals.inc(key, last.budget.name, "spent")
             raise refusal(last.budget, last.window, expected.of(last.budget.name), now)
 
-    async def _refill(self, key: str, known: _Key, *, gives_back: bool = False) -> None:
+    async def _refill(self, key: str, known: _Key) -> None:
         """Reserves more, or less, before a request asks for it."""
         try:
             async with known.lock:
                 shares = self._present(key, known)
-                for share in shares if gives_back else ():
+                for share in shares:
                     share.give_back()
                 with contextlib.suppress(StoreUnavailable):
                     await self._state(key, known, shares)
@@ -221,10 +230,10 @@ class Budgets:
         """States these shares, and those of windows that have ended, to the store. Raises StoreUnavailable."""
         now = self._clock()
         known.past = [share for share in known.past if not share.is_over(now)]
-        past = [share for share in known.past if not share.is_stated]
+        past = [share for share in known.past if share.unspent or not share.is_stated]
         claims = [
             *(share.claim(0 if expected is None else expected.of(share.budget.name)) for share in shares),
-            *(share.claim() for share in past),
+            *(share.last_claim() for share in past),
         ]
         if not claims:
             return

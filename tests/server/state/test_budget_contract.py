@@ -77,6 +77,14 @@ async def test_what_a_process_states_again_is_not_counted_twice(stores: BudgetSt
     assert (await two.use("a", [("tokens_per_day", WINDOW)]))[0] == BudgetUse(200, 200)
 
 
+async def test_a_process_that_begins_nothing_more_gives_its_share_back(stores: BudgetStores) -> None:
+    one, two, _ = stores
+    await one.reserve("a", [claim(spent=100, reserved=300)])
+    last = msgspec.structs.replace(claim(spent=120, reserved=120), ends=True)
+    assert await one.reserve("a", [last]) == [Standing(120, 880, 220)]
+    assert (await two.use("a", [("tokens_per_day", WINDOW)]))[0] == BudgetUse(120, 0)
+
+
 async def test_keys_budgets_and_windows_count_apart(stores: BudgetStores) -> None:
     one, two, _ = stores
     await one.reserve("a", [claim(spent=1000, reserved=1000)])
@@ -111,6 +119,7 @@ class Step(msgspec.Struct, frozen=True):
     reserved: int
     needs: int
     limit: int
+    ends: bool
 
 
 STEPS: Final = st.lists(
@@ -121,6 +130,7 @@ STEPS: Final = st.lists(
         st.integers(0, 2000),
         st.integers(0, 500),
         st.sampled_from([1, 1000, 10**15]),
+        st.booleans(),
     ),
     max_size=12,
 )
@@ -140,7 +150,8 @@ def test_every_store_has_the_same_rule(kind: str, tmp_path_factory: pytest.TempP
                 number += 1
                 key, held = f"key-{number}", dict[int, Holding]()
                 for step in steps:
-                    asked = claim(step.spent, step.reserved, step.needs, step.limit)
+                    asked = claim(step.spent, step.reserved, 0 if step.ends else step.needs, step.limit)
+                    asked = msgspec.structs.replace(asked, ends=step.ends)
                     others = [one for process, one in held.items() if process != step.process]
                     held[step.process], expected = settle_claim(asked, others, 0)
                     assert await opened[step.process].reserve(key, [asked]) == [expected]

@@ -33,7 +33,11 @@ class ValkeyBudgets:
         arguments = [
             part
             for claim in claims
-            for part in (claim.limit, claim.spent, claim.reserved, claim.needs, claim.window.end + KEPT_S)
+            for part in (
+                *(claim.limit, claim.spent, claim.reserved),
+                -1 if claim.ends else claim.needs,
+                claim.window.end + KEPT_S,
+            )
         ]
         names = [budget_name(key, claim.name, claim.window.start) for claim in claims]
         head = (self._process, next(self._numbers), self._alive, PART)

@@ -368,9 +368,9 @@ return {ARGV[1], 'ok'}
 
 # KEYS: budgets of one API key. ARGV: token, process, number of the call, how long a process is believed to be alive in
 # microseconds, the part of what is left; then for each budget its limit, what the process has spent, what it keeps
-# reserved, what it needs, and when the hash expires, in seconds since 1970. The rule is that of
-# `budget_store.settle_claim`. Returns for each budget what is reserved now, what is left, and what a process may
-# hold unspent; `late` for a call that was given up, behind which another one was made.
+# reserved, what it needs (-1: it begins no more requests), and when the hash expires, in seconds since 1970. The rule
+# is that of `budget_store.settle_claim`. Returns for each budget what is reserved now, what is left, and what a process
+# may hold unspent; `late` for a call that was given up, behind which another one was made.
 RESERVE: Final = script(
     "",
     TIME,
@@ -400,7 +400,7 @@ for i = 1, #KEYS do
   end
   local free = limit - taken - spent
   local share = short and 0 or math.max(math.floor(free / (ARGV[5] * living)), 0)
-  local granted = math.min(free, math.max(needs, share))
+  local granted = math.min(free, needs < 0 and 0 or math.max(needs, share))
   local reserved = math.max(kept, spent + math.max(granted, 0))
   local left = limit - gone - spent
   local lacks = reserved - spent < needs and needs <= left
