@@ -1,8 +1,9 @@
-"""What one process has reserved of a budget in one window, and what it has spent of that."""
+"""What one process has reserved of a budget in one window, what it has spent of that, and what of it one request."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from gateway.server.access.budgets import Budget, Window
+from gateway.server.access.budgets import Amount, Budget, Window
 from gateway.server.state.budget_store import KEPT_S, Claim, Standing
 
 # What was refused for want of a rest is refused again without a question, for so long.
@@ -106,3 +107,23 @@ class BudgetShare:
     def refuses(self, needed: int, now: float) -> bool:
         """Returns whether so much, or less, was not left a moment ago, or is more than the whole budget."""
         return needed > self.budget.limit or (now < self._refused_until and needed >= self._refused)
+
+
+class Charge:
+    """What a request has been charged in the windows in which it was admitted; `expected` until it is settled."""
+
+    __slots__ = ("_shares", "expected")
+
+    def __init__(self, shares: Sequence[BudgetShare], expected: Amount) -> None:
+        self._shares = shares
+        self.expected = expected
+        for share in shares:
+            share.running += 1
+            share.spent += expected.of(share.budget.name)
+
+    def settle(self, used: Amount) -> None:
+        """Replaces what was expected by what was used, once."""
+        shares, self._shares = self._shares, ()
+        for share in shares:
+            share.running -= 1
+            share.spent += used.of(share.budget.name) - self.expected.of(share.budget.name)

@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.access.budgets import Amount, Budget, BudgetName, budgets_of, refusal, unconfirmed, window_of
-from gateway.server.state.budget_share import BudgetShare
+from gateway.server.state.budget_share import BudgetShare, Charge
 from gateway.server.state.budget_store import BudgetStore
 from gateway.server.state.guard import Guard
 from gateway.server.state.store import StoreUnavailable
@@ -28,26 +28,6 @@ REPEAT_S: Final = 3.0
 HELD_S: Final = 5
 _DOWN_S: Final = 1
 _HELD: Final = "other workers have reserved the rest of it, and give it back"
-
-
-class Charge:
-    """What a request has been charged in the windows in which it was admitted; `expected` until it is settled."""
-
-    __slots__ = ("_shares", "expected")
-
-    def __init__(self, shares: Sequence[BudgetShare], expected: Amount) -> None:
-        self._shares = shares
-        self.expected = expected
-        for share in shares:
-            share.running += 1
-            share.spent += expected.of(share.budget.name)
-
-    def settle(self, used: Amount) -> None:
-        """Replaces what was expected by what was used, once."""
-        shares, self._shares = self._shares, ()
-        for share in shares:
-            share.running -= 1
-            share.spent += used.of(share.budget.name) - self.expected.of(share.budget.name)
 
 
 class _Key:

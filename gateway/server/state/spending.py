@@ -18,7 +18,8 @@ from gateway.core.tokens import prompt_tokens
 from gateway.dialects.usage import token_counts, usage_part
 from gateway.response.usage_estimate import answer_tokens
 from gateway.server.access.budgets import NOTHING, Amount, amount_of
-from gateway.server.state.budgets import Budgets, Charge
+from gateway.server.state.budget_share import Charge
+from gateway.server.state.budgets import Budgets
 from gateway.server.telemetry.request_context import Outcome, RequestContext, RequestObserver
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.settings import Price

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from gateway.core.errors import GatewayError
 from gateway.server.access.budgets import Amount
 from gateway.server.state import guard
+from gateway.server.state.budget_share import Charge
 from gateway.server.state.budget_store import ALIVE_S
-from gateway.server.state.budgets import HELD_S, REPEAT_S, Budgets, Charge
+from gateway.server.state.budgets import HELD_S, REPEAT_S, Budgets
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import BudgetSettings, KeySettings
 from tests.server.state.budget_stores import ScriptedBudgets, SharedBudgets
