@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.core.errors import BackendRejected, BackendUnavailable
+from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.dialects.usage import usage_part
 from gateway.server.access.budgets import NOTHING, amount_of
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.completion import Completion, CompletionRequest, ask_model
 from gateway.server.upstream.transport import Transport
 
@@ -21,19 +22,29 @@ class ModelCalls:
 
     async def ask(self, key: str, request: CompletionRequest, deadline_s: float) -> Completion:
         """Returns the answer. Raises GatewayError, also where a budget of the key does not allow the request. One that
-        ends otherwise than with an answer or a refusal counts with the estimate of its prompt."""
+        is late, cut or cancelled counts with the estimate of its prompt, one that no backend has answered not at
+        all."""
         budgets = self.budgets
         if budgets is None or not budgets.of(key):
             return await ask_model(self._transport, request, deadline_s)
-        used = expected = amount_of(request.price, request.prompt_tokens, 0)
-        charge = await budgets.charge(key, expected)
+        answered = False
+
+        def watch(response: BackendResponse) -> BackendResponse:
+            nonlocal answered
+            answered = answered or response.status == 200
+            return response
+
+        used = amount_of(request.price, request.prompt_tokens, 0)
+        charge = await budgets.charge(key, used)
         try:
-            completion = await ask_model(self._transport, request, deadline_s)
+            completion = await ask_model(self._transport, request, deadline_s, watch)
             usage = completion.usage
             cached = usage_part(usage, "cached_tokens") or 0
             used = amount_of(request.price, usage.prompt_tokens or 0, usage.completion_tokens or 0, cached)
-        except (BackendRejected, BackendUnavailable):
-            used = NOTHING
+        except GatewayError as error:
+            # A backend may still work on what it has not answered in time.
+            if not answered and not isinstance(error, BackendTimeout):
+                used = NOTHING
             raise
         finally:
             charge.settle(used)

@@ -73,10 +73,12 @@ def prepare_completion(model: RoutedModel, conversation: Conversation, output_to
     return CompletionRequest(model.backend, exchange, estimate_view(request), output_tokens, model.route.price)
 
 
-async def ask_model(transport: Transport, request: CompletionRequest, deadline_s: float) -> Completion:
-    """Sends a request, once, and returns the answer. Raises GatewayError."""
+async def ask_model(
+    transport: Transport, request: CompletionRequest, deadline_s: float, watch: Watch = _unwatched
+) -> Completion:
+    """Sends a request, once, and returns the answer. `watch`: see `complete`. Raises GatewayError."""
     began = time.monotonic()
-    events = await complete(transport, request.backend, request.exchange, deadline_s)
+    events = await complete(transport, request.backend, request.exchange, deadline_s, watch)
     answer = read_answer(events)
     usage = _usage(events, request.prompt_tokens, answer.text)
     return Completion(answer, usage, int((time.monotonic() - began) * 1000))
