@@ -7,7 +7,7 @@ of what came of the answer. A request that no backend has answered, and that non
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -24,8 +24,11 @@ from gateway.server.telemetry.request_context import Outcome, RequestContext, Re
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.settings import Price
 
-# So many events are counted at once.
-_MANY: Final = 4096
+if TYPE_CHECKING:
+    from gateway.server.state.passed_charge import PassedCharge
+
+# So many events are counted at once: they stay in memory until then.
+_MANY: Final = 512
 
 USAGE_REQUESTED: Final = Notice(
     "encode",
@@ -49,6 +52,14 @@ class Spending:
         charge = RequestCharge(self.budgets, context.key)
         context.observers = context.observers.joined(charge)
         return charge
+
+    async def begin_passed(self, context: RequestContext, size: int) -> "PassedCharge | None":
+        """Returns the charge of a request that is passed on as it is, with a body of so many bytes; None where its key
+        has no budget. Raises GatewayError as `charge_passed` does."""
+        # Loaded with the first one.
+        from gateway.server.state.passed_charge import charge_passed
+
+        return await charge_passed(self.budgets, context, size)
 
 
 class RequestCharge(RequestObserver):

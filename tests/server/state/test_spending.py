@@ -305,9 +305,32 @@ async def test_counts_of_tokens_and_lists_cost_nothing() -> None:
         assert spent(gateway) == {}
 
 
-async def test_a_route_that_is_passed_on_is_refused_to_a_key_with_a_budget() -> None:
+@pytest.mark.parametrize(
+    ("body", "budget", "tokens"),
+    [
+        (b'{"data": [], "usage": {"prompt_tokens": 8, "total_tokens": 8}}', "tokens_per_day", 8),
+        (
+            b'{"usage": {"input_tokens": 5, "output_tokens": 6, "input_token_details": {"text_tokens": 5}}}',
+            "tokens_per_day",
+            11,
+        ),
+        (b'{"text": "\\"usage\\": {\\"total_tokens\\": 900}"}', "tokens_per_day", 8),
+        (b'{"usage": "none"}', "tokens_per_day", 8),
+        (b'{"usage": {"total_tokens": "many"}}', "tokens_per_day", 8),
+        (b"\x00\x01", "tokens_per_day", 8),
+        (None, "tokens_per_day", 0),
+        (b"{}", "money_per_day", None),
+    ],
+)
+async def test_a_route_that_is_passed_on_counts_by_the_end_of_its_answer(
+    body: bytes | None, budget: str, tokens: int | None
+) -> None:
+    """Else by the size of its body: 32 bytes are 8 tokens. No budget of money can count it."""
+
     async def reply(connection: Connection) -> None:
-        await connection.send(answer("200 OK", b"{}", b"content-type: application/json"))
+        refused = answer("400 Bad Request", b"{}", b"content-type: application/json")
+        whole = refused if body is None else answer("200 OK", body, b"content-type: application/json")
+        await connection.send(whole)
 
     async with faulty_backend(reply) as backend:
         entry: dict[str, Json] = {
@@ -317,13 +340,19 @@ async def test_a_route_that_is_passed_on_is_refused_to_a_key_with_a_budget() -> 
         }
         settings: dict[str, Json] = {
             "backends": {"b": entry},
-            "models": {"m": {"backend": "b"}},
-            "keys": {"*": {"budget": {"tokens_per_day": 5}}},
+            "models": {"m": {"backend": "b", "price": {"input": 1, "output": 1}}},
+            "keys": {"*": {"budget": {budget: 1000}}},
         }
         async with running_gateway(settings) as gateway:
-            found = await gateway.client.post("/v1/embeddings", json={"model": "m", "input": "Hello"})
-            assert (found.status_code, found.json()["error"]["code"]) == (400, "unsupported_operation")
-            assert backend.seen == []
+            asked = b'{"model": "m", "input": "Hello"}'
+            headers = {"content-type": "application/json"}
+            found = await gateway.client.post("/v1/embeddings", content=asked, headers=headers)
+            if tokens is None:
+                assert (found.status_code, found.json()["error"]["code"]) == (400, "unsupported_operation")
+                assert backend.seen == []
+            else:
+                assert found.status_code == (400 if body is None else 200), found.text
+                assert spent(gateway) == {"tokens_per_day": tokens}
 
 
 async def test_a_further_try_of_a_request_is_charged_beside_the_first() -> None:

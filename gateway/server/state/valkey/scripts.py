@@ -372,7 +372,7 @@ return {ARGV[1], 'ok'}
 # is that of `budget_store.settle_claim`. Returns for each budget what is reserved now, what is left, and what a process
 # may hold unspent; `late` for a call that was given up, behind which another one was made.
 RESERVE: Final = script(
-    "",
+    "allow-oom",
     TIME,
     """
 local result = {ARGV[1], 'ok'}
