@@ -46,9 +46,12 @@ class Spending:
         self.budgets = budgets
 
     def begin(self, context: RequestContext) -> "RequestCharge | None":
-        """Returns the charge of a request, which observes it from now on; None where its key has no budget."""
+        """Returns the charge of a request, which observes it from now on, or has observed its tries before this one;
+        None where its key has no budget."""
         if not self.budgets.of(context.key):
             return None
+        if (charge := context.observers.find(RequestCharge)) is not None:
+            return charge
         charge = RequestCharge(self.budgets, context.key)
         context.observers = context.observers.joined(charge)
         return charge

@@ -13,10 +13,9 @@ from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.core.events import Finish, TextDelta, UsageReport
 from gateway.core.tokens import estimate_text
 from gateway.registry import DIALECTS
-from gateway.server.state.spending import RequestCharge
 from gateway.server.state.store import StoreUnavailable
-from gateway.server.telemetry.request_context import Outcome
-from gateway.settings import BudgetSettings, KeySettings
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.settings import BudgetSettings, KeySettings, Price
 from gateway.testing.faulty import FaultyBackend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
@@ -80,6 +79,7 @@ async def serving(
     async with faulty_backend(script) as backend:
         whole: dict[str, Json] = {
             **settings_for(backend.base_url, timeouts),
+            "models": {name: {"backend": "plain", "price": dict(PRICE)} for name in ("m", "n")},
             "keys": {"*": {"budget": budget or {"tokens_per_day": LIMIT}}},
             **more,
         }
@@ -356,26 +356,25 @@ async def test_a_route_that_is_passed_on_counts_by_the_end_of_its_answer(
 
 
 async def test_a_further_try_of_a_request_is_charged_beside_the_first() -> None:
-    """The first one was answered and then cut, the second one is never sent."""
-    async with serving(counted) as (gateway, _):
-        spending = gateway.app.gateway_state.spending
-        assert spending is not None
+    """The first one is cut after some text, the second one tells its tokens, at another price."""
+    async with serving(counted, budget={"tokens_per_day": 1000, "money_per_day": 1}) as (gateway, _):
+        state = gateway.app.gateway_state
+        assert state.spending is not None
         conversation = Conversation((Turn("user", (Text("Hello"),)),), model="m")
-        charge = RequestCharge(spending.budgets, "-")
-        context: Any = None  # no method reads it
-        await charge.begin_try(None, conversation)
-        charge.sent(context)
+        context = RequestContext("POST", "/", "chat", {}, state.observers)
         response: Any = type("Response", (), {"status": 200})
-        assert charge.answer(context, response) is response
-        charge.events(context, [TextDelta(TEXT)])
-        await charge.begin_try(None, conversation)
-        charge.usage(context, UsageReport(70, 7))
-        charge.sent(context)
-        charge.answer(context, response)
-        charge.response(context, Finish("stop"))
-        charge.conclude(context, Outcome("", "", "", "", "", 200, "", 0, ""))
-        charge.conclude(context, Outcome("", "", "", "", "", 200, "", 0, ""))
-        assert spent(gateway) == {"tokens_per_day": PROMPT + WRITTEN + 77}
+        for price, events_of_try in [(Price(input=1, output=2), [TextDelta(TEXT)]), (Price(input=3, output=4), [])]:
+            charge = state.spending.begin(context)
+            assert charge is not None
+            await charge.begin_try(price, conversation)
+            context.await_head()
+            for wrap in context.observers.answer:
+                assert wrap(context, response) is response
+            for observe in context.observers.events:
+                observe(context, events_of_try)
+        context.record([UsageReport(70, 7), Finish("stop")])
+        context.conclude(200)
+        assert spent(gateway) == {"tokens_per_day": PROMPT + WRITTEN + 77, "money_per_day": PROMPT + 2 * WRITTEN + 238}
 
 
 async def test_a_reload_gives_and_takes_a_budget() -> None:
