@@ -58,6 +58,11 @@ class BudgetShare:
         return self._most == 0 and self.unspent > 0
 
     @property
+    def is_exceeded(self) -> bool:
+        """Whether more is spent than the store has counted."""
+        return self.spent > self.reserved
+
+    @property
     def is_stated(self) -> bool:
         """Whether the store knows what is spent."""
         return self._stated == self.spent
@@ -87,7 +92,7 @@ class BudgetShare:
 
     def settle(self, claim: Claim, standing: Standing) -> None:
         """Takes the store's answer to a claim. Spending may have gone on meanwhile."""
-        self.reserved = max(standing.reserved, self.reserved)
+        self.reserved = max(standing.reserved, self.reserved, claim.spent)
         self.left = standing.left - (self.spent - claim.spent)
         self._stated = claim.spent
         self._most = standing.share

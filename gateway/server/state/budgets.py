@@ -9,7 +9,7 @@ what is spent stays refused (429).
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.server.access.api_keys import DEFAULT_CLIENT
@@ -41,6 +41,11 @@ class _Key:
         self.past: list[BudgetShare] = []
         self.lock = asyncio.Lock()
         self.task: asyncio.Task[None] | None = None
+
+    def all(self) -> Iterator[BudgetShare]:
+        """Yields the shares of all windows."""
+        yield from self.shares.values()
+        yield from self.past
 
     def share(self, budget: Budget, now: float) -> BudgetShare:
         """Returns the share of a budget in the present window: an empty one, or that of before a reload of the settings
@@ -104,10 +109,15 @@ class Budgets:
             known.task = asyncio.create_task(self._refill(key, known))
         return charge
 
-    def count(self, key: str, used: Amount) -> None:
-        """Counts in the metrics what a request has used."""
+    def settle(self, key: str, charge: Charge, used: Amount) -> None:
+        """Replaces what a request was expected to use by what it has used, and counts that in the metrics. What exceeds
+        a share is stated at once: until then others take it for unspent."""
+        charge.settle(used)
         self._metrics.budget_tokens.inc(key, by=used.tokens)
         self._metrics.budget_micros.inc(key, by=used.micros)
+        known = self._keys[key]
+        if known.task is None and any(share.is_exceeded for share in known.all()):
+            known.task = asyncio.create_task(self._refill(key, known))
 
     def tick(self, now: float) -> None:
         """Does the work that is due about once a second; `now` is a monotonic time. States what was spent, and gives
@@ -196,11 +206,16 @@ class Budgets:
         """Reserves more, or less, before a request asks for it."""
         try:
             async with known.lock:
-                shares = self._present(key, known)
-                for share in shares:
-                    share.give_back()
-                with contextlib.suppress(StoreUnavailable):
+                again = True
+                while again:
+                    shares = self._present(key, known)
+                    for share in shares:
+                        share.give_back()
                     await self._state(key, known, shares)
+                    again = any(share.is_exceeded for share in known.all())
+        except StoreUnavailable:
+            # `tick` begins again.
+            pass
         finally:
             known.task = None
 

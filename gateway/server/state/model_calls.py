@@ -47,6 +47,5 @@ class ModelCalls:
                 used = NOTHING
             raise
         finally:
-            charge.settle(used)
-            budgets.count(key, used)
+            budgets.settle(key, charge, used)
         return completion

@@ -66,8 +66,7 @@ class PassedCharge:
         if self._answered or asked:
             stated = stated_tokens(self._tail)
             used = Amount(stated) if stated else self._charge.expected
-        self._charge.settle(used)
-        self._budgets.count(self._context.key, used)
+        self._budgets.settle(self._context.key, self._charge, used)
 
     def see(self, data: bytes) -> None:
         """Takes the next bytes of an answer."""

@@ -123,9 +123,7 @@ class RequestCharge(RequestObserver):
         charge, self._charge = self._charge, None
         if charge is None:
             return
-        used = self._used()
-        charge.settle(used)
-        self._budgets.count(self._key, used)
+        self._budgets.settle(self._key, charge, self._used())
 
     def _used(self) -> Amount:
         if not self._answers and (self._refusals or not self._sent):

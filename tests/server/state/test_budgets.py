@@ -36,6 +36,9 @@ class Process:
     async def charge(self, tokens: int, key: str = "a", micros: int = 0) -> Charge:
         return await self.budgets.charge(key, Amount(tokens, micros))
 
+    def settle(self, charge: Charge, tokens: int) -> None:
+        self.budgets.settle("a", charge, Amount(tokens))
+
     async def refused(self, tokens: int) -> GatewayError:
         with pytest.raises(GatewayError) as raised:
             await self.charge(tokens)
@@ -231,9 +234,11 @@ async def test_what_a_stopped_process_held_is_there_for_the_others(shared: Share
 async def test_use_replaces_the_estimate_and_may_exceed_the_budget(two: tuple[Process, Process]) -> None:
     one, other = two
     charge = await one.charge(10)
-    charge.settle(Amount(1200))
-    charge.settle(Amount(5))  # once
-    await one.tick()
+    one.settle(charge, 1200)
+    one.settle(charge, 5)  # once
+    # The store knows it at once: no statement is due yet.
+    await one.settled()
+    assert one.shared.total() == 1200
     assert (await other.refused(1)).status == 429
     assert (await one.refused(1)).status == 429
     assert one.shared.total() == 1200
@@ -241,7 +246,7 @@ async def test_use_replaces_the_estimate_and_may_exceed_the_budget(two: tuple[Pr
 
 async def test_what_was_expected_and_not_used_is_given_back(two: tuple[Process, Process]) -> None:
     one, other = two
-    (await one.charge(990)).settle(Amount(10))
+    one.settle(await one.charge(990), 10)
     await one.tick()
     await other.charge(500)
     assert one.shared.total() <= 1000
@@ -279,7 +284,7 @@ async def test_a_request_counts_where_it_was_admitted(two: tuple[Process, Proces
     window = next(iter(one.budgets._keys["a"].shares.values())).window
     one.shared.now = window.end + 30
     await other.charge(1000)
-    charge.settle(Amount(700))
+    one.settle(charge, 700)
     await one.tick()
     [use] = await one.store.use("a", [("tokens_per_day", window)])
     assert use.spent == 700
@@ -381,7 +386,7 @@ def test_no_order_of_events_admits_more_than_the_limit(steps: list[tuple[str, in
                         assert error.status in (429, 503)
                 case "settle" if running[which]:
                     charge, expected = running[which].pop()
-                    charge.settle(Amount(tokens))
+                    one.settle(charge, tokens)
                     admitted += tokens - expected
                     above += max(0, tokens - expected)
                 case "tick":
