@@ -94,6 +94,14 @@ def amount_of(price: Price | None, prompt: int, completion: int, cached: int = 0
     return Amount(tokens, -(-total // _PRICED))
 
 
+def expected_of(price: Price | None, prompt: int) -> Amount:
+    """Returns what a request is expected to use before its answer is there: its prompt, and at least one of all that it
+    will use, so that a spent budget refuses it."""
+    found = amount_of(price, prompt, 0)
+    costs = price is not None and price.output > 0
+    return Amount(max(found.tokens, 1), max(found.micros, 1) if costs else found.micros)
+
+
 def refusal(budget: Budget, window: Window, needed: int, now: float) -> GatewayError:
     """Returns the error for a request of which the rest of a budget does not allow what it needs, until its window
     ends."""

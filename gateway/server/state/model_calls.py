@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.dialects.usage import usage_part
-from gateway.server.access.budgets import NOTHING, amount_of
+from gateway.server.access.budgets import NOTHING, amount_of, expected_of
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.completion import Completion, CompletionRequest, ask_model
 from gateway.server.upstream.transport import Transport
@@ -34,7 +34,7 @@ class ModelCalls:
             answered = answered or response.status == 200
             return response
 
-        used = amount_of(request.price, request.prompt_tokens, 0)
+        used = expected_of(request.price, request.prompt_tokens)
         charge = await budgets.charge(key, used)
         try:
             completion = await ask_model(self._transport, request, deadline_s, watch)

@@ -17,7 +17,7 @@ from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_tokens
 from gateway.dialects.usage import token_counts, usage_part
 from gateway.response.usage_estimate import answer_tokens
-from gateway.server.access.budgets import NOTHING, Amount, amount_of
+from gateway.server.access.budgets import NOTHING, Amount, amount_of, expected_of
 from gateway.server.state.budget_share import Charge
 from gateway.server.state.budgets import Budgets
 from gateway.server.telemetry.request_context import Outcome, RequestContext, RequestObserver
@@ -93,7 +93,7 @@ class RequestCharge(RequestObserver):
         self._usage: UsageReport | None = None
         self._events: list[Event] = []
         self._completion = 0
-        self._charge = await self._budgets.charge(self._key, amount_of(price, self._prompt, 0))
+        self._charge = await self._budgets.charge(self._key, expected_of(price, self._prompt))
 
     def sent(self, context: RequestContext) -> None:
         self._sent = True

@@ -15,6 +15,7 @@ from gateway.server.access.budgets import (
     Window,
     amount_of,
     budgets_of,
+    expected_of,
     refusal,
     unconfirmed,
     window_of,
@@ -85,6 +86,14 @@ def test_parts_of_a_prompt_never_cost_less_than_the_whole(price: Price, parts: l
     whole = amount_of(price, sum(parts), 0).micros
     apart = sum(amount_of(price, part, 0).micros for part in parts)
     assert whole <= apart <= whole + len(parts)
+
+
+def test_what_is_expected_is_never_nothing_where_the_answer_costs_something() -> None:
+    """Else a budget that is spent would refuse nothing of a model whose prompts are free."""
+    assert expected_of(PRICE, 1000) == Amount(1000, 3000)
+    assert expected_of(Price(input=0, output=5), 1000) == Amount(1000, 1)
+    assert expected_of(Price(input=0, output=0), 0) == Amount(1, 0)
+    assert expected_of(None, 7) == Amount(7, 0)
 
 
 def test_budgets_are_tokens_and_micros() -> None:
