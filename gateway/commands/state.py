@@ -1,13 +1,14 @@
-"""Runs `dragoman state`: shows what the store of the settings holds, and deletes it."""
+"""Runs `dragoman state`: shows what the store of the settings holds, and what keys have spent, and deletes it."""
 
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gateway.commands.parser import add_settings
+from gateway.commands.terminal import table
 
 if TYPE_CHECKING:
     from gateway.core.errors import SettingsError
@@ -25,8 +26,10 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     forget = actions.add_parser("forget", help="delete everything of one API key")
     forget.add_argument("key", metavar="KEY", help="the name of the API key; - where there are no keys")
     purge = actions.add_parser("purge", help="delete everything of all API keys")
-    for action in (stats, show, forget, purge):
+    usage = actions.add_parser("usage", help="show what API keys have spent of their budgets")
+    for action in (stats, show, forget, purge, usage):
         add_settings(action, environ)
+    usage.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,6 +40,11 @@ def run(options: argparse.Namespace) -> int:
     from gateway.settings import load_settings
 
     settings = load_settings(options.settings)
+    if options.action == "usage":
+        from gateway.commands.state_usage import usage_text
+
+        print(usage_text(settings, as_json=options.json))
+        return 0
     if options.action not in ("forget", "purge"):
         print(_shown(settings, options))
         return 0
@@ -133,7 +141,7 @@ async def _stats(store: "StateStore", settings: "Settings", options: argparse.Na
         sizes[used.space] += used.bytes
     rows = [(_kind(space), str(entries[space]), str(sizes[space])) for space in sorted(entries)]
     total = ("total", str(entries.total()), f"{sizes.total()}{_limit(stats)}")
-    return f"{store.name}\n{_table([('kind', 'entries', 'bytes'), *rows, total])}"
+    return f"{store.name}\n{table([('kind', 'entries', 'bytes'), *rows, total])}"
 
 
 async def _show(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
@@ -143,7 +151,7 @@ async def _show(store: "StateStore", settings: "Settings", options: argparse.Nam
         for used in (await store.stats()).usage
         if used.entries
     ]
-    return f"{store.name}\n{_table([('key', 'kind', 'entries', 'bytes'), *sorted(rows)])}"
+    return f"{store.name}\n{table([('key', 'kind', 'entries', 'bytes'), *sorted(rows)])}"
 
 
 async def _forget(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
@@ -184,10 +192,3 @@ def _names(settings: "Settings") -> Mapping[str, str]:
 
     known = {*settings.keys, *load_keys(settings.server, os.environ).names, ANONYMOUS, INSPECTOR}
     return {tenant_name(name).decode(): name for name in known}
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

@@ -1,5 +1,6 @@
-"""Words counts and sizes for a person at the terminal, and asks for a yes or no."""
+"""Words counts and sizes for a person at the terminal, lays out rows, and asks for a yes or no."""
 
+from collections.abc import Sequence
 from typing import Final
 
 _PLURALS: Final = {"try": "tries"}
@@ -23,3 +24,11 @@ def is_agreed(question: str, default: bool = False) -> bool:
         print()
         return False
     return said in ("y", "yes") or (default and not said)
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Returns rows as lines, with their cells one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -254,6 +254,7 @@ if TYPE_CHECKING:
         "UNKNOWN_MASK_PATH",
         "UNKNOWN_VARIANT",
         "USAGE_ESTIMATED",
+        "USAGE_REQUESTED",
         "USER_HASHED",
         "USER_TURNS_PINNED",
         "USER_TURN_ADDED",

@@ -23,6 +23,7 @@ from gateway.settings.presets import PRESET
 from gateway.settings.read import SCHEMA_KEY, STORE
 from gateway.settings.values import (
     BackendSettings,
+    BudgetSettings,
     CompressSettings,
     Count,
     InspectorSettings,
@@ -65,6 +66,7 @@ _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {
     "loop_guard.": LoopGuard,
     "prompt_cache.": PromptCache,
     "keys.*.": KeySettings,
+    "keys.*.budget.": BudgetSettings,
     "keys.*.compress.": KeyCompressSettings,
     "backends.*.": BackendSettings,
     "models.*.price.": Price,

@@ -13,6 +13,7 @@ from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
 from gateway.core.model_facts import claude_id
 from gateway.providers.profile import Profile
+from gateway.settings.budgets import check_budgets
 from gateway.settings.check import (
     S,
     check_keys,
@@ -104,6 +105,8 @@ def read_settings(raw: Json) -> Settings:
     _check_ids(server, models)
     vision = read_struct(top.get("vision", {}), VisionSettings, "vision")
     check_vision(models, vision)
+    keys = _keys(read_object(top.get("keys", {}), "keys"), models)
+    check_budgets(keys, models, vision)
     return Settings(
         policy=policy,
         server=server,
@@ -112,7 +115,7 @@ def read_settings(raw: Json) -> Settings:
         tracing=_tracing(top.get("tracing")),
         inspector=read_struct(top.get("inspector", {}), InspectorSettings, "inspector"),
         state=_state(top.get("state", {})),
-        keys=_keys(read_object(top.get("keys", {}), "keys"), models),
+        keys=keys,
         compress=compress,
         responses=read_struct(responses_part, ResponsesSettings, "responses"),
         keeper=read_struct(keeper_part, KeeperSettings, "keeper"),

@@ -19,6 +19,9 @@ from gateway.settings.model_names import ModelNames
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+# Stores count in numbers that are exact up to 2**53.
+Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10**15)]
+Money: TypeAlias = Annotated[float, msgspec.Meta(ge=0.000001, le=1_000_000_000)]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Limit: TypeAlias = int | msgspec.UnsetType | None
 VariableName: TypeAlias = Annotated[str, msgspec.Meta(pattern=VARIABLE)]
@@ -114,6 +117,22 @@ class KeeperSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_mb: Annotated[Positive, RESTART] = 64
 
 
+class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one client key may spend in a minute, a day and a month (UTC); null: no limit. Tokens are those of prompts
+    and answers together; money is in the currency of the models' prices, to the millionth of its unit."""
+
+    tokens_per_minute: Tokens | None = None
+    tokens_per_day: Tokens | None = None
+    tokens_per_month: Tokens | None = None
+    money_per_day: Money | None = None
+    money_per_month: Money | None = None
+
+    @property
+    def counts_money(self) -> bool:
+        """Whether money is limited, so that every model needs a price."""
+        return self.money_per_day is not None or self.money_per_month is not None
+
+
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The permissions and limits of one client key; null: no limit. `concurrent_streams` counts all running requests.
 
@@ -125,6 +144,7 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     models: tuple[str, ...] | None = None
     requests_per_minute: Count | None = None
     concurrent_streams: Count | None = None
+    budget: BudgetSettings = BudgetSettings()
     state: Literal["off", "memory", "shared"] = "shared"
     compress: KeyCompressSettings = KeyCompressSettings()
     keeper: bool = True

@@ -19,7 +19,7 @@ PAGE: Final = ROOT / "docs" / "promises.md"
 # The closed list of what else can go wrong: the client's doing, the operator's, the machine's, our own.
 OTHERS: Final = (
     *("client_leaves", "slow_reader", "body_too_large", "bad_json", "media_type", "compressed_body"),
-    *("bad_key", "unknown_path"),
+    *("bad_key", "unknown_path", "budget", "budget_store"),
     *(
         "framing_games",
         "slow_head",

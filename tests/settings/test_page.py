@@ -15,6 +15,7 @@ from gateway.providers.registry import PROFILES
 from gateway.registry import ADAPTERS
 from gateway.settings import (
     BackendSettings,
+    BudgetSettings,
     CompressSettings,
     InspectorSettings,
     KeeperSettings,
@@ -54,6 +55,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("keeper.", KeeperSettings),
     ("vision.", VisionSettings),
     ("keys.*.", KeySettings),
+    ("keys.*.budget.", BudgetSettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
     ("models.*.price.", Price),

@@ -68,6 +68,10 @@ def _writer(message: JsonObject) -> Writer:
 _FORM: Final = MessageForm(_writer, lambda _: "content", "text", frozenset({"text", "image_url"}))
 
 
+# What asks for the token counts of a stream. The gateway may want them although the client does not.
+_COUNTED: Final = {"include_usage": True}
+
+
 def _own_body(conversation: Conversation, profile: Profile, *, final: bool) -> Body:
     """Returns the client's fields. `final`: nobody reads the messages but the encoder."""
     messages: list[JsonObject | msgspec.Raw] = []
@@ -93,6 +97,9 @@ def _own_body(conversation: Conversation, profile: Profile, *, final: bool) -> B
         body |= {choice: "none" for tools, choice in _CHOICES.items() if params.get(tools)}
     if bool(params.get("stream")) != conversation.stream:
         body["stream"] = conversation.stream
+    if conversation.include_usage and ("stream_options" not in params or params["stream_options"] != _COUNTED):
+        asked = params.get("stream_options")
+        body["stream_options"] = {**(asked if isinstance(asked, dict) else {}), **_COUNTED}
     return body
 
 

@@ -50,7 +50,7 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise prove inspect completion
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' 'state usage' record replay minimise prove inspect completion
 set -g _shtab_dragoman_opts_with_value --allow --answer --api-key-env --as --backend --baseline --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --since --speed --trailer --until --url --workers --write-baseline -o
 
 complete -c dragoman -e
@@ -210,6 +210,10 @@ complete -c dragoman -n '_shtab_dragoman_using state forget' -l settings -xka "(
 complete -c dragoman -n '_shtab_dragoman_using state; and test $_shtab_dragoman_npos -eq 0' -a purge -d 'Delete everything of all API keys.'
 complete -c dragoman -n '_shtab_dragoman_using state purge' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using state purge' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using state; and test $_shtab_dragoman_npos -eq 0' -a usage -d 'Show what API keys have spent of their budgets.'
+complete -c dragoman -n '_shtab_dragoman_using state usage' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using state usage' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using state usage' -l json -d 'print the report as JSON'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a record -d 'Save requests of a running gateway in a file, redacted.'
 complete -c dragoman -n '_shtab_dragoman_using record' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using record' -l last -x -d 'the last request, or the last N'

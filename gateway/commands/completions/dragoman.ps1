@@ -13,7 +13,7 @@ $_shtab_dragoman_subparsers = @{
     '_shtab_dragoman_map' = @('check', 'try', 'learn')
     '_shtab_dragoman_models' = @('import')
     '_shtab_dragoman_schema' = @('show', 'diff', 'fetch')
-    '_shtab_dragoman_state' = @('stats', 'show', 'forget', 'purge')
+    '_shtab_dragoman_state' = @('stats', 'show', 'forget', 'purge', 'usage')
 }
 $_shtab_dragoman_option_strings = @{
     '_shtab_dragoman' = @('-h', '--help', '--version')
@@ -52,6 +52,7 @@ $_shtab_dragoman_option_strings = @{
     '_shtab_dragoman_state_purge' = @('-h', '--help', '--settings')
     '_shtab_dragoman_state_show' = @('-h', '--help', '--settings')
     '_shtab_dragoman_state_stats' = @('-h', '--help', '--settings')
+    '_shtab_dragoman_state_usage' = @('-h', '--help', '--settings', '--json')
 }
 $_shtab_dragoman_compgens = @{
     '_shtab_dragoman_config_check___settings' = '_shtab_powershell_compgen_files'
@@ -105,6 +106,7 @@ $_shtab_dragoman_compgens = @{
     '_shtab_dragoman_state_purge___settings' = '_shtab_powershell_compgen_files'
     '_shtab_dragoman_state_show___settings' = '_shtab_powershell_compgen_files'
     '_shtab_dragoman_state_stats___settings' = '_shtab_powershell_compgen_files'
+    '_shtab_dragoman_state_usage___settings' = '_shtab_powershell_compgen_files'
 }
 $_shtab_dragoman_choices = @{
     '_shtab_dragoman_completion_pos_0' = @('bash', 'zsh', 'fish', 'powershell')
@@ -118,7 +120,7 @@ $_shtab_dragoman_choices = @{
     '_shtab_dragoman_replay___as' = @('backend', 'openai')
     '_shtab_dragoman_replay___match' = @('shape', 'exact', 'sequence')
     '_shtab_dragoman_schema_pos_0' = @('show', 'diff', 'fetch')
-    '_shtab_dragoman_state_pos_0' = @('stats', 'show', 'forget', 'purge')
+    '_shtab_dragoman_state_pos_0' = @('stats', 'show', 'forget', 'purge', 'usage')
 }
 $_shtab_dragoman_nargs = @{
     '_shtab_dragoman___help' = '0'
@@ -229,6 +231,9 @@ $_shtab_dragoman_nargs = @{
     '_shtab_dragoman_state_show__h' = '0'
     '_shtab_dragoman_state_stats___help' = '0'
     '_shtab_dragoman_state_stats__h' = '0'
+    '_shtab_dragoman_state_usage___help' = '0'
+    '_shtab_dragoman_state_usage___json' = '0'
+    '_shtab_dragoman_state_usage__h' = '0'
 }
 $_shtab_dragoman_help = @{
     '_shtab_dragoman___help' = 'show this help message and exit'
@@ -483,6 +488,11 @@ $_shtab_dragoman_help = @{
     '_shtab_dragoman_state_stats___help' = 'show this help message and exit'
     '_shtab_dragoman_state_stats___settings' = 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
     '_shtab_dragoman_state_stats__h' = 'show this help message and exit'
+    '_shtab_dragoman_state_usage' = 'Show what API keys have spent of their budgets.'
+    '_shtab_dragoman_state_usage___help' = 'show this help message and exit'
+    '_shtab_dragoman_state_usage___json' = 'print the report as JSON'
+    '_shtab_dragoman_state_usage___settings' = 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+    '_shtab_dragoman_state_usage__h' = 'show this help message and exit'
 }
 
 # --- Helper functions ---

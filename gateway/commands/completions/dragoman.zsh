@@ -75,6 +75,7 @@ _shtab_dragoman_state_commands() {
     purge:'Delete everything of all API keys.'
     show:'Show the entries and bytes of each kind for every API key.'
     stats:'Show the entries and bytes of each kind.'
+    usage:'Show what API keys have spent of their budgets.'
   )
   _describe 'dragoman state commands' _commands
 }
@@ -469,6 +470,15 @@ _shtab_dragoman_state_stats_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_state_stats_defaults_added=0
 
+_shtab_dragoman_state_usage_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  "--json[print the report as JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_state_usage_defaults_added=0
+
 
 _shtab_dragoman() {
   local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->dragoman'
@@ -633,6 +643,7 @@ _shtab_dragoman_state() {
         purge) _arguments -C -s $_shtab_dragoman_state_purge_options ;;
         show) _arguments -C -s $_shtab_dragoman_state_show_options ;;
         stats) _arguments -C -s $_shtab_dragoman_state_stats_options ;;
+        usage) _arguments -C -s $_shtab_dragoman_state_usage_options ;;
       esac
   esac
 }

@@ -209,6 +209,9 @@ class GenerateEndpoint:
         waited: StreamResponder | WholeResponder | None = None
         if (media := self._state.media) is not None:
             conversation, waited = await self._with_texts(media, served, conversation, begun, done)
+        spending = self._state.spending
+        charge = None if spending is None else spending.begin(context)
+        conversation = conversation if charge is None else charge.counted(conversation, done)
         features = self._state.features
         size = len(served.body)
         # A request that refers to stored answers says more than its body.
@@ -229,6 +232,8 @@ class GenerateEndpoint:
         context.notices = exchange.notices = [*context.notices, *made]
         if begun is None:
             context.note(exchange.notices)
+        if charge is not None:
+            await charge.begin_try(route.price, exchange.conversation, large=served.large)
         if LOGGER.isEnabledFor(logging.DEBUG):
             keys = [place.read(served.head) for place in served.dialect.key_places]
             log_request(context, backend, exchange, served.body if self._state.settings.log.bodies else None, keys)

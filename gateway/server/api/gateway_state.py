@@ -23,8 +23,9 @@ from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.log.logger import LEVELS, LOGGER
 from gateway.server.media.check import media_faults, uses_media
 from gateway.server.state.answer_store import AnswerStores
-from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.guarded_store import GuardedStore, patience_s
 from gateway.server.state.memory import MemoryStore
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.open_store import open_limits
 from gateway.server.state.prefixes import Prefixes
 from gateway.server.state.request_state import state_features
@@ -49,7 +50,7 @@ from gateway.server.upstream.model_list import ModelLists
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.token_counter import TokenCounter
 from gateway.server.upstream.transport import Transport
-from gateway.settings import Price, Settings
+from gateway.settings import BudgetSettings, Price, Settings
 from gateway.settings.reload_policy import keep_restart_only
 from gateway.settings.source import SettingsSource
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from gateway.server.inspect.inspector import Inspector
     from gateway.server.media.media import Media
     from gateway.server.state.connection_answers import ConnectionMemories
+    from gateway.server.state.spending import Spending
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
@@ -98,6 +100,9 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.stores = Stores(settings, self.metrics, environ)
+        self.spending: Spending | None = None
+        self.models = ModelCalls(self.transport)
+        self._directory: Path | None = None
         self.state_keys = state_keys or StateKeys(settings.state, environ)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
@@ -130,7 +135,7 @@ class GatewayState:
         from gateway.server.summaries.compaction import Compactions
         from gateway.server.summaries.seal import SummarySeal
 
-        return Compactions(SummarySeal(self.state_keys), self.transport, self.metrics)
+        return Compactions(SummarySeal(self.state_keys), self.models, self.metrics)
 
     @cached_property
     def connection_memories(self) -> "ConnectionMemories":
@@ -264,6 +269,8 @@ class GatewayState:
         self.keys = keys
         self.hosts = HostFilter(server.allowed_hosts if is_loopback(server.host) else None)
         self.admission.change(server.max_requests, settings.keys)
+        self.spending = self._spending(settings)
+        self.models.budgets = None if self.spending is None else self.spending.budgets
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
         most_bytes = int(settings.state.prefix_mb * 2**20)
@@ -271,6 +278,25 @@ class GatewayState:
         self.media = self._media(settings, backends)
         self.passed = _passed_routes(settings)
         self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
+
+    def _spending(self, settings: Settings) -> "Spending | None":
+        """Returns the feature that admits requests within the budgets of keys; None where no key has had one yet."""
+        if self.spending is None and not any(entry.budget != BudgetSettings() for entry in settings.keys.values()):
+            return None
+        # Loaded with the first key that has one.
+        from gateway.server.state.budgets import Budgets
+        from gateway.server.state.open_store import open_budgets
+        from gateway.server.state.spending import Spending
+
+        spending = self.spending or Spending(
+            Budgets(
+                lambda: open_budgets(self.settings.state, self._directory, self._environ),
+                lambda: patience_s(self.settings.state),
+                self.metrics,
+            )
+        )
+        spending.budgets.change(settings.keys)
+        return spending
 
     def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
         """Returns the feature that summarises histories; None where that is off for all models."""
@@ -280,7 +306,7 @@ class GatewayState:
             # Loaded with the first model whose histories are summarised.
             from gateway.server.summaries.summaries import open_summaries
 
-            self.summaries = open_summaries(self.transport, self.metrics, self.event_bus)
+            self.summaries = open_summaries(self.models, self.metrics, self.event_bus)
         self.summaries.use(settings, backends)
         return self.summaries
 
@@ -291,7 +317,7 @@ class GatewayState:
         # Loaded with the first model that has them read.
         from gateway.server.media.media import Media
 
-        media = self.media or Media(self.transport, self.metrics, self.stores)
+        media = self.media or Media(self.models, self.metrics, self.stores)
         media.use(settings, backends)
         return media
 
@@ -311,6 +337,8 @@ class GatewayState:
                     self._learning.cancel()
                 if self.admission.shared is not None:
                     await self.admission.shared.aclose()
+                if self.spending is not None:
+                    await self.spending.budgets.aclose()
 
     @asynccontextmanager
     async def _traced(self) -> AsyncIterator[None]:
@@ -343,6 +371,7 @@ class GatewayState:
     def share_limits(self, directory: Path | None = None) -> None:
         """Counts the usage of keys together with other processes, where the settings name a store for it, or in a file
         of the directory that the workers share. Raises SettingsError."""
+        self._directory = directory
         store = open_limits(self.settings.state, directory, self._environ)
         if store is not None:
             self.admission.shared = SharedRateLimits(
@@ -353,6 +382,8 @@ class GatewayState:
         """Does the work that is due about once a second."""
         self.admission.tick()
         self.stores.tick()
+        if self.spending is not None:
+            self.spending.budgets.tick(time.monotonic())
         self._check_prefixes()
         self.publish_metrics()
 

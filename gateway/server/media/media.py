@@ -27,13 +27,13 @@ from gateway.core.notices import Level, Notice, NoticeRule
 from gateway.server.media.pdf_process import READER, PdfProcesses
 from gateway.server.media.read_text import ReadText, digest, keep, known_texts
 from gateway.server.media.vision import KeyBudget, Vision
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.stores import RequestStore, Stores
 from gateway.server.summaries.summaries import key_compress
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.completion import RoutedModel
-from gateway.server.upstream.transport import Transport
 from gateway.settings import ModelSettings, Settings
 
 # The parts of each kind that are read for one request; of more, the newest are.
@@ -59,9 +59,9 @@ class _Reading(msgspec.Struct):
 class Media:
     """The feature, in one worker."""
 
-    def __init__(self, transport: Transport, metrics: Metrics, stores: Stores) -> None:
+    def __init__(self, models: ModelCalls, metrics: Metrics, stores: Stores) -> None:
         self._stores = stores
-        self._vision = Vision(transport, metrics)
+        self._vision = Vision(models, metrics)
         self._pdfs = PdfProcesses(metrics)
         self._running: dict[_Key, _Reading] = {}
         self._pauses: OrderedDict[_Key, tuple[float, ReadText]] = OrderedDict()

@@ -10,6 +10,7 @@ from gateway.core.conversation import Conversation, Image, Sampling, Text, Turn
 from gateway.core.data_url import DataUrl
 from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.server.media.read_text import ReadText
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import StateStore, StoreUnavailable
 from gateway.server.summaries.summary_store import spend
 from gateway.server.telemetry.metrics import Metrics
@@ -17,10 +18,8 @@ from gateway.server.upstream.completion import (
     Completion,
     CompletionRequest,
     RoutedModel,
-    ask_model,
     prepare_completion,
 )
-from gateway.server.upstream.transport import Transport
 
 DEADLINE_S: Final = 20.0
 # What a model may write; one that thinks first needs more than the description takes.
@@ -47,8 +46,8 @@ class KeyBudget(msgspec.Struct, frozen=True):
 class Vision:
     """The model that describes pictures, in one worker."""
 
-    def __init__(self, transport: Transport, metrics: Metrics) -> None:
-        self._transport = transport
+    def __init__(self, models: ModelCalls, metrics: Metrics) -> None:
+        self._models = models
         self._metrics = metrics
 
     async def describe(self, picture: DataUrl, model: RoutedModel, budget: KeyBudget, deadline_s: float) -> ReadText:
@@ -59,7 +58,7 @@ class Vision:
             if not await _spend(budget, request.tokens, budget.tokens_per_day):
                 return self._failed(model, "budget", "the key would exceed its tokens of the day")
             expected = request.tokens
-            completion = await ask_model(self._transport, request, min(DEADLINE_S, deadline_s))
+            completion = await self._models.ask(budget.tenant, request, min(DEADLINE_S, deadline_s))
         except GatewayError as error:
             # What a backend has begun may have cost as much as expected.
             if not isinstance(error, BackendTimeout):

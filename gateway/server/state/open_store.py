@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import SettingsError
+from gateway.server.state.budget_store import BudgetStore
 from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.process_identity import process_identity
@@ -71,6 +72,24 @@ def open_limits(
     from gateway.server.state.sqlite import SqliteLimits
 
     return SqliteLimits(path, process_identity(os.getpid()), _max_bytes(state))
+
+
+def open_budgets(state: StateSettings, directory: Path | None, environ: Mapping[str, str] = os.environ) -> BudgetStore:
+    """Returns where the budgets of API keys are reserved: in the store of the settings, else in a file of the directory
+    that the workers of this gateway share, else in the memory of this process. Raises SettingsError."""
+    kind = _kind(state)
+    if kind not in (MemoryStore.name, SQLITE):
+        from gateway.server.state.valkey.budgets import ValkeyBudgets
+
+        return ValkeyBudgets(_address(state, environ))
+    path = _path(state) if kind == SQLITE else directory and directory / "limits.db"
+    if path is None:
+        from gateway.server.state.memory_budgets import MemoryBudgets
+
+        return MemoryBudgets()
+    from gateway.server.state.sqlite import SqliteBudgets
+
+    return SqliteBudgets(path, _max_bytes(state))
 
 
 def _kind(state: StateSettings) -> str:

@@ -20,6 +20,7 @@ from gateway.memory.summaries.job_answer import SummaryRejected, read_summary
 from gateway.memory.summaries.sealed_summary import SealedSummary
 from gateway.memory.summaries.summary import SummaryContent, without_oldest
 from gateway.memory.summaries.view import repeated_turns, running_round
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import StateStore, StoreUnavailable
 from gateway.server.summaries.covered_history import NOTHING, CoveredHistory, covered_history
 from gateway.server.summaries.index import SummaryIndex
@@ -30,7 +31,6 @@ from gateway.server.summaries.seal import SummarySeal
 from gateway.server.summaries.summary_store import spend
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.completion import RoutedModel
-from gateway.server.upstream.transport import Transport
 
 
 class CompactionRequest(msgspec.Struct, frozen=True):
@@ -64,9 +64,9 @@ class Compaction(msgspec.Struct, frozen=True):
 class Compactions:
     """The feature, in one worker."""
 
-    def __init__(self, seal: SummarySeal, transport: Transport, metrics: Metrics) -> None:
+    def __init__(self, seal: SummarySeal, models: ModelCalls, metrics: Metrics) -> None:
         self._seal = seal
-        self._transport = transport
+        self._models = models
         self._metrics = metrics
 
     def opened(self, tenant: str, conversation: Conversation) -> Opened:
@@ -104,7 +104,7 @@ class Compactions:
             if not await self._spend(request, job.tokens, request.tokens_per_day):
                 return before, usage, "the key would exceed its tokens of the day"
             spent = job.tokens
-            written = await ask(self._transport, task, job)
+            written = await ask(self._models, task, job)
             usage = _total(written.usage)
             self._count(request, written)
             await self._spend(request, (usage.total_tokens or 0) - spent)

@@ -13,10 +13,10 @@ from gateway.memory.summaries.job_answer import JobAnswer, read_summary
 from gateway.memory.summaries.job_request import PROMPT_VERSION, summary_conversation
 from gateway.memory.summaries.plan import SummaryRange
 from gateway.memory.summaries.summary import Cost, Producer, SummaryRecord
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import StateStore
 from gateway.server.summaries.recall import Recalled
-from gateway.server.upstream.completion import CompletionRequest, RoutedModel, ask_model, prepare_completion
-from gateway.server.upstream.transport import Transport
+from gateway.server.upstream.completion import CompletionRequest, RoutedModel, prepare_completion
 
 
 class SummaryTask(msgspec.Struct, frozen=True):
@@ -58,9 +58,9 @@ def prepare_job(task: SummaryTask) -> CompletionRequest:
     return prepare_completion(writer, request, summary_range.output_tokens)
 
 
-async def ask(transport: Transport, task: SummaryTask, request: CompletionRequest) -> Written:
+async def ask(models: ModelCalls, task: SummaryTask, request: CompletionRequest) -> Written:
     """Returns the model's answer. Raises GatewayError."""
-    completion = await ask_model(transport, request, task.deadline_s)
+    completion = await models.ask(task.tenant, request, task.deadline_s)
     answer = completion.answer
     reason = None if answer.finish is None else answer.finish.reason
     return Written(JobAnswer(answer.text, reason, len(answer.calls)), completion.usage, completion.milliseconds)

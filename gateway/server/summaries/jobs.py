@@ -18,6 +18,7 @@ from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.core.notices import Notice
 from gateway.memory.summaries.job_answer import SummaryRejected
 from gateway.memory.summaries.summary import SummaryRecord
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import Lease, StateStore, StoreUnavailable
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, failed
@@ -33,7 +34,6 @@ from gateway.server.summaries.summary_store import (
 )
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.completion import CompletionRequest
-from gateway.server.upstream.transport import Transport
 
 LEASE_S: Final = 30.0
 # The time between two looks at whether a job may go on. Others stop using what was forgotten within 5 s.
@@ -62,13 +62,13 @@ class SummaryJobs:
 
     def __init__(
         self,
-        transport: Transport,
+        models: ModelCalls,
         metrics: Metrics,
         reporter: notices.SummaryReporter,
         clock: Callable[[], float] = time.time,
         lease_s: float = LEASE_S,
     ) -> None:
-        self._transport = transport
+        self._models = models
         self._metrics = metrics
         self._reporter = reporter
         self._clock = clock
@@ -158,7 +158,7 @@ class SummaryJobs:
     async def _held(self, lease: Lease, task: SummaryTask, request: CompletionRequest) -> Written:
         """Waits for the answer while it renews the lease, and stops the request when that ends. Raises LeaseLost and
         GatewayError."""
-        work = asyncio.create_task(ask(self._transport, task, request))
+        work = asyncio.create_task(ask(self._models, task, request))
         try:
             while not (await asyncio.wait({work}, timeout=min(CHECK_S, lease.ttl_s / 3)))[0]:
                 if not await _renewed(task.store, lease):

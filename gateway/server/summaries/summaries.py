@@ -19,6 +19,7 @@ from gateway.memory.summaries.substitution import asks_for_compaction
 from gateway.memory.summaries.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.log.logger import LOGGER
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.stores import RequestStore
 from gateway.server.summaries import notices
@@ -35,7 +36,6 @@ from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.completion import RoutedModel
-from gateway.server.upstream.transport import Transport
 from gateway.settings import CompressSettings, KeyCompressSettings, ModelSettings, Settings
 
 # A history of more turns is measured in a thread.
@@ -249,7 +249,7 @@ def _measure(turns: Sequence[Turn], known: Sequence[int] | None) -> Sequence[int
     return [size or estimate_turn(turn) for turn, size in zip(turns, known, strict=True)]
 
 
-def open_summaries(transport: Transport, metrics: Metrics, event_bus: EventBus) -> Summaries:
+def open_summaries(models: ModelCalls, metrics: Metrics, event_bus: EventBus) -> Summaries:
     """Returns the feature, without settings yet (`Summaries.use`)."""
     reporter = SummaryReporter(metrics, event_bus)
-    return Summaries(SummaryJobs(transport, metrics, reporter), metrics, reporter)
+    return Summaries(SummaryJobs(models, metrics, reporter), metrics, reporter)

@@ -103,6 +103,23 @@ class Metrics:
             "key",
             "kind",
         )
+        self.budget_tokens = Counter(
+            "gateway_budget_tokens_total",
+            "Tokens that were counted in the budgets of keys, side calls included.",
+            "key",
+        )
+        self.budget_micros = Counter(
+            "gateway_budget_micros_total",
+            "Millionths of a unit of money that were counted in the budgets of keys, side calls included.",
+            "key",
+        )
+        self.budget_refusals = Counter(
+            "gateway_budget_refusals_total",
+            "Requests that a budget has refused: it is `spent`, the rest is `held` by others, or it is `unknown`.",
+            "key",
+            "budget",
+            "reason",
+        )
         self.documents = Counter(
             "gateway_documents_total", "PDFs whose text was read, by what became of it.", "outcome"
         )
@@ -161,6 +178,9 @@ class Metrics:
         self.summaries_running = Gauge("gateway_summaries_running", "Summaries that are being written.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
         self.open_websockets = Gauge("gateway_open_websockets", "Open WebSockets of clients.")
+        self.budget_share = Gauge(
+            "gateway_budget_share", "What the workers have reserved of a budget and not spent.", "key", "budget"
+        )
         self.workers = Gauge("gateway_workers", "Running workers.")
         self.state_bytes = Gauge(
             "gateway_state_bytes", "Bytes of the entries in the memory of the workers and in the store's file.", "space"

@@ -128,6 +128,9 @@ class RequestObserver:
         """The request has ended."""
 
 
+_O = TypeVar("_O", bound=RequestObserver)
+
+
 class Observers:
     """The observers of all requests, by method: what no observer overrides costs no call."""
 
@@ -152,6 +155,10 @@ class Observers:
         self.error_writer = _overriding(observers, RequestObserver.error_writer)
         self.disconnect = _overriding(observers, RequestObserver.disconnect)
         self.conclude = _overriding(observers, RequestObserver.conclude)
+
+    def find(self, kind: type[_O]) -> _O | None:
+        """Returns the observer of this class; None: there is none."""
+        return next((one for one in self._all if isinstance(one, kind)), None)
 
     def joined(self, *observers: RequestObserver) -> "Observers":
         """Returns these observers and some more, which come last."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.core.answer import Answer, read_answer
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import EMPTY, Conversation
 from gateway.core.errors import BackendTimeout
 from gateway.core.events import Event, UsageReport
 from gateway.core.tokens import estimate_text, estimate_view
@@ -18,7 +18,7 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.credentials import with_credential
 from gateway.server.upstream.deadlines import timeout_header
 from gateway.server.upstream.transport import Transport
-from gateway.settings import ModelSettings
+from gateway.settings import ModelSettings, Price
 
 # Takes over a response whose head has arrived.
 Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
@@ -42,12 +42,14 @@ class RoutedModel(msgspec.Struct, frozen=True):
 
 
 class CompletionRequest(msgspec.Struct, frozen=True):
-    """A request of the gateway itself, ready to be sent, and the tokens that it is expected to use at most."""
+    """A request of the gateway itself, ready to be sent, the tokens that it is expected to use at most, and the price
+    of its model."""
 
     backend: Backend
     exchange: Exchange
     prompt_tokens: int
     output_tokens: int
+    price: Price | None = None
 
     @property
     def tokens(self) -> int:
@@ -68,25 +70,31 @@ def prepare_completion(model: RoutedModel, conversation: Conversation, output_to
     cannot be sent it."""
     request = model.backend.with_request_id(conversation)
     exchange = Exchange(model.backend.adapter, request, model.route.policy, label=model.backend.state_label)
-    return CompletionRequest(model.backend, exchange, estimate_view(request), output_tokens)
+    return CompletionRequest(model.backend, exchange, estimate_view(request), output_tokens, model.route.price)
 
 
-async def ask_model(transport: Transport, request: CompletionRequest, deadline_s: float) -> Completion:
-    """Sends a request, once, and returns the answer. Raises GatewayError."""
+async def ask_model(
+    transport: Transport, request: CompletionRequest, deadline_s: float, watch: Watch = _unwatched
+) -> Completion:
+    """Sends a request, once, and returns the answer. `watch`: see `complete`. Raises GatewayError."""
     began = time.monotonic()
-    events = await complete(transport, request.backend, request.exchange, deadline_s)
+    events = await complete(transport, request.backend, request.exchange, deadline_s, watch)
     answer = read_answer(events)
     usage = _usage(events, request.prompt_tokens, answer.text)
     return Completion(answer, usage, int((time.monotonic() - began) * 1000))
 
 
 def _usage(events: Sequence[Event], prompt_estimate: int, text: str) -> UsageReport:
-    """Returns the tokens that the backend reports; estimates where it reports none."""
+    """Returns the tokens that the backend reports, with the parts of the last report; estimates where it reports
+    none."""
     reports = [event for event in events if isinstance(event, UsageReport) and not event.estimated]
     prompt = max((report.prompt_tokens or 0 for report in reports), default=0)
     completion = max((report.completion_tokens or 0 for report in reports), default=0)
     return UsageReport(
-        prompt or prompt_estimate, completion or estimate_text(text), estimated=not (prompt and completion)
+        prompt or prompt_estimate,
+        completion or estimate_text(text),
+        estimated=not (prompt and completion),
+        extra=reports[-1].extra if reports else EMPTY,
     )
 
 

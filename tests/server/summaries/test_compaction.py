@@ -211,6 +211,21 @@ async def test_what_needs_no_model_is_there_whatever_the_model_writes(failure: s
         assert "KeyError: 'total_1'" in summary and "Goal:" not in summary
 
 
+async def test_a_compaction_counts_for_its_key_and_needs_no_model_where_the_budget_is_spent() -> None:
+    keys: dict[str, Json] = {"*": {"budget": {"tokens_per_day": 1_000_000}}}
+    async with client(more={"keys": keys}) as one:
+        made = await one.compacted(items())
+        metrics = one.gateway.app.gateway_state.metrics
+        cost = sum(sample.value for sample in metrics.summary_tokens.samples())
+        assert [sample.value for sample in metrics.budget_tokens.samples()] == [cost]
+        assert made["usage"]["total_tokens"] == cost
+    async with client(more={"keys": {"*": {"budget": {"tokens_per_day": 10}}}}) as one:
+        response = await one.post("/v1/responses/compact", {"x-dragoman-explain": "1"}, input=items())
+        assert response.status_code == 200, response.text
+        [told] = [notice for notice in one.notices(response) if notice["rule"] == "COMPACTION_UNWRITTEN"]
+        assert "insufficient_quota" in told["detail"] and not one.model.summarised
+
+
 async def test_what_a_model_wrote_before_stays_where_it_writes_nothing_now() -> None:
     async with client() as one:
         made = await one.compacted(items())

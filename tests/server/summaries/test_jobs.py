@@ -18,6 +18,7 @@ from gateway.dialects.document import Document
 from gateway.memory.history_digest import history_digests, root
 from gateway.memory.summaries.plan import CompressLimits, SummaryRange, plan_range
 from gateway.registry import load_dialect
+from gateway.server.state.model_calls import ModelCalls
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
 from gateway.server.summaries.job import SummaryTask, prepare_job
@@ -60,7 +61,7 @@ class Workers:
 
     def worker(self, lease_s: float = 30) -> SummaryJobs:
         reporter = SummaryReporter(self.metrics, EventBus())
-        return SummaryJobs(self._transport, self.metrics, reporter, lambda: self.now, lease_s)
+        return SummaryJobs(ModelCalls(self._transport), self.metrics, reporter, lambda: self.now, lease_s)
 
     async def run(self, worker: SummaryJobs, limits: JobLimits = LIMITS, on: StateStore | None = None) -> None:
         task = self.task if on is None else msgspec.structs.replace(self.task, store=on)

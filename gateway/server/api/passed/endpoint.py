@@ -3,7 +3,7 @@ the answer as it comes."""
 
 from collections.abc import AsyncIterator, Mapping
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.core.backend_status import NO_RETRY
 from gateway.core.errors import BackendError, BackendTimeout, GatewayError, InvalidRequest
@@ -27,6 +27,9 @@ from gateway.server.upstream.deadlines import (
 )
 from gateway.server.upstream.http.headers import is_header_value
 from gateway.server.upstream.upload import Upload
+
+if TYPE_CHECKING:
+    from gateway.server.state.passed_charge import PassedCharge
 
 # Of the head of an answer, what its body cannot be read without. No cookie, and nothing about a connection, is passed.
 _ANSWER_HEADERS: Final = ("content-disposition", "content-language", "retry-after")
@@ -85,20 +88,26 @@ class PassedEndpoint:
         if body.media_type != _JSON:
             # A page can post it without asking the gateway first, as it must for JSON.
             check_origin(context.headers)
+        charge = None
         try:
             name = await body.read_model()
             context.waited = monotonic() - began
             backend, named = self._choose(context, route, name)
             if name is not None and named is not None and named != name:
                 body.name_model(named)
+            spending = self._state.spending
+            charge = None if spending is None else await spending.begin_passed(context, body.length or body.size)
             with backend.concurrency:
                 try:
-                    await self._pass(context, deadlines, response, _Request(route, backend, body, until))
+                    request = _Request(route, backend, body, until)
+                    await self._pass(context, deadlines, response, request, charge)
                 except BackendError as error:
                     complete_failure(self._state, error, context, backend, backend.settings.routes[route.name])
                     raise
         finally:
             context.passed_bytes = body.size
+            if charge is not None:
+                charge.settle()
 
     def _choose(self, context: RequestContext, route: PassedRoute, name: str | None) -> tuple[Backend, str | None]:
         """Returns the backend of the request, and the model's name there. Raises InvalidRequest."""
@@ -132,7 +141,12 @@ class PassedEndpoint:
         return backend, entry.name or model
 
     async def _pass(
-        self, context: RequestContext, deadlines: Deadlines, response: ClientResponse, request: "_Request"
+        self,
+        context: RequestContext,
+        deadlines: Deadlines,
+        response: ClientResponse,
+        request: "_Request",
+        charge: "PassedCharge | None",
     ) -> None:
         backend = request.backend
         now = context.asked = monotonic()
@@ -146,7 +160,7 @@ class PassedEndpoint:
             if not 200 <= answer.status < 300:
                 deadlines.expect(monotonic() + backend.timeouts.idle, idle_timeout)
                 raise backend.adapter.decode_error(answer.status, answer.headers, await answer.read_error())
-            await self._relay(context, deadlines, response, answer, backend.timeouts.idle)
+            await self._relay(context, deadlines, response, answer, backend.timeouts.idle, charge)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
             self._state.scheduler.discard(deadlines)
             if not answer.ended:
@@ -187,6 +201,7 @@ class PassedEndpoint:
         response: ClientResponse,
         answer: BackendResponse,
         idle_s: float,
+        charge: "PassedCharge | None",
     ) -> None:
         """Sends the client what the backend sends, as it comes."""
         headers = _answer_headers(answer)
@@ -202,6 +217,8 @@ class PassedEndpoint:
                 await response.end()
                 return
             deadlines.expect(deadlines.total_due, total_timeout)
+            if charge is not None:
+                charge.see(data)
             response.write(data)
             if response.flow.write_paused:
                 await response.ready()

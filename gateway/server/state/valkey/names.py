@@ -75,9 +75,14 @@ def counted_name(tenant: str, process: bytes) -> bytes:
     return b"dg1:{%b}:counted:%b" % (tenant_name(tenant), process)
 
 
+def budget_name(tenant: str, budget: str, start: int) -> bytes:
+    """Returns the name of what is reserved of a budget of an API key, in the window that begins then."""
+    return b"dg1:{%b}:budget:%b:%d" % (tenant_name(tenant), budget.encode(), start)
+
+
 def is_usage(name: bytes) -> bool:
     """Returns whether this names the usage of an API key: no content, and not deleted with it."""
-    return name.endswith((b":rate", b":running")) or b"}:counted:" in name
+    return name.endswith((b":rate", b":running")) or b"}:counted:" in name or b"}:budget:" in name
 
 
 def base(label: bytes) -> bytes:

@@ -12,6 +12,8 @@ Names of keys (`{T}` stands for the tenant, E for the epoch):
     dg1:{T}:rate            when the next request of a key is due at an even pace, in microseconds
     dg1:{T}:running         hash of running requests: `COUNT:DEADLINE` by process, in microseconds
     dg1:{T}:counted:P       how many requests of the process P the rate contains, as P counts them
+    dg1:{T}:budget:B:START  hash of what is reserved of a budget in a window, by process:
+                            `NUMBER:RESERVED:SPENT:MICROSECONDS:SHORT`, with the number and the time of its last call
     dg1:epochs              set of `{T}:E` that have an index
 
 Versions and tokens of leases are the server's time in microseconds, or one more than the previous: they grow even when
@@ -371,5 +373,72 @@ else
   redis.call('PEXPIRE', KEYS[1], integer(ARGV[4] / 1000))
 end
 return {ARGV[1], 'ok'}
+""",
+)
+
+# KEYS: budgets of one API key. ARGV: token, process, number of the call, how long a process is believed to be alive in
+# microseconds, the part of what is left; then for each budget its limit, what the process has spent, what it keeps
+# reserved, what it needs (-1: it begins no more requests), and when the hash expires, in seconds since 1970. The rule
+# is that of `budget_store.settle_claim`. Returns for each budget what is reserved now, what is left, and what a process
+# may hold unspent; `late` for a call that was given up, behind which another one was made.
+RESERVE: Final = script(
+    "allow-oom",
+    TIME,
+    """
+local result = {ARGV[1], 'ok'}
+for i = 1, #KEYS do
+  local found = redis.call('HGET', KEYS[i], ARGV[2])
+  local last = found and tonumber(string.match(found, '^(%d+):'))
+  if last and last >= tonumber(ARGV[3]) then return {ARGV[1], 'late'} end
+end
+for i = 1, #KEYS do
+  local at = 6 + 5 * (i - 1)
+  local limit, spent, kept = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local needs = tonumber(ARGV[at + 3])
+  local taken, gone, living, short = 0, 0, 1, false
+  local all = redis.call('HGETALL', KEYS[i])
+  for j = 1, #all, 2 do
+    local reserved, used, stated, lacks = string.match(all[j + 1], '^%d+:(%d+):(%d+):(%d+):(%d)$')
+    if all[j] ~= ARGV[2] and reserved then
+      taken = taken + reserved
+      if micros - stated < tonumber(ARGV[4]) then
+        living, gone, short = living + 1, gone + used, short or lacks == '1'
+      else
+        gone = gone + math.max(reserved, used)
+      end
+    end
+  end
+  local free = limit - taken - spent
+  local share = short and 0 or math.max(math.floor(free / (ARGV[5] * living)), 0)
+  local granted = math.min(free, needs < 0 and 0 or math.max(needs, share))
+  local reserved = math.max(kept, spent + math.max(granted, 0))
+  local left = limit - gone - spent
+  local lacks = reserved - spent < needs and needs <= left
+  local held = {ARGV[3], integer(reserved), integer(spent), integer(micros), lacks and '1' or '0'}
+  redis.call('HSET', KEYS[i], ARGV[2], table.concat(held, ':'))
+  redis.call('EXPIREAT', KEYS[i], ARGV[at + 4])
+  result[#result + 1] = reserved
+  result[#result + 1] = left
+  result[#result + 1] = share
+end
+return result
+""",
+)
+
+# KEYS: budgets of one API key. ARGV: token. Returns for each what is spent, and what is reserved beyond that.
+USE: Final = script(
+    "no-writes",
+    """
+local result = {ARGV[1], 'ok'}
+for i = 1, #KEYS do
+  local spent, rest = 0, 0
+  for _, held in ipairs(redis.call('HVALS', KEYS[i])) do
+    local reserved, used = string.match(held, '^%d+:(%d+):(%d+):')
+    if reserved then spent, rest = spent + used, rest + math.max(reserved - used, 0) end
+  end
+  result[#result + 1] = spent
+  result[#result + 1] = rest
+end
+return result
 """,
 )
