@@ -330,7 +330,7 @@ def test_a_stream_is_read_up_to_its_end_by_one_loop() -> None:
 
 
 def test_what_comes_behind_the_end_of_a_response_has_one_text() -> None:
-    named = {"gateway/server/telemetry/request_metrics.py", "gateway/core/notices.py"}
+    named = {"gateway/server/telemetry/request_metrics.py", "gateway/core/notices.py", "gateway/core/requirements.py"}
     assert places(r"\"LATE_FAULT\"") - named == {"gateway/core/malformed_event.py"}
     assert places(r"an incomplete event after the end") == {"gateway/core/malformed_event.py"}
     assert places(r"The backend's response is empty") == {"gateway/wires/event_stream.py"}

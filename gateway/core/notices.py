@@ -300,7 +300,9 @@ class Notice(msgspec.Struct, frozen=True):
 
     `rule` is a stable code (docs/notices.md lists them all); `index` the message's position in the client's request;
     `detail` one sentence with names and counts, never with contents. For the rules that people grep for, the detail is
-    the log line itself. `unknown` is set where the detail is about such a part of a message.
+    the log line itself. `unknown` is set where the detail is about such a part of a message, and `fields` where a rule
+    is about any field: the names of those that were left out or changed, as chat completions has them, or as they stand
+    in a message, a tool or a part.
     """
 
     stage: Stage
@@ -311,3 +313,4 @@ class Notice(msgspec.Struct, frozen=True):
     tool_call_id: str | None = None
     level: Level = "info"
     unknown: UnknownValue | UnsetType = UNSET
+    fields: tuple[str, ...] | UnsetType = UNSET

@@ -66,6 +66,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
+    ImportRule("gateway.core.requirements", _ours("core.notices")),
     ImportRule("gateway.core.sealed_compaction", _ours("core.conversation core.errors core.provider_state")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.context_length", _ours("core.conversation")),
