@@ -11,7 +11,7 @@ The order of losses (docs/candidates.md):
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.adapter import Adapter
 from gateway.core.context_length import Overflow
-from gateway.core.conversation import Conversation, File, Json, ToolResult
+from gateway.core.conversation import Conversation, File, Json, JsonObject, ToolResult
 from gateway.core.errors import BackendError, BackendTimeout, BackendUnavailable, GatewayError, InvalidRequest
 from gateway.core.notices import Action, Notice
 from gateway.core.policy import Policy
@@ -30,8 +30,6 @@ from gateway.history.own_state import has_unlabelled_state
 
 # A request is tried so often.
 MOST_TRIES: Final = 3
-# The code of a backend whose `max_concurrent` is reached.
-_FULL: Final = "overloaded"
 # Why a request goes on with another model. `circuit_open`: its own was not asked, after failures of other requests;
 # `weight`: both would answer alike.
 Cause: TypeAlias = Literal[
@@ -40,6 +38,8 @@ Cause: TypeAlias = Literal[
 # These say that the backend itself is in trouble, whatever it was asked.
 TROUBLES: Final[frozenset[Cause]] = frozenset({"connect", "timeout", "rate_limit", "overloaded", "server_error"})
 
+# Of a rate limit, and of an account without credit.
+_LIMITS: Final = (402, 429)
 # Words that refer to something at the provider, which knows it for one account alone.
 _REFERENCES: Final = frozenset(
     {
@@ -134,15 +134,13 @@ def longer_than(considered: Iterable[Considered], window: int | None, longer: st
     return named or [one for one in able if window is None or one.model.window is None or one.model.window > window]
 
 
-def chosen_by_weight(considered: Iterable[Considered], conversation: bytes) -> Model | None:
+def chosen_by_weight(considered: Iterable[Considered], conversation: bytes) -> tuple[Loss, Model] | None:
     """Returns the model for a conversation among those with a weight that lose least; None: there is none. The same
     conversation gets the same one as long as that is among them, and when one comes or goes only its own conversations
     move (weighted rendezvous hashing: Schindelhauer and Schomaker 2005, "Weighted distributed hash tables")."""
     able = by_least_loss(one for one in considered if one.model.weight is not None)
-    if not able:
-        return None
-    alike = [model for loss, model in able if loss == able[0][0]]
-    return max(alike, key=lambda model: _score(model, conversation))
+    alike = [(loss, model) for loss, model in able if loss == able[0][0]]
+    return max(alike, key=lambda one: _score(one[1], conversation), default=None)
 
 
 def _score(model: Model, conversation: bytes) -> float:
@@ -154,7 +152,8 @@ def _score(model: Model, conversation: bytes) -> float:
 
 def switch_cause(error: GatewayError) -> Cause | None:
     """Returns why a request that has failed with this error may go on with another model; None: it may not, because
-    another one would fail as well, or only the operator can help."""
+    another one would fail as well, or only the operator can help. `overloaded` is also the code of a backend whose
+    `max_concurrent` is reached."""
     match error:
         case BackendError(too_long=Overflow()):
             return "context_length"
@@ -162,12 +161,14 @@ def switch_cause(error: GatewayError) -> Cause | None:
             return "connect"
         case BackendTimeout():
             return "timeout"
-        case GatewayError(kind="rate_limit") if isinstance(error, BackendError):
+        case BackendError() if error.status in _LIMITS:
             return "rate_limit"
-        case BackendError(status=503) | GatewayError(code=code) if isinstance(error, BackendError) or code == _FULL:
+        case BackendError() if error.status == 503:
             return "overloaded"
-        case BackendError(transient=True):
+        case BackendError() if error.transient:
             return "server_error"
+        case _ if error.code == "overloaded":
+            return "overloaded"
         case _:
             return None
 
@@ -185,14 +186,20 @@ def bound_to_account(conversation: Conversation) -> str | None:
         return "state without a label"
     source = conversation.source
     found = None if source is None else _reference(source.value)
-    for turn in conversation.turns:
-        for block in turn.blocks:
-            parts = block.content if isinstance(block, ToolResult) else (block,)
-            found = found or next((name for part in parts if isinstance(part, File) and (name := _reference(part.part))), None)
+    if found is None:
+        found = next(filter(None, map(_reference, _client_parts(conversation))), None)
     return None if found is None else f"what {found} refers to"
 
 
-def _reference(value: Json | Mapping[str, Json]) -> str | None:
+def _client_parts(conversation: Conversation) -> Iterator[JsonObject]:
+    """Yields the parts of messages that are kept as the client wrote them."""
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            parts = block.content if isinstance(block, ToolResult) else (block,)
+            yield from (part.part for part in parts if isinstance(part, File))
+
+
+def _reference(value: "Json | JsonObject") -> str | None:
     """Returns the first word of a reference within a value of a wire."""
     if isinstance(value, list):
         return next((name for one in value if (name := _reference(one))), None)

@@ -11,7 +11,7 @@ import msgspec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.notices import Notice
 from gateway.server.log.logger import LOGGER, log_line, log_notice
-from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver, shown
+from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, RequestObserver, shown
 
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
 _BACKEND_ERROR: Final = (
@@ -53,6 +53,10 @@ class AccessLog(RequestObserver):
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
         """Writes a WARNING for an error of a backend, or an ERROR where only the operator can help."""
+        if error not in context.failed_tries:
+            self.failed_try(context, error)
+
+    def failed_try(self, context: RequestContext, error: GatewayError) -> None:
         if not isinstance(error, BackendError):
             return
         log_line(
@@ -63,7 +67,7 @@ class AccessLog(RequestObserver):
             context.backend,
             shown(context.model[:SHOWN]),
             context.phase,
-            context.code,
+            error.code or NO_ERROR,
             context.backend_status or "-",
             context.attempt,
             context.ms,

@@ -116,6 +116,10 @@ class RequestObserver:
     def error(self, context: "RequestContext", error: GatewayError) -> None:
         """The request has failed."""
 
+    def failed_try(self, context: "RequestContext", error: GatewayError) -> None:
+        """A try of the request has failed with an error that does not end it: another model is asked, or an error of
+        another try is reported. `error` is not called with it any more."""
+
     def error_writer(self, context: "RequestContext", error: GatewayError, writer: Writer) -> Writer:
         """The client is about to be told of this error. Returns what writes that: the writer given, or one that sees
         what it writes."""
@@ -149,6 +153,7 @@ class Observers:
         self.response = _overriding(observers, RequestObserver.response)
         self.usage = _overriding(observers, RequestObserver.usage)
         self.error = _overriding(observers, RequestObserver.error)
+        self.failed_try = _overriding(observers, RequestObserver.failed_try)
         self.error_writer = _overriding(observers, RequestObserver.error_writer)
         self.disconnect = _overriding(observers, RequestObserver.disconnect)
         self.conclude = _overriding(observers, RequestObserver.conclude)
@@ -176,6 +181,7 @@ class RequestContext:
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `passed_bytes` is the size of a body that is passed on as it is, which `body` never holds.
+    `failed_tries` are the errors that are reported already, of tries with one model after which another was asked.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
 
@@ -207,6 +213,7 @@ class RequestContext:
         "error_ends",
         "exchange",
         "explain",
+        "failed_tries",
         "head",
         "head_at",
         "headers",
@@ -285,6 +292,7 @@ class RequestContext:
         self.earlier = self.received = 0
         self.error_body: bytes | None = None
         self.error_ends = False
+        self.failed_tries: tuple[GatewayError, ...] = ()
         self.concluded = False
         self.observers = observers
         self.started = time.monotonic()
@@ -388,6 +396,22 @@ class RequestContext:
             elif type(event) is ResponseStart or type(event) is Finish:
                 for response in self.observers.response:
                     response(self, event)
+
+    def route_to(self, model: ModelSettings, backend: Backend) -> None:
+        """Records that the request goes to this backend; what was said of a try with another one is no longer so."""
+        self.backend, self.routed = backend.name, (model, backend)
+        self.phase, self.backend_status, self.credential, self.unknown_url = "connect", 0, "", ""
+        self.begun, self.answered, self.usage = False, 0.0, None
+        self.prompt_tokens = self.completion_tokens = self.earlier = self.received = 0
+        self.exchange, self.answer, self.error_body, self.error_ends = None, None, None, False
+        for observe in self.observers.route:
+            observe(self, model, backend)
+
+    def fail_try(self, error: GatewayError) -> None:
+        """Records the error of a try that does not end the request."""
+        self.failed_tries = (*self.failed_tries, error)
+        for observe in self.observers.failed_try:
+            observe(self, error)
 
     def fail(self, error: GatewayError) -> None:
         """Records the error that ends the request."""

@@ -90,9 +90,13 @@ class RequestMetrics(RequestObserver):
             context.completion_tokens = tokens
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
+        if error not in context.failed_tries:
+            self.failed_try(context, error)
+
+    def failed_try(self, context: RequestContext, error: GatewayError) -> None:
         if not isinstance(error, BackendError):
             return
-        self._metrics.upstream_errors.inc(context.backend, context.code[:SHOWN], context.phase)
+        self._metrics.upstream_errors.inc(context.backend, (error.code or NO_ERROR)[:SHOWN], context.phase)
         if isinstance(rule := error.extra.get("rule"), str):
             self._metrics.upstream_rejections.inc(context.backend, rule)
         if isinstance(error, BackendTruncated):
