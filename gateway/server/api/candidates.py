@@ -35,7 +35,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.held_responder import HeldResponder
 from gateway.server.api.responders import Responder, StoredAnswer
 from gateway.server.api.served_request import Answer, Begun, ServedRequest
-from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.telemetry.request_context import FailedTry, RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.circuit import Circuit
 from gateway.settings import ModelSettings
@@ -85,15 +85,6 @@ class Candidates:
             await tries.run()
 
 
-class _Failed(msgspec.Struct, frozen=True):
-    """A try that has failed, with what its request's context says of it."""
-
-    error: GatewayError
-    backend: str
-    phase: str
-    status: int
-
-
 class _Tries:
     """The tries of one request. `_models` are all that its key allows, the one that the client has named first."""
 
@@ -118,8 +109,7 @@ class _Tries:
         self._models = self._allowed()
         self._considered: list[Considered] | None = None
         self._tried: list[str] = []
-        self._failed: list[_Failed] = []
-        self._switches: list[Notice] = []
+        self._failed: list[FailedTry] = []
         self._cause: Cause | None = None
 
     async def run(self) -> None:
@@ -130,7 +120,7 @@ class _Tries:
             following = await self._following(model, failed.error)
             if following is None:
                 raise self._reported()
-            self._context.fail_try(failed.error)
+            self._context.fail_try(failed)
             assert self._cause is not None  # whatever is followed has one
             model = self._switch(model, *following, self._cause)
 
@@ -146,8 +136,11 @@ class _Tries:
             # A reload may have removed it.
             found = self._state.backends.find(name)
             if found is not None and self._state.admission.allows(key, name):
-                self._routes[name] = found
-                models.append(_model(name, *found, weight))
+                route, backend = found
+                # What is recorded of the request must say the name that was sent, which is none of the client's.
+                route = msgspec.structs.replace(route, name=route.name or name)
+                self._routes[name] = route, backend
+                models.append(_model(name, route, backend, weight))
         return models
 
     async def _first(self) -> Model:
@@ -174,7 +167,7 @@ class _Tries:
                 return self._switch(named, *others[0], "circuit_open")
         return named
 
-    async def _try(self, model: Model) -> _Failed | None:
+    async def _try(self, model: Model) -> FailedTry | None:
         """Asks a model. Returns how it failed before its answer had begun; None: its answer is sent."""
         context, deadlines = self._context, self._served.deadlines
         route, backend = self._routes[model.name]
@@ -209,12 +202,13 @@ class _Tries:
             circuit.fail()
         self._state.metrics.candidate_tries.inc(backend.name, cause or "refused")
         self._give_up(held.drop())
-        return _Failed(error, context.backend, context.phase, context.backend_status)
+        return FailedTry(error, model.name, context.backend, context.phase, context.backend_status, monotonic())
 
     def _give_up(self, events: Sequence[Event]) -> None:
         """Records what a try has told and cost although its answer is not sent."""
         context = self._context
-        context.note([event for event in events if isinstance(event, Notice)])
+        # What the next try tells as well is told once.
+        context.note([event for event in events if isinstance(event, Notice) and event not in self._told])
         for event in events:
             if isinstance(event, UsageReport):
                 for observe in context.observers.usage:
@@ -275,9 +269,7 @@ class _Tries:
         """Lets another model than the one before answer. Returns it."""
         context = self._context
         self._state.metrics.model_switches.inc(before.backend, cause)
-        notice = _notice(before, model, loss, cause)
-        self._switches.append(notice)
-        self._told = [*self._told, notice]
+        self._told = [*self._told, _notice(before, model, loss, cause)]
         context.notices, context.changes = self._notices, self._changes
         context.route_to(*self._routes[model.name])
         return model
@@ -287,10 +279,10 @@ class _Tries:
         error = error_to_report([one.error for one in self._failed])
         *_, last = self._failed
         if error is not last.error:
-            self._context.fail_try(last.error)
+            self._context.fail_try(last)
             of = next(one for one in self._failed if one.error is error)
             self._context.backend, self._context.phase, self._context.backend_status = of.backend, of.phase, of.status
-        error.notices = (*error.notices, *self._switches)
+        self._context.note(self._told)
         return error
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -54,6 +54,18 @@ class Outcome(msgspec.Struct, frozen=True):
     code: str
     ms: float
     changes: str
+
+
+class FailedTry(NamedTuple):
+    """A try of a request with one model, which has failed: the name of the model in the settings, its backend, the
+    phase in which it failed, the status of the backend's response (0: there was none), and when (monotonic clock)."""
+
+    error: GatewayError
+    model: str
+    backend: str
+    phase: str
+    status: int
+    at: float
 
 
 class RequestObserver:
@@ -116,9 +128,9 @@ class RequestObserver:
     def error(self, context: "RequestContext", error: GatewayError) -> None:
         """The request has failed."""
 
-    def failed_try(self, context: "RequestContext", error: GatewayError) -> None:
-        """A try of the request has failed with an error that does not end it: another model is asked, or an error of
-        another try is reported. `error` is not called with it any more."""
+    def failed_try(self, context: "RequestContext", tried: FailedTry) -> None:
+        """A try of the request has failed with an error that does not end it: another model is asked, or the error of
+        another try is the client's. Where it is that of this one, `error` follows."""
 
     def error_writer(self, context: "RequestContext", error: GatewayError, writer: Writer) -> Writer:
         """The client is about to be told of this error. Returns what writes that: the writer given, or one that sees
@@ -181,7 +193,7 @@ class RequestContext:
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `passed_bytes` is the size of a body that is passed on as it is, which `body` never holds.
-    `failed_tries` are the errors that are reported already, of tries with one model after which another was asked.
+    `failed_tries` are those that observers know already.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
 
@@ -292,7 +304,7 @@ class RequestContext:
         self.earlier = self.received = 0
         self.error_body: bytes | None = None
         self.error_ends = False
-        self.failed_tries: tuple[GatewayError, ...] = ()
+        self.failed_tries: tuple[FailedTry, ...] = ()
         self.concluded = False
         self.observers = observers
         self.started = time.monotonic()
@@ -407,11 +419,15 @@ class RequestContext:
         for observe in self.observers.route:
             observe(self, model, backend)
 
-    def fail_try(self, error: GatewayError) -> None:
-        """Records the error of a try that does not end the request."""
-        self.failed_tries = (*self.failed_tries, error)
+    def fail_try(self, tried: FailedTry) -> None:
+        """Records a try that does not end the request."""
+        self.failed_tries = (*self.failed_tries, tried)
         for observe in self.observers.failed_try:
-            observe(self, error)
+            observe(self, tried)
+
+    def is_told(self, error: GatewayError) -> bool:
+        """Returns whether the error is that of a failed try, which observers know already."""
+        return any(one.error is error for one in self.failed_tries)
 
     def fail(self, error: GatewayError) -> None:
         """Records the error that ends the request."""

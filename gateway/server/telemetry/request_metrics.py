@@ -15,6 +15,7 @@ from gateway.server.telemetry.request_context import (
     CLIENT_DISCONNECTED,
     NO_ERROR,
     SHOWN,
+    FailedTry,
     Outcome,
     RequestContext,
     RequestObserver,
@@ -90,10 +91,13 @@ class RequestMetrics(RequestObserver):
             context.completion_tokens = tokens
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
-        if error not in context.failed_tries:
-            self.failed_try(context, error)
+        if not context.is_told(error):
+            self._tell(context, error)
 
-    def failed_try(self, context: RequestContext, error: GatewayError) -> None:
+    def failed_try(self, context: RequestContext, tried: FailedTry) -> None:
+        self._tell(context, tried.error)
+
+    def _tell(self, context: RequestContext, error: GatewayError) -> None:
         if not isinstance(error, BackendError):
             return
         self._metrics.upstream_errors.inc(context.backend, (error.code or NO_ERROR)[:SHOWN], context.phase)

@@ -4,10 +4,13 @@ import asyncio
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.recording.recording import read_recording
 from gateway.testing.faulty import END, HEAD, Connection, chunk, faulty_backend
 from gateway.testing.gateway import hello, running_gateway
 from tests.server.api.candidate_gateway import (
@@ -192,12 +195,10 @@ async def test_there_are_three_tries_at_most_and_the_first_error_that_may_pass_i
 
 async def test_a_key_gets_only_its_models(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("agent:sk-of-an-agent-1234567890\n", encoding="utf-8")
-    settings: dict[str, Json] = {
-        "server": {"api_keys_env": None, "api_keys_file": str(tmp_path / "keys")},
-        "keys": {"agent": {"models": ["m", "o"]}},
-    }
+    server: Json = {"api_keys_env": None, "api_keys_file": str(tmp_path / "keys")}
+    keys: Json = {"agent": {"models": ["m", "o"]}}
     plays = {"m": OVERLOADED, "n": says("no"), "o": says("yes")}
-    async with candidates_gateway(plays, **settings) as (gateway, backends):
+    async with candidates_gateway(plays, server=server, keys=keys) as (gateway, backends):
         head = {"authorization": "Bearer sk-of-an-agent-1234567890"}
         response = await gateway.client.post("/v1/chat/completions", json=hello(), headers=head)
     assert response.status_code == 200
@@ -275,7 +276,7 @@ async def test_a_backend_that_fails_three_times_is_left_alone() -> None:
 
 
 async def test_conversations_are_shared_by_weight_and_stay() -> None:
-    model: Json = {"candidates": [{"model": "n", "weight": 1}]}
+    model: dict[str, Json] = {"candidates": [{"model": "n", "weight": 1}]}
     async with candidates_gateway({"m": says("hello"), "n": says("hello")}, model) as (gateway, backends):
         first = [await gateway.chat(**_conversation(at, 1)) for at in range(20)]
         again = [await gateway.chat(**_conversation(at, 3)) for at in range(20)]
@@ -374,3 +375,40 @@ async def test_a_full_backend_is_an_overload() -> None:
         await first
     assert second.headers["x-dragoman-backend"] == "n"
     assert asked(backends) == {"m": 1, "n": 1}
+
+
+async def _shown(recorded: Path) -> tuple[httpx.Response, Any]:
+    """The answer of the third model, and what the inspector shows of its request."""
+    inspector: Json = {"contents": "always", "record": str(recorded)}
+    plays = {"m": refuses("429 Too Many Requests"), "n": OVERLOADED, "o": says("hel lo")}
+    async with candidates_gateway(plays, inspector=inspector) as (gateway, _):
+        response = await gateway.chat(stream=True)
+        path = f"/inspect/api/requests/{response.headers['x-request-id']}"
+        return response, (await gateway.client.get(path)).json()
+
+
+def test_the_inspector_and_a_recording_show_each_try(tmp_path: Path) -> None:
+    response, detail = asyncio.run(_shown(tmp_path))
+    assert text_of(response.text) == "hello"
+    assert [(one["model"], one["code"], one["status"]) for one in detail["tries"]] == [
+        ("m", "rate_limit_exceeded", 429),
+        ("n", "upstream_overloaded", 503),
+    ]
+    assert detail["route"]["backend"] == "o"
+    assert [one["rule"] for one in detail["notices"]] == ["MODEL_SWITCHED", "MODEL_SWITCHED"]
+    assert detail["checks"] and all(one["same"] for one in detail["checks"]), detail["checks"]
+    (saved,) = [path.read_bytes() for path in sorted(tmp_path.rglob("*.jsonl"))]
+    (interaction,) = read_recording(saved).interactions()
+    assert [one.model for one in interaction.tries] == ["m", "n"]
+    assert [one.head.status for one in interaction.rounds] == [200]
+    assert interaction.route is not None and (interaction.route.model, interaction.route.name) == ("m", "o")
+    assert interaction.route.state
+
+
+async def test_a_request_that_fails_while_nobody_watches_has_its_tries() -> None:
+    plays = {"m": OVERLOADED, "n": refuses("429 Too Many Requests")}
+    async with candidates_gateway(plays) as (gateway, _):
+        response = await gateway.chat(stream=True)
+        detail = (await gateway.client.get(f"/inspect/api/requests/{response.headers['x-request-id']}")).json()
+    assert response.status_code == 503
+    assert [(one["model"], one["status"]) for one in detail["tries"]] == [("m", 503), ("n", 429)]
