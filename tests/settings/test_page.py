@@ -15,6 +15,7 @@ from gateway.providers.registry import PROFILES
 from gateway.registry import ADAPTERS
 from gateway.settings import (
     BackendSettings,
+    Candidate,
     CompressSettings,
     InspectorSettings,
     KeeperSettings,
@@ -56,6 +57,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("keys.*.", KeySettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
+    ("models.*.candidates.", Candidate),
     ("models.*.price.", Price),
     ("models.*.facts.", ModelFacts),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),
