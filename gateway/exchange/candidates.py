@@ -185,7 +185,7 @@ def bound_to_account(conversation: Conversation) -> str | None:
     if has_unlabelled_state(conversation):
         return "state without a label"
     source = conversation.source
-    found = None if source is None else _reference(source.value)
+    found = _reference(conversation.params if source is None else source.value)
     if found is None:
         found = next(filter(None, map(_reference, _client_parts(conversation))), None)
     return None if found is None else f"what {found} refers to"
