@@ -117,5 +117,5 @@ def _mode(conversation: Conversation, notices: list[Notice]) -> str | None:
             unsent = [name]
     for path in unsent:
         detail = f"the backend has no field for {path[:40]!r}"
-        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=("thinking",)))
     return mode

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from gateway.adapter import Capabilities
 from gateway.core.conversation import (
@@ -25,7 +26,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
-from gateway.core.notices import Action, Notice, NoticeRule
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.providers.cache_rules import LIFETIMES, MARKS, REQUEST_FIELDS, CacheMark, CacheRules
 
@@ -137,14 +138,15 @@ class _Translation:
         if self._sent:
             own, other = self._rules.mark, _OTHER[self._rules.mark]
             detail = f"{other} ({self._sent}) is sent as {own}{_for(self.lifetime, self._asked)}"
-            told.append(_notice("changed", detail))
+            told.append(_changed(detail))
         if self._surplus:
-            detail = f"{_OTHER[self._rules.mark]} ({self._surplus}) is not sent: the backend takes {self._rules.most}"
-            told.append(_notice("dropped", detail))
+            other = _OTHER[self._rules.mark]
+            detail = f"{other} ({self._surplus}) is not sent: the backend takes {self._rules.most}"
+            told.append(_dropped(other, detail))
         for name, places in sorted(self._unplaced.items()):
             where = ", ".join(places)
             detail = f"{name} ({places.total()}) is not sent: the backend has no mark for its place ({where})"
-            told.append(_notice("dropped", detail))
+            told.append(_dropped(name, detail))
         return told
 
     def _block(self, block: Block, role: str) -> Block:
@@ -206,7 +208,7 @@ def _params(
     for name, value in ((MARKS[0], automatic), (_OPTIONS, options)):
         if value is not None and own is None:
             detail = f"the backend has no field for {conversation.paths.param(name)!r}"
-            notices.append(_notice("dropped", detail))
+            notices.append(_dropped(name, detail))
     if rules is None or own is None:
         return kept
     if own == _OPTIONS:
@@ -226,7 +228,7 @@ def _options(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
     asked = _longest([options])
     if asked is not None and (nearest := rules.nearest(asked)) != asked:
         kept["ttl"] = nearest
-        notices.append(_notice("changed", f"{_OPTIONS} is sent{_for(nearest, asked)}"))
+        notices.append(_changed(f"{_OPTIONS} is sent{_for(nearest, asked)}"))
     notices += _left_out(options, frozenset(kept))
     return kept
 
@@ -237,9 +239,9 @@ def _implicit(automatic: Json, rules: CacheRules, notices: list[Notice]) -> Json
     nearest = None if asked is None else rules.nearest(asked)
     if nearest is None or nearest == rules.lifetimes[0]:
         detail = f"{MARKS[0]} is not sent: the backend marks the end of a prompt by itself"
-        notices.append(_notice("dropped", detail))
+        notices.append(_dropped(None, detail))
         return None
-    notices.append(_notice("changed", f"{MARKS[0]} is sent as {_OPTIONS}{_for(nearest, asked)}"))
+    notices.append(_changed(f"{MARKS[0]} is sent as {_OPTIONS}{_for(nearest, asked)}"))
     return {"ttl": nearest}
 
 
@@ -252,7 +254,7 @@ def _automatic(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
     nearest = None if asked is None else rules.nearest(asked)
     if options.get("mode") != "explicit":
         mark = rules.new_mark(nearest)[rules.mark]
-        notices.append(_notice("changed", f"{_OPTIONS} is sent as {rules.mark}{_for(nearest, asked)}"))
+        notices.append(_changed(f"{_OPTIONS} is sent as {rules.mark}{_for(nearest, asked)}"))
     notices += _left_out(options, frozenset({"mode", "ttl"}))
     return mark
 
@@ -260,7 +262,7 @@ def _automatic(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
 def _left_out(options: JsonObject, kept: frozenset[str]) -> Iterator[Notice]:
     names = ", ".join([name[:40] for name in sorted(options) if name not in kept and options[name] is not None])
     if names:
-        yield _notice("dropped", f"{_OPTIONS} ({names}) is not sent: the backend has no field for it")
+        yield _dropped(_OPTIONS, f"{_OPTIONS} ({names}) is not sent: the backend has no field for it")
 
 
 def _accepted(mark: Json, rules: CacheRules) -> Json:
@@ -323,6 +325,12 @@ def _bare(extra: JsonObject) -> JsonObject:
     return {name: value for name, value in extra.items() if name not in MARK_NAMES}
 
 
-def _notice(action: Action, detail: str) -> Notice:
-    rule: NoticeRule = "CACHE_MARKS_CHANGED" if action == "changed" else "FIELD_NOT_SENT"
-    return Notice("encode", action, rule, detail, level="debug")
+def _changed(detail: str) -> Notice:
+    return Notice("encode", "changed", "CACHE_MARKS_CHANGED", detail, level="debug")
+
+
+def _dropped(name: str | None, detail: str) -> Notice:
+    """Returns the notice of a mark or a field that is not sent; `name` None: the backend does by itself what it asks
+    for."""
+    fields = UNSET if name is None else (name,)
+    return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)

@@ -78,14 +78,13 @@ def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversati
     at = system_prefix(turns)
     instruction = Turn("system", (Text(demands.words),), synthesized=True)
     fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
-    requested = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]
-    notices = [
-        Notice(
-            "encode", "changed", "DEMAND_IN_WORDS", f"{field} is requested in the prompt, and the response is checked"
-        )
-        for field in requested
-    ]
+    notices = [_in_words(conversation, name) for name, demanded in fields if demanded is not None]
     return msgspec.structs.replace(conversation, turns=(*turns[:at], instruction, *turns[at:])), notices
+
+
+def _in_words(conversation: Conversation, name: str) -> Notice:
+    detail = f"{conversation.paths.param(name)} is requested in the prompt, and the response is checked"
+    return Notice("encode", "changed", "DEMAND_IN_WORDS", detail, fields=(name,))
 
 
 class DemandCheck:

@@ -97,7 +97,7 @@ def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[
                 raise _unsupported(conversation, name, "this model's backend has no equivalent")
         else:
             detail = f"the backend has no field for {conversation.paths.param(name)[:40]!r}"
-            yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
+            yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=(name[:40],))
 
 
 def _as_function(tool: ToolSpec) -> Notice:

@@ -197,6 +197,9 @@ class _Parts:
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, index=self._index, level="warning"))
         return Text(f"[{kind}]")
 
+    def _unsent(self, name: str, detail: str) -> Notice:
+        return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, self._index, level="debug", fields=(name,))
+
     def _readable(self, part: Image | File, param: str) -> Image | File:
         """Returns the part with its `data:` URL in the one form that every API reads, and a file without the words of
         its client. Raises InvalidRequest for an image that holds none."""
@@ -205,9 +208,7 @@ class _Parts:
             for mark in MARKS:
                 if part.part.get(mark) is not None:
                     detail = f"{mark} of a {_kind(part)} is not sent: it is written anew"
-                    self._notices.append(
-                        Notice("encode", "dropped", "FIELD_NOT_SENT", detail, index=self._index, level="debug")
-                    )
+                    self._notices.append(self._unsent(mark, detail))
             return File(part.kind, EMPTY, part.item, part.url if held is None else str(held), part.name)
         if not is_data_url(part.url):
             return part
@@ -324,4 +325,5 @@ def _notice(where: str, counts: Counter[str]) -> list[Notice]:
         return []
     names = ", ".join(f"{name[:40]} ({count})" for name, count in sorted(counts.items()))
     detail = f"the backend has no field for {names} of {where}"
-    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")]
+    fields = tuple([name[:40] for name in sorted(counts)])
+    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)]

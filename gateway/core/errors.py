@@ -4,7 +4,8 @@ An error knows no client's format: the dialect of the client turns it into an er
 
 GatewayError
 ├── InvalidRequest            the client's fault (400 and other 4xx)
-│   └── Unsupported           a field that the chosen backend does not support (400)
+│   ├── Unsupported           a field that the chosen backend does not support (400)
+│   └── RequirementNotMet     a loss that the client, its key or its model does not permit (400)
 ├── BackendError              the backend's fault
 │   ├── BackendRejected       the backend returned an error, as a status or inside the stream
 │   ├── BackendUnavailable    the connection failed
@@ -122,6 +123,13 @@ class Unsupported(InvalidRequest):
     """The backend does not support a field that changes the meaning of the response. `param` names the field."""
 
     code = "unsupported_parameter"
+
+
+class RequirementNotMet(InvalidRequest):
+    """The request would lose, or its answer has lost, what its client, its key or its model may not lose. It is no
+    failure of the backend, and another attempt would lose the same."""
+
+    code = "requirement_not_met"
 
 
 class BackendError(GatewayError):

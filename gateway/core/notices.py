@@ -302,8 +302,8 @@ class Notice(msgspec.Struct, frozen=True):
     `rule` is a stable code (docs/notices.md lists them all); `index` the message's position in the client's request;
     `detail` one sentence with names and counts, never with contents. For the rules that people grep for, the detail is
     the log line itself. `unknown` is set where the detail is about such a part of a message, and `fields` where a rule
-    is about any field: the names of those that were left out or changed, as chat completions has them, or as they stand
-    in a message, a tool or a part.
+    is about any field: the names of those of which something is lost, as chat completions has them, or as they stand in
+    a message, a tool or a part.
     """
 
     stage: Stage

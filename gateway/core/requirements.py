@@ -90,6 +90,7 @@ BY_FIELD: Final[frozenset[NoticeRule]] = frozenset(
 )
 # By the names of chat completions, and by those of the fields of messages, tools and parts.
 FIELDS: Final[Mapping[str, Requirement]] = {
+    "description": "tools",
     "tool_choice": "tools",
     "tools": "tools",
     "functions": "tools",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from gateway.adapter import Adapter
 from gateway.core.errors import InvalidRequest
+from gateway.core.requirements import Requirement
 from gateway.diagnostics.explanation import ExplainedCandidate
 from gateway.diagnostics.routed_request import route_document
 from gateway.dialect import Dialect
@@ -23,8 +24,13 @@ def explain_candidates(
     if routed.adapter is None:
         raise InvalidRequest("To compare candidates, the settings must have a model with a backend.", param="model")
     models = _models(ModelNames(settings.models).known_name(routed.model), settings, adapters)
-    bound = bound_to_account(routed.conversation)
-    first, *others = [consider(model, routed.conversation, models[0].label, bound) for model in models]
+    bound, account = bound_to_account(routed.conversation), models[0].label
+
+    def considered(model: Model) -> Considered:
+        required = [word for one in (models[0], model) for word in _required(one.name, settings)]
+        return consider(model, routed.conversation, account, bound, frozenset(required))
+
+    first, *others = map(considered, models)
     order = [model for _, model in by_least_loss(others)]
     ranked = [one for model in order for one in others if one.model == model]
     return tuple(map(_explained, [first, *ranked, *[one for one in others if one.loss is None]]))
@@ -37,6 +43,11 @@ def _models(name: str, settings: Settings, adapters: Mapping[str, Adapter]) -> l
         names += [one.model for one in entry.candidates]
         names += [entry.longer] if entry.longer is not None and entry.longer not in names else []
     return [model for one in names if (model := _model(one, settings, adapters)) is not None]
+
+
+def _required(name: str, settings: Settings) -> tuple[Requirement, ...]:
+    entry = settings.route(name)
+    return () if entry is None else entry.require
 
 
 def _model(name: str, settings: Settings, adapters: Mapping[str, Adapter]) -> Model | None:

@@ -23,7 +23,7 @@ from gateway.core.conversation import Conversation, File, Json, JsonObject, Tool
 from gateway.core.errors import BackendError, BackendTimeout, BackendUnavailable, GatewayError, InvalidRequest
 from gateway.core.notices import Action, Notice
 from gateway.core.policy import Policy
-from gateway.core.requirements import REQUIREMENTS, breaches
+from gateway.core.requirements import REQUIREMENTS, Requirement, breaches
 from gateway.core.tokens import prompt_tokens
 from gateway.exchange.plan import plan_request
 from gateway.history.own_state import has_unlabelled_state
@@ -85,7 +85,7 @@ class Loss(msgspec.Struct, frozen=True, order=True):
     losses: int
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[Requirement, ...]:
         """The broken words."""
         return tuple(word for word, found in zip(REQUIREMENTS, self.words, strict=True) if found)
 
@@ -98,9 +98,15 @@ class Considered(msgspec.Struct, frozen=True):
     refusal: str = ""
 
 
-def consider(model: Model, conversation: Conversation, account: str, bound: str | None) -> Considered:
-    """Plans the request for a model. `account` is the label of the model that the client has named, and `bound` what of
-    the request its account alone may see (`bound_to_account`)."""
+def consider(
+    model: Model,
+    conversation: Conversation,
+    account: str,
+    bound: str | None,
+    required: frozenset[Requirement] = frozenset(),
+) -> Considered:
+    """Plans the request for a model. `account` is the label of the model that the client has named, `bound` what of the
+    request its account alone may see (`bound_to_account`), and `required` what the request may not lose."""
     if bound is not None and model.label != account:
         return Considered(model, refusal=f"{bound} is for another account")
     conversation = msgspec.structs.replace(conversation, model=model.sent)
@@ -109,7 +115,9 @@ def consider(model: Model, conversation: Conversation, account: str, bound: str 
     except InvalidRequest as error:
         return Considered(model, refusal=error.message)
     over = model.window is not None and prompt_tokens(plan.conversation) > model.window
-    return Considered(model, loss_of(plan.notices, over_window=over))
+    loss = loss_of(plan.notices, over_window=over)
+    broken = [word for word in loss.names if word in required]
+    return Considered(model, refusal=f"it loses {', '.join(broken)}") if broken else Considered(model, loss)
 
 
 def loss_of(notices: Sequence[Notice], *, over_window: bool = False) -> Loss:

@@ -9,7 +9,8 @@ from gateway.recording.route import quoted_path
 
 # The headers of clients that a recording may hold.
 CLIENT_HEADERS: Final = frozenset(
-    {"accept", "content-type", "content-length", "user-agent", "x-dragoman-explain", "x-dragoman-state", "x-request-id"}
+    {"accept", "content-type", "content-length", "user-agent", "x-request-id"}
+    | {"x-dragoman-explain", "x-dragoman-require", "x-dragoman-state"}
     | {"anthropic-version", "anthropic-beta", "openai-beta", "x-app", "x-stainless-lang", "x-stainless-package-version"}
 )
 # Those of backends, in the head or behind the body, and the beginnings of others.

@@ -13,6 +13,7 @@ from gateway.core.conversation import JsonObject
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.model_facts import ModelFacts
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, PromptCache, RecentToolResults
+from gateway.core.requirements import Requirement
 from gateway.providers.profile import Profile
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.descriptor_files import DescriptorFiles
@@ -174,6 +175,7 @@ def _model(policy: Schema, definitions: Mapping[str, Schema]) -> Schema:
     own["longer"] = {"type": ["string", "null"]}
     own["price"] = {"anyOf": [_ref(Price.__name__), {"type": "null"}]}
     own["facts"] = _ref(ModelFacts.__name__)
+    own["require"] = msgspec.json.schema(tuple[Requirement, ...])
     for name, kind, keys in (
         ("compress", CompressSettings, MODEL_COMPRESS_KEYS),
         ("responses", ResponsesSettings, MODEL_RESPONSES_KEYS),

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.model_facts import ModelFacts
+from gateway.core.requirements import Requirement
 from gateway.providers.profile import Profile
 from gateway.settings.candidates import read_candidates
 from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
@@ -35,11 +36,16 @@ MODEL_KEYS: Final = POLICY_KEYS | {
     "facts",
     "candidates",
     "longer",
+    "require",
 }
 # The responses of one history may be of several models: they live as long as each other.
 MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
 # A worker has one memory, whichever models the states are of.
 MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}
+
+
+class _Required(msgspec.Struct, frozen=True):
+    require: tuple[Requirement, ...]
 
 
 class ModelDefaults(msgspec.Struct, frozen=True):
@@ -88,9 +94,9 @@ def read_model(
     longer = entry.get("longer")
     if longer is not None and not isinstance(longer, str):
         raise SettingsError(f"{where}.longer must name another model")
-    return ModelSettings(
-        backend, name, policy, inherited, length, compress, responses, keeper, price, facts, others, longer
-    )
+    require = read_struct({"require": entry.get("require", [])}, _Required, where).require
+    parts = (compress, responses, keeper, price, facts, require, others, longer)
+    return ModelSettings(backend, name, policy, inherited, length, *parts)
 
 
 def _part(name: str, entry: JsonObject, defaults: JsonObject, keys: frozenset[str], kind: type[S], where: str) -> S:

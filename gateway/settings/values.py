@@ -10,6 +10,7 @@ from gateway.core.model_facts import UNKNOWN, ModelFacts
 from gateway.core.notices import Level
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
+from gateway.core.requirements import Requirement
 from gateway.providers.profile import Profile
 from gateway.providers.registry import PROFILES
 from gateway.settings.check import ADDRESS, SCHEME, VARIABLE
@@ -117,7 +118,8 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The permissions and limits of one client key; null: no limit. `concurrent_streams` counts all running requests.
 
     `state`: what may be remembered of its requests; `off`: nothing, `memory`: in the memory of a worker only, `shared`:
-    in the store of the settings. `keeper` false: of that, no state of its answers.
+    in the store of the settings. `keeper` false: of that, no state of its answers. `require`: what no request may lose
+    (docs/requirements.md).
     """
 
     models: tuple[str, ...] | None = None
@@ -126,6 +128,7 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: Literal["off", "memory", "shared"] = "shared"
     compress: KeyCompressSettings = KeyCompressSettings()
     keeper: bool = True
+    require: tuple[Requirement, ...] = ()
 
 
 class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -349,8 +352,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
     changes of the model's entry; where it is enabled, `context_length` is set. `responses` and `keeper` likewise.
     `price` null: the inspector shows no costs. `facts` are what the lists of models tell clients of it, instead of what
-    its backend says. `candidates` answer where its own backend fails, and `longer` is the model for what its window is
-    too small for.
+    its backend says. `require`: what no request to it may lose. `candidates` answer where its own backend fails, and
+    `longer` is the model for what its window is too small for.
     """
 
     backend: str
@@ -363,6 +366,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     keeper: KeeperSettings = KeeperSettings()
     price: Price | None = None
     facts: ModelFacts = UNKNOWN
+    require: tuple[Requirement, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     longer: str | None = None
 

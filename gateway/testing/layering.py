@@ -161,7 +161,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core.conversation core.errors core.descriptor_set settings.check"),
         others=("msgspec", "google.protobuf"),
     ),
-    ImportRule("gateway.settings", _ours(f"{_VALUES} providers core.descriptor_set")),
+    ImportRule("gateway.settings", _ours(f"{_VALUES} providers core.descriptor_set core.requirements")),
     ImportRule(
         "gateway.settings.descriptor_files",
         _ours(f"{_VALUES} core.descriptor_set settings"),

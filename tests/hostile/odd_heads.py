@@ -40,6 +40,7 @@ TWICE: Final = (
     *((b"sec-fetch-site: cross-site", b"sec-fetch-site: same-origin"),),
     *((b"origin: http://evil.example", b"origin: http://127.0.0.1"),),
     *((b"x-dragoman-state: off", b"x-dragoman-state: on"),),
+    *((b"x-dragoman-require: tools", b"x-dragoman-require: ids"),),
 )
 # Where proxies and frameworks look for an address, a method or a path.
 MISLEADING: Final = (

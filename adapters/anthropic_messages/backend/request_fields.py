@@ -7,6 +7,8 @@ Source: Anthropic, the migration guides of its models; extended thinking; tool u
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import UNSET
+
 from adapters.anthropic_messages import DIALECT
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Level, Notice
@@ -63,11 +65,11 @@ def _fitted_thinking(fields: dict[str, Json], model: MessagesModel, conversation
     path = _thinking_path(conversation)
     if thinking["type"] == "disabled":
         del fields["thinking"]
-        yield _dropped(path, "the model always thinks", "warning")
+        yield _dropped(path, "the model always thinks", "warning", "thinking")
         return
     rest = {name: value for name, value in thinking.items() if name != "budget_tokens"}
     fields["thinking"] = {**rest, "type": "adaptive"}
-    yield _changed(f"{path} is sent as thinking of the type adaptive: the model accepts no budget", "info")
+    yield _changed(f"{path} is sent as thinking of the type adaptive: the model accepts no budget", "info", "thinking")
 
 
 def _fitted_choice(fields: dict[str, Json], model: MessagesModel, conversation: Conversation) -> Iterator[Notice]:
@@ -78,10 +80,11 @@ def _fitted_choice(fields: dict[str, Json], model: MessagesModel, conversation: 
     if model.forced_tools == "never":
         rest = {name: value for name, value in choice.items() if name not in ("type", "name")}
         fields["tool_choice"] = {"type": "auto", **rest}
-        yield _changed(f"{path} is sent as auto: the model accepts no forced call", "warning")
+        yield _changed(f"{path} is sent as auto: the model accepts no forced call", "warning", "tool_choice")
     elif model.forced_tools == "without_thinking" and _thinks(fields):
         del fields["thinking"]
-        yield _dropped(_thinking_path(conversation), f"the model accepts none beside a forced call, {path}", "warning")
+        reason = f"the model accepts none beside a forced call, {path}"
+        yield _dropped(_thinking_path(conversation), reason, "warning", "thinking")
         yield from _without_clearing(fields)
 
 
@@ -134,9 +137,14 @@ def _thinking_path(conversation: Conversation) -> str:
     return "thinking" if own is not None else conversation.paths.param("reasoning_effort")
 
 
-def _changed(detail: str, level: Level) -> Notice:
-    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level)
+def _changed(detail: str, level: Level, lost: str | None = None) -> Notice:
+    """Returns the notice that a field is sent with another value; `lost` is the field whose meaning is."""
+    fields = UNSET if lost is None else (lost,)
+    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level, fields=fields)
 
 
-def _dropped(path: str, reason: str, level: Level = "info") -> Notice:
-    return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", f"{path} is not sent: {reason}", level=level)
+def _dropped(path: str, reason: str, level: Level = "info", lost: str | None = None) -> Notice:
+    """Returns the notice of a field that is not sent; `lost` is the field whose meaning is."""
+    fields = UNSET if lost is None else (lost,)
+    detail = f"{path} is not sent: {reason}"
+    return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level=level, fields=fields)

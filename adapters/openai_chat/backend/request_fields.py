@@ -6,6 +6,8 @@ One pass over the body as it is sent, whether the client or the encoder wrote it
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import UNSET
+
 from adapters.openai_chat.backend.thinking import EFFORT, fit_thinking
 from adapters.openai_chat.backend.tool_choice import Body, changed
 from gateway.core.conversation import Conversation
@@ -78,18 +80,18 @@ def _without_refused(body: Body, rules: FieldRules, paths: FieldPaths, who: str,
     for name in rules.refused:
         if name in body:
             del body[name]
-            yield _dropped(paths.param(name), f"the {who} refuses a field of this name", level)
+            yield _dropped(paths.param(name), f"the {who} refuses a field of this name", level, lost=name)
     for name, other in rules.exclusive:
         if body.get(name) is not None and body.get(other) is not None:
             del body[other]
-            yield _dropped(paths.param(other), f"the {who} refuses it beside {name!r}", level)
+            yield _dropped(paths.param(other), f"the {who} refuses it beside {name!r}", level, lost=other)
 
 
 def _without_other_values(body: Body, rules: RequestRules, paths: FieldPaths) -> Iterator[Notice]:
     for name, values in rules.values.items():
         if body.get(name) is not None and body[name] not in values:
             del body[name]
-            yield _dropped(paths.param(name), f"the provider accepts {', '.join(values)}")
+            yield _dropped(paths.param(name), f"the provider accepts {', '.join(values)}", lost=name)
 
 
 def _within(body: Body, rules: FieldRules, paths: FieldPaths) -> Iterator[Notice]:
@@ -119,18 +121,18 @@ def _fitted_to_model(body: Body, rules: ModelRules, paths: FieldPaths) -> Iterat
     if only is not None and any(body.get(name) for name in _TOOLS) and body.get(EFFORT) != only:
         body[EFFORT] = only
         detail = f"{paths.param(EFFORT)} is sent as {only!r}: beside tools, this API accepts no other one of the model"
-        yield changed(detail, "warning")
+        yield changed(detail, "warning", EFFORT)
     effort = body.get(EFFORT)
     reasons = (rules.default_effort if effort is None else effort) != OFF
     yield from _without_refused(body, rules, paths, "model", "info")
     for name in rules.refused_while_reasoning if reasons else ():
         if name in body:
             del body[name]
-            yield _dropped(paths.param(name), "the model refuses a field of this name", level="info")
+            yield _dropped(paths.param(name), "the model refuses a field of this name", level="info", lost=name)
     for name, value in {**rules.fixed, **(rules.fixed_while_reasoning if reasons else {})}.items():
         if body.get(name) is not None and body[name] != value:
             del body[name]
-            yield _dropped(paths.param(name), f"the model accepts only {value:g}", level="info")
+            yield _dropped(paths.param(name), f"the model accepts only {value:g}", level="info", lost=name)
     yield from _within(body, rules, paths)
 
 
@@ -138,12 +140,14 @@ def _without_lonely(body: Body, rules: RequestRules, paths: FieldPaths) -> Itera
     for name, other in rules.beside.items():
         if body.get(name) is not None and body.get(other) is not True:
             del body[name]
-            yield _dropped(paths.param(name), f"the provider accepts it only where {other!r} is true")
+            yield _dropped(paths.param(name), f"the provider accepts it only where {other!r} is true", lost=name)
 
 
-def _dropped(path: str, reason: str, level: Level = "debug") -> Notice:
+def _dropped(path: str, reason: str, level: Level = "debug", lost: str | None = None) -> Notice:
+    """Returns the notice of a field that is not sent; `lost` is its name where something asked for it."""
     detail = f"{path} is not sent: {reason}"
-    return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level=level)
+    fields = UNSET if lost is None else (lost,)
+    return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level=level, fields=fields)
 
 
 def _renamed_to(path: str, name: str) -> Notice:

@@ -41,7 +41,8 @@ def fit_thinking(body: Body, rules: RequestRules, of_model: FieldRules, conversa
         yield from wish.grant()
     else:
         wish.switch_off()
-        yield changed(f"thinking is switched off: {reason}", "warning" if wish.asked else "info")
+        asked = wish.asked
+        yield changed(f"thinking is switched off: {reason}", "warning" if asked else "info", EFFORT if asked else None)
 
 
 class _Wish:
@@ -102,14 +103,14 @@ class _Wish:
             detail = f"{path} is sent as {sent!r}"
             return Notice("profile", "changed", "REQUEST_FIELD_RENAMED", detail, level="debug")
         detail = f"{path} is not sent: the model has no switch for it"
-        return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info")
+        return Notice("profile", "dropped", "REQUEST_FIELD_DROPPED", detail, level="info", fields=(name,))
 
 
 def unsent_thinking(body: Body, conversation: Conversation) -> Iterator[Notice]:
     """Yields the notice for the `thinking` of another dialect, for which the backend has no switch."""
     if conversation.params.get(THINKING) is not None and THINKING not in body:
         detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
-        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
+        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=(THINKING,))
 
 
 def _written_off(body: Body, off: Mapping[str, Any]) -> bool | None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from msgspec import UNSET
+
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Level, Notice
 from gateway.providers.request_rules import Choice
@@ -58,12 +60,13 @@ def fit_choice(body: Body, choice: Choice, accepted: tuple[Choice, ...], paths: 
         yield changed(f"{path} is sent as 'required', beside no function but the one that it names", "info")
     else:
         body[CHOICE] = "auto"
-        yield changed(f"{path} is sent as 'auto': the provider accepts none that forces a call", "warning")
+        yield changed(f"{path} is sent as 'auto': the provider accepts none that forces a call", "warning", CHOICE)
 
 
-def changed(detail: str, level: Level) -> Notice:
-    """Returns the notice that a field is sent with another value."""
-    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level)
+def changed(detail: str, level: Level, lost: str | None = None) -> Notice:
+    """Returns the notice that a field is sent with another value; `lost` is the field whose meaning is."""
+    fields = UNSET if lost is None else (lost,)
+    return Notice("profile", "changed", "REQUEST_FIELD_CHANGED", detail, level=level, fields=fields)
 
 
 def _keep(body: Body, names: list[object]) -> None:

@@ -31,7 +31,7 @@ def reasoning_field(conversation: Conversation, model: str, notices: list[Notice
     path = conversation.paths.param
     if thinking is not None and (kind is None or (kind != "disabled" and efforts == ())):
         detail = f"the backend has no field for {path(THINKING)!r}"
-        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug"))
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=(THINKING,)))
     effort = _effort(asked, efforts)
     if effort is None and asked is not None and kind != "disabled":
         detail = f"the backend gets no {path(name)}: the model does not reason"

@@ -139,8 +139,11 @@ def lost_reasoning(conversation: Conversation, use: TemplateUse) -> list[Notice]
 
 def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
     words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    if not words:
+        return []
     detail = f"the backend has no field for {words} of {where}"
-    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
+    fields = tuple([name for name, count in counts.items() if count])
+    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)]
 
 
 def _role(turn: Turn) -> str:

@@ -50,4 +50,4 @@ def _joined_effort(effort: str, other: str) -> Notice:
 
 def _no_effort(word: Json) -> Notice:
     detail = f"the backend has no value for the reasoning effort {str(word)[:40]!r}"
-    return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning")
+    return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning", fields=("reasoning_effort",))

@@ -16,6 +16,7 @@ SENT_HEADERS: Final = (
     "anthropic-beta",
     "openai-beta",
     "x-dragoman-explain",
+    "x-dragoman-require",
 )
 _WIDTH: Final = 76
 

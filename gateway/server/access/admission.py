@@ -4,13 +4,14 @@ Only running requests count, and only a caller's own requests count against its 
 backend causes the refusal of another request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Protocol
 
 import msgspec
 
 from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.requirements import Requirement
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.access.rate_limit import RateLimits
 from gateway.settings import KeySettings
@@ -80,11 +81,14 @@ class Admission:
         self._known: dict[str, KeySettings] = {}
         self.limits = RateLimits()
         self.shared: SharedLimits | None = None
+        # Whether any key has requirements.
+        self.requires = False
 
     def change(self, most: int | None, settings: Mapping[str, KeySettings]) -> None:
         """Applies other limits, from the next request on."""
         self._slots.most = most
         self._settings = settings
+        self.requires = any(entry.require for entry in settings.values())
         for key in self._known:
             self._limit(key)
 
@@ -124,6 +128,10 @@ class Admission:
         """Returns whether the caller's key allows the model."""
         models = self._entry(key).models
         return models is None or model in models
+
+    def required(self, key: str) -> Sequence[Requirement]:
+        """Returns what no request of the caller's key may lose."""
+        return self._entry(key).require
 
     def _limit(self, key: str) -> None:
         entry = self._entry(key)

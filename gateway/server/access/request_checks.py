@@ -10,6 +10,8 @@ from gateway.core.errors import InvalidRequest
 Head = Mapping[bytes, bytes]
 
 JSON: Final = b"application/json"
+# The words of what a request may not lose.
+REQUIRE: Final = b"x-dragoman-require"
 LOCAL_NAME: Final = "localhost"
 # What nearly every request to a gateway on loopback names; other literals are parsed.
 LOCAL_HOSTS: Final = (LOCAL_NAME, "127.0.0.1", "[::1]")
@@ -18,7 +20,7 @@ _HOST: Final = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
 # Decisions about these headers must not depend on which of two lines a reader uses.
 SINGLE: Final = frozenset(
     {b"content-encoding", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site"}
-    | {b"x-dragoman-state"}
+    | {b"x-dragoman-state", REQUIRE}
 )
 _SAME: Final = (b"same-origin", b"none")
 ALIVE: Final = "/healthz"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.core.conversation import Conversation
+from gateway.core.requirements import Requirement
 from gateway.core.session import read_session
 from gateway.exchange.candidates import (
     Cause,
@@ -21,6 +22,7 @@ from gateway.exchange.candidates import (
 )
 from gateway.inspector.summary import conversation_session
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.api.required_words import RequiredWords
 from gateway.server.api.served_request import ServedRequest
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.circuit import Circuit
@@ -51,6 +53,13 @@ class CandidateModels:
     def route(self, model: Model) -> tuple[ModelSettings, Backend]:
         """Returns the entry and the backend of a model."""
         return self._routes[model.name]
+
+    def required(self, model: Model) -> RequiredWords | None:
+        """Returns what the request may not lose, with what no request to this model may; None: nothing."""
+        required, own = self._served.required, self._routes[model.name][0].require
+        if required is None:
+            return RequiredWords(frozenset(own), self._served.context.paths) if own else None
+        return required._replace(words=required.words.union(own))
 
     def circuit(self, model: Model) -> Circuit:
         """Returns the circuit of the backend of a model."""
@@ -129,7 +138,12 @@ class CandidateModels:
 
     def _plans(self) -> list[Considered]:
         bound = bound_to_account(self._conversation)
-        return [consider(model, self._conversation, self.named.label, bound) for model in self._models]
+        conversation, account = self._conversation, self.named.label
+        return [consider(model, conversation, account, bound, self._words(model)) for model in self._models]
+
+    def _words(self, model: Model) -> frozenset[Requirement]:
+        required = self.required(model)
+        return frozenset() if required is None else required.words
 
     def _session(self) -> bytes:
         """Returns a name of the conversation, the same for each of its requests."""

@@ -127,7 +127,8 @@ class _Tries:
             self._state.metrics.candidate_tries.inc(model.backend, "answered")
 
         held = HeldResponder(self._writer, context, begin, whole=not self._conversation.stream)
-        served = self._served._replace(model=model.name, route=route, backend=backend)
+        required = self._models.required(model)
+        served = self._served._replace(model=model.name, route=route, backend=backend, required=required)
         try:
             await self._answer(served, self._conversation, self._told, Begun(held, ()))
         except asyncio.CancelledError:

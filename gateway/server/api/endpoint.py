@@ -24,7 +24,7 @@ from gateway.dialects.document import Document, read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.framing.json_text import number_of
-from gateway.server.access.request_checks import check_media_type
+from gateway.server.access.request_checks import REQUIRE, check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.relay import relay
@@ -59,6 +59,7 @@ from gateway.server.upstream.fd_limits import check_lack
 
 if TYPE_CHECKING:
     from gateway.server.api.answer_steering import AnswerSteering
+    from gateway.server.api.required_words import RequiredWords
     from gateway.server.media.media import Media
     from gateway.server.state.connection_answers import ConnectionMemory
 
@@ -153,6 +154,12 @@ class GenerateEndpoint:
         self._state.admission.check_model(context.key, model)
         if prefix is not None:
             prefix.keep()
+        required: RequiredWords | None = None
+        if route.require or self._state.admission.requires or REQUIRE in context.headers:
+            # Loaded with the first request that may not lose something.
+            from gateway.server.api.required_words import required_words
+
+            required = required_words(context, self._state.admission.required(context.key), route.require)
         context.backend, context.routed = backend.name, (route, backend)
         for observe in context.observers.route:
             observe(context, route, backend)
@@ -171,10 +178,13 @@ class GenerateEndpoint:
             stored,
             connected,
             steering,
+            required,
         )
         if not request.generates:
             await self._answer_alone(served)
             return
+        if required is not None:
+            await required.check_request(self._state, served)
         answer: Answer = self._answer
         if route.candidates or route.longer is not None:
             # Loaded with the first model that has candidates.
@@ -228,6 +238,8 @@ class GenerateEndpoint:
         if LOGGER.isEnabledFor(logging.DEBUG):
             keys = [place.read(served.head) for place in served.dialect.key_places]
             log_request(context, backend, exchange, served.body if self._state.settings.log.bodies else None, keys)
+        if served.required is not None:
+            served.required.check(made)
         opening: AbstractContextManager[Responder]
         if begun is not None:
             opening = nullcontext(begun.writer)
@@ -237,7 +249,8 @@ class GenerateEndpoint:
             if begun is not None:
                 await writer.send([*made, *begun.events])
             try:
-                responder = writer if state is None else StateResponder(writer, state)
+                responder = writer if served.required is None else served.required.responder(writer)
+                responder = responder if state is None else StateResponder(responder, state)
                 steering, forget = served.steering, self._state.scheduler.discard
                 exchanging = self._exchange(context, backend, exchange, deadlines, responder, steering)
                 await (exchanging if steering is None else steering.run(exchanging, context, writer, deadlines, forget))

@@ -17,6 +17,7 @@ from gateway.settings import ModelSettings, ServerSettings
 
 if TYPE_CHECKING:
     from gateway.server.api.answer_steering import AnswerSteering
+    from gateway.server.api.required_words import RequiredWords
     from gateway.server.state.connection_answers import ConnectionAnswers
 
 
@@ -24,7 +25,7 @@ class ServedRequest(NamedTuple):
     """The decoded request with its body, and where its answer goes. `model` is the name that the settings know, with
     its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere.
     `connected`: those of a connection which remembers its answers. `steering`: that of an answer which may be
-    steered."""
+    steered. `required`: what the request may not lose."""
 
     context: RequestContext
     response: ClientResponse
@@ -40,6 +41,7 @@ class ServedRequest(NamedTuple):
     answers: AnswerStore | None
     connected: "ConnectionAnswers | None" = None
     steering: "AnswerSteering | None" = None
+    required: "RequiredWords | None" = None
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None

@@ -412,3 +412,14 @@ async def test_a_request_that_fails_while_nobody_watches_has_its_tries() -> None
         detail = (await gateway.client.get(f"/inspect/api/requests/{response.headers['x-request-id']}")).json()
     assert response.status_code == 503
     assert [(one["model"], one["status"]) for one in detail["tries"]] == [("m", 503), ("n", 429)]
+
+
+async def test_a_candidate_that_loses_what_the_request_requires_is_not_asked() -> None:
+    backends_settings: dict[str, dict[str, Json]] = {"n": {"adapter": "text", "wire": "llama_cpp"}}
+    body = {**hello(), "reasoning_effort": "high"}
+    plays = {"m": OVERLOADED, "n": says("no"), "o": says("yes")}
+    async with candidates_gateway(plays, backends=backends_settings) as (gateway, backends):
+        head = {"x-dragoman-require": "effort"}
+        response = await gateway.client.post("/v1/chat/completions", json=body, headers=head)
+    assert response.status_code == 200, response.text
+    assert asked(backends) == {"m": 1, "o": 1}
