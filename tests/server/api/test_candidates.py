@@ -423,3 +423,37 @@ async def test_a_candidate_that_loses_what_the_request_requires_is_not_asked() -
         response = await gateway.client.post("/v1/chat/completions", json=body, headers=head)
     assert response.status_code == 200, response.text
     assert asked(backends) == {"m": 1, "o": 1}
+
+
+async def test_when_all_fail_behind_the_head_the_stream_has_one_error() -> None:
+    hasty: dict[str, Json] = {**PATIENT, "first_byte": 0.4}
+    server: Json = {"api_keys_env": None, "first_event_gate_s": 0.1, "sse_ping_s": 0.1}
+    async with candidates_gateway({"m": is_silent, "n": OVERLOADED}, timeouts=hasty, server=server) as (
+        gateway,
+        backends,
+    ):
+        response = await gateway.chat(stream=True)
+    assert response.status_code == 200
+    (error,) = [one["error"] for one in chunks(response.text)]
+    assert error["code"] == "upstream_timeout"
+    assert "[DONE]" not in response.text
+    assert asked(backends) == {"m": 1, "n": 1}
+
+
+async def test_the_changes_that_are_told_are_those_of_the_plan_that_was_answered() -> None:
+    models: dict[str, dict[str, Json]] = {"m": {"profile": "renaming"}}
+    profiles: Json = {"renaming": {"base": "openai", "call_id": {"characters": "a-z0-9"}}}
+    call: Json = {"id": "call.1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[Json] = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call.1", "content": "done"},
+    ]
+    plays = {"m": OVERLOADED, "n": says("hello")}
+    async with candidates_gateway(plays, models=models, profiles=profiles) as (gateway, _):
+        body = {**hello(), "messages": messages}
+        response = await gateway.client.post("/v1/chat/completions", json=body, headers={"x-dragoman-explain": "1"})
+        assert await metric(gateway, 'gateway_notices_total{rule="CALL_ID_RENAMED",stage="profile"} 1.0')
+    assert response.headers["x-dragoman-changes"] == "backend=1"
+    told = response.json()["dragoman"]["diagnostics"]
+    assert {one["rule"] for one in told if one["action"] != "seen"} == {"MODEL_SWITCHED"}
