@@ -2,6 +2,7 @@
 (docs/candidates.md)."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Final, TypeAlias
@@ -21,6 +22,7 @@ from gateway.server.api.held_responder import HeldResponder
 from gateway.server.api.responders import Responder, StoredAnswer
 from gateway.server.api.served_request import Answer, Begun, ServedRequest
 from gateway.server.telemetry.request_context import FailedTry
+from gateway.server.upstream.deadlines import total_timeout
 
 # Returns where an answer is stored; the notices say where it cannot be.
 Kept: TypeAlias = Callable[[ServedRequest, list[Notice]], StoredAnswer | None]
@@ -145,6 +147,8 @@ class _Tries:
             error = failure
         else:
             return None
+        # The wait of this try is over; the time of the request is not.
+        deadlines.expect(math.inf, total_timeout)
         cause = switch_cause(error)
         if cause in TROUBLES:
             circuit.fail()
