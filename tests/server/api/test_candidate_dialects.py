@@ -167,17 +167,47 @@ async def test_the_state_of_an_answer_has_the_label_of_its_own_backend() -> None
     assert f"{label}S1" in response.text
 
 
-async def test_a_compaction_of_the_gateway_is_made_once_and_its_answer_is_not_switched() -> None:
-    edit: Json = {"edits": [{"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50_000}}]}
-    body: dict[str, Json] = {
-        "model": "m",
-        "max_tokens": 50,
-        "messages": USER,
-        "context_management": edit,
-    }
+COMPACTING: Final[dict[str, Json]] = {
+    "model": "m",
+    "max_tokens": 50,
+    "messages": USER,
+    "context_management": {
+        "edits": [{"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50_000}}]
+    },
+}
+BETA: Final = {"anthropic-beta": "compact-2026-01-12"}
+
+
+async def test_a_compaction_that_is_not_due_leaves_a_request_like_any_other() -> None:
     async with candidates_gateway({"m": OVERLOADED, "n": says("alpha-")}) as (gateway, backends):
-        head = {"anthropic-beta": "compact-2026-01-12"}
-        response = await gateway.client.post("/v1/messages", json=body, headers=head)
-    # Nothing was due: the request is one like any other.
+        response = await gateway.client.post("/v1/messages", json=COMPACTING, headers=BETA)
     assert response.status_code == 200, response.text
     assert asked(backends) == {"m": 1, "n": 1}
+
+
+async def test_a_backend_that_compacts_itself_keeps_the_request() -> None:
+    own: dict[str, dict[str, Json]] = {"m": {"adapter": "anthropic_messages", "profile": "anthropic"}}
+    async with candidates_gateway({"m": OVERLOADED, "n": says("alpha-")}, backends=own) as (gateway, backends):
+        response = await gateway.client.post("/v1/messages", json=COMPACTING, headers=BETA)
+        plain = await gateway.client.post("/v1/messages", json={**COMPACTING, "context_management": None})
+    assert (response.status_code, plain.status_code) == (503, 200)
+    assert asked(backends) == {"m": 2, "n": 1}
+
+
+async def test_a_history_has_the_limits_of_the_model_that_is_asked() -> None:
+    turns: list[Json] = []
+    for at in range(12):
+        turns += [
+            {"role": "user", "content": f"question {at} " + "word " * 60},
+            {"role": "assistant", "content": f"answer {at} " + "word " * 60},
+        ]
+    turns.append({"role": "user", "content": "And now?"})
+    models: dict[str, dict[str, Json]] = {
+        "m": {"context_length": 1500, "max_history_messages": 4},
+        "n": {"context_length": 100_000},
+    }
+    async with candidates_gateway({"m": OVERLOADED, "n": says("alpha-")}, models=models) as (gateway, backends):
+        response = await gateway.chat(messages=turns)
+    assert response.status_code == 200
+    assert len(bodies(backends["m"])[0]["messages"]) < len(turns)
+    assert len(bodies(backends["n"])[0]["messages"]) == len(turns)

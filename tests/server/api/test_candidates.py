@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from gateway.core.conversation import Json
@@ -457,3 +458,23 @@ async def test_the_changes_that_are_told_are_those_of_the_plan_that_was_answered
     assert response.headers["x-dragoman-changes"] == "backend=1"
     told = response.json()["dragoman"]["diagnostics"]
     assert {one["rule"] for one in told if one["action"] != "seen"} == {"MODEL_SWITCHED"}
+
+
+async def test_where_no_other_is_left_a_failing_backend_is_asked_all_the_same() -> None:
+    async with candidates_gateway({"m": OVERLOADED, "n": OVERLOADED}) as (gateway, backends):
+        codes = [(await gateway.chat()).status_code for _ in range(4)]
+    assert codes == [503] * 4
+    assert asked(backends) == {"m": 4, "n": 3}
+
+
+async def test_a_reload_may_remove_a_candidate() -> None:
+    plays = {"m": OVERLOADED, "n": says("no"), "o": says("yes")}
+    async with candidates_gateway(plays) as (gateway, backends):
+        await gateway.chat()
+        state = gateway.app.gateway_state
+        models = {name: entry for name, entry in state.settings.models.items() if name != "n"}
+        # As a request that began before it sees it: its own entry still names the candidate.
+        await state.change(msgspec.structs.replace(state.settings, models=models))
+        response = await gateway.chat()
+    assert response.status_code == 200
+    assert asked(backends) == {"m": 2, "n": 1, "o": 1}
