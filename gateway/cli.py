@@ -130,6 +130,9 @@ def _explain_parser(commands: "argparse._SubParsersAction[CommandParser]", envir
     explain.add_argument(
         "--since", metavar="FILE", help="the request before it: say what a provider's prompt cache loses, and by whom"
     )
+    explain.add_argument(
+        "--candidates", action="store_true", help="show which models may answer, and what each of them would lose"
+    )
     explain.add_argument("--model", help="the model, instead of the model in the request")
     explain.add_argument("--profile", help="the provider profile, instead of that of the model")
     add_settings(explain, environ)
@@ -287,6 +290,12 @@ def _explain(options: argparse.Namespace) -> int:
     if options.since is not None and explanation.error is None:
         cache = explain_since(request, saved(read_input(options.since))[0], settings, adapters)
         explanation = msgspec.structs.replace(explanation, cache=cache)
+    if options.candidates:
+        # Loaded where they are asked for.
+        from gateway.diagnostics.explain_candidates import explain_candidates
+
+        compared = explain_candidates(request.document, settings, adapters, dialect)
+        explanation = msgspec.structs.replace(explanation, candidates=compared)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(explanation), indent=2).decode())
     else:

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.dialects.stream_state import STREAM_TRANSITIONS, StreamInput
 from gateway.server.http.client_connection_state import CLIENT_TRANSITIONS, ClientInput
+from gateway.server.upstream.circuit import CIRCUIT_TRANSITIONS, CircuitInput
 from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendInput
 from gateway.server.upstream.http2.connection_state import HTTP2_TRANSITIONS, Http2Input
 from gateway.testing.layering import RULES, ImportRule
@@ -130,6 +131,7 @@ def test_the_page_shows_the_states_of_all_connections_and_of_a_stream() -> None:
     assert markdown(CLIENT_TRANSITIONS, get_args(ClientInput)) in ARCHITECTURE
     assert markdown(BACKEND_TRANSITIONS, get_args(BackendInput)) in ARCHITECTURE
     assert markdown(HTTP2_TRANSITIONS, get_args(Http2Input)) in ARCHITECTURE
+    assert markdown(CIRCUIT_TRANSITIONS, get_args(CircuitInput)) in ARCHITECTURE
     assert markdown(STREAM_TRANSITIONS, get_args(StreamInput)) in ARCHITECTURE
 
 

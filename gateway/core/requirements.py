@@ -217,6 +217,7 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "MESSAGE_IGNORED",
         "METHOD_UNIMPLEMENTED",
         "MODEL_FALLBACK",
+        "MODEL_SWITCHED",
         "NOT_OBJECT",
         "OTHER_CHOICE",
         "OVERFLOW_ESTIMATED",

@@ -10,7 +10,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.requirements import broken
-from gateway.diagnostics.explanation import Encoded, Explanation, SchemaFacts
+from gateway.diagnostics.explanation import Encoded, ExplainedCandidate, Explanation, SchemaFacts
 from gateway.diagnostics.message_words import message_words
 from gateway.diagnostics.summary_state import summary_state_text
 from gateway.history.pinned import PinReason
@@ -45,6 +45,8 @@ def explain_text(
         lines.append(f"history: {summary_state_text(explanation.state.summary)}")
     if explanation.cache is not None:
         lines.append(f"prompt cache: {explanation.cache.sentence}")
+    if explanation.candidates is not None:
+        lines += ["", *map(visible, _candidates(explanation.candidates))]
     lines += _violations(explanation, colour)
     lines += _sides(explanation, messages, max(width, 40), colour)
     lines += _changes(explanation, paths, colour)
@@ -52,6 +54,18 @@ def explain_text(
     lines += _pinned(explanation, paths, colour)
     lines += _sent(explanation, colour) if explanation.error is None else _refused(explanation.refusal or "", colour)
     return "\n".join(lines) + "\n"
+
+
+def _candidates(candidates: Sequence[ExplainedCandidate]) -> Iterator[str]:
+    """Yields the lines of a table, in the order in which the models would be asked."""
+    rows = [("model", "backend", "losses", "of")]
+    for one in candidates:
+        words = ", ".join((*(["the window"] if one.over_window else ()), *one.broken)) or "-"
+        cannot = f"cannot answer: {one.refusal}" if one.refusal else words
+        rows.append((one.model, one.backend, "-" if one.losses is None else str(one.losses), cannot))
+    widths = [max(len(row[at]) for row in rows) for at in range(3)]
+    for *cells, last in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), last])
 
 
 def _sent(explanation: Explanation, colour: bool) -> Iterator[str]:

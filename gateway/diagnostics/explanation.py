@@ -90,6 +90,18 @@ class CacheExplanation(msgspec.Struct, frozen=True):
     lost: int = 0
 
 
+class ExplainedCandidate(msgspec.Struct, frozen=True):
+    """A model that may answer the request: whether its prompt is estimated to exceed the window, the requirements that
+    its plan breaks, and how many notices tell of a loss. `refusal`: it cannot answer, and `losses` is null."""
+
+    model: str
+    backend: str
+    over_window: bool = False
+    broken: tuple[str, ...] = ()
+    losses: int | None = None
+    refusal: str = ""
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
@@ -108,6 +120,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     - `losses` are the words of `x-dragoman-require` that the notices break, each with their rules.
     - `state` is what the gateway remembers; null where no feature for that is on.
     - `cache` compares the request with another one; null where none is given.
+    - `candidates` are the models that may answer, the one of the request first; null where nobody asks for them.
     """
 
     model: str
@@ -134,3 +147,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str | None = None
     state: StateExplanation | None = None
     cache: CacheExplanation | None = None
+    candidates: tuple[ExplainedCandidate, ...] | None = None

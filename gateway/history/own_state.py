@@ -290,3 +290,23 @@ def _says_more(source: Source) -> bool:
 
 def _has_more(value: JsonObject) -> bool:
     return any(isinstance(written := value.get(name), list) and written for name in (*_LISTS, _MESSAGES))
+
+
+def has_unlabelled_state(conversation: Conversation) -> bool:
+    """Returns whether any state of the conversation does not say which backend made it."""
+    search = _UnlabelledSearch()
+    for at in _stateful(conversation.turns):
+        search.turn(conversation.turns[at])
+    return search.found
+
+
+class _UnlabelledSearch(_StateFilter):
+    """Looks for state without a label, and leaves everything as it is."""
+
+    def __init__(self) -> None:
+        super().__init__("", passes=True)
+        self.found = False
+
+    def _own(self, state: str) -> str | None:
+        self.found = self.found or not label_of(state)
+        return state

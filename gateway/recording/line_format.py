@@ -25,6 +25,7 @@ from gateway.recording.lines import (
     RequestLine,
     RouteLine,
     SentLine,
+    TryLine,
     UnknownLine,
 )
 
@@ -38,6 +39,7 @@ _KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "gap": GapLine,
     "close": CloseLine,
     "answer": AnswerLine,
+    "try": TryLine,
     "notice": NoticeLine,
     "end": EndLine,
 }

@@ -185,6 +185,19 @@ class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     unknown: Fields = EMPTY
 
 
+class TryLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A try with another model than that of the route, which failed at this time: its model and backend, the `code` of
+    its error, and the `status` of the backend's response (0: there was none). No bytes of it are here."""
+
+    x: int
+    t: float
+    model: str
+    backend: str
+    code: str
+    status: int = 0
+    unknown: Fields = EMPTY
+
+
 class NoticeLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A notice, in the order in which the gateway made them."""
 
@@ -258,6 +271,7 @@ Line: TypeAlias = (
     | SentLine
     | HeadLine
     | BytesLine
+    | TryLine
     | GapLine
     | CloseLine
     | AnswerLine

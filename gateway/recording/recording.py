@@ -23,6 +23,7 @@ from gateway.recording.lines import (
     RequestLine,
     RouteLine,
     SentLine,
+    TryLine,
     UnknownLine,
 )
 
@@ -43,7 +44,8 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Interaction(msgspec.Struct, frozen=True):
-    """One recorded request of a client, and all that followed it. `others` are the lines of unknown kinds."""
+    """One recorded request of a client, and all that followed it. `others` are the lines of unknown kinds, and
+    `tries` those that failed before this backend was asked."""
 
     request: RequestLine
     route: RouteLine | None = None
@@ -53,6 +55,7 @@ class Interaction(msgspec.Struct, frozen=True):
     notice_lines: tuple[NoticeLine, ...] = ()
     end: EndLine | None = None
     others: tuple[UnknownLine, ...] = ()
+    tries: tuple[TryLine, ...] = ()
 
     @property
     def x(self) -> int:
@@ -134,6 +137,7 @@ class Interaction(msgspec.Struct, frozen=True):
         """Yields its lines in the order of a file."""
         yield self.request
         yield from (line for line in (self.route, self.sent, self.answer) if line is not None)
+        yield from self.tries
         yield from self.notice_lines
         yield from self.steps
         yield from self.others
@@ -184,6 +188,7 @@ def _interaction(lines: Sequence[Line]) -> Interaction:
         tuple(line for line in lines if isinstance(line, NoticeLine)),
         end if isinstance(end, EndLine) else None,
         tuple(line for line in lines if isinstance(line, UnknownLine)),
+        tuple(line for line in lines if isinstance(line, TryLine)),
     )
 
 

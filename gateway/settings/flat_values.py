@@ -93,6 +93,11 @@ def _model(where: str, name: str, model: ModelSettings, profiles: Mapping[str, P
     yield f"{where}.backend", model.backend
     yield f"{where}.name", model.name or default_name(name)
     yield f"{where}.context_length", model.context_length
+    yield (
+        f"{where}.candidates",
+        [one.model if one.weight is None else msgspec.to_builtins(one) for one in model.candidates],
+    )
+    yield f"{where}.longer", model.longer
     yield from _value(f"{where}.price", model.price)
     # What is not known is not listed: most entries say nothing.
     facts = frozenset(key for key in model.facts.__struct_fields__ if getattr(model.facts, key) is not None)

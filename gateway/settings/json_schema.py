@@ -24,6 +24,7 @@ from gateway.settings.read import SCHEMA_KEY, STORE
 from gateway.settings.values import (
     BackendSettings,
     BudgetSettings,
+    Candidate,
     CompressSettings,
     Count,
     InspectorSettings,
@@ -69,6 +70,7 @@ _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {
     "keys.*.budget.": BudgetSettings,
     "keys.*.compress.": KeyCompressSettings,
     "backends.*.": BackendSettings,
+    "models.*.candidates.": Candidate,
     "models.*.price.": Price,
     "models.*.facts.": ModelFacts,
     **{f"{name}.": kind for name, kind in _SECTIONS.items()},
@@ -171,6 +173,8 @@ def _model(policy: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Returns the schema of a model entry, where an absent key is that of the top level."""
     own: Schema = {"backend": _STRING, "name": {"type": ["string", "null"]}}
     own["context_length"] = {"anyOf": [msgspec.json.schema(Count), {"type": "null"}]}
+    own["candidates"] = {"type": "array", "items": {"anyOf": [_STRING, _ref(Candidate.__name__)]}}
+    own["longer"] = {"type": ["string", "null"]}
     own["price"] = {"anyOf": [_ref(Price.__name__), {"type": "null"}]}
     own["facts"] = _ref(ModelFacts.__name__)
     own["require"] = msgspec.json.schema(tuple[Requirement, ...])

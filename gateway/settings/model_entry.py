@@ -10,6 +10,7 @@ from gateway.core.errors import SettingsError
 from gateway.core.model_facts import ModelFacts
 from gateway.core.requirements import Requirement
 from gateway.providers.profile import Profile
+from gateway.settings.candidates import read_candidates
 from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
 from gateway.settings.compression import MODEL_COMPRESS_KEYS, without_unset_limits
 from gateway.settings.policies import POLICY_KEYS, read_policy, without_aliases
@@ -33,6 +34,8 @@ MODEL_KEYS: Final = POLICY_KEYS | {
     "keeper",
     "price",
     "facts",
+    "candidates",
+    "longer",
     "require",
 }
 # The responses of one history may be of several models: they live as long as each other.
@@ -87,8 +90,13 @@ def read_model(
     given_price = entry.get("price")
     price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
     facts = read_struct(entry.get("facts", {}), ModelFacts, path_of(where, "facts"))
+    others = read_candidates(entry.get("candidates", []), path_of(where, "candidates"))
+    longer = entry.get("longer")
+    if longer is not None and not isinstance(longer, str):
+        raise SettingsError(f"{where}.longer must name another model")
     require = read_struct({"require": entry.get("require", [])}, _Required, where).require
-    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price, facts, require)
+    parts = (compress, responses, keeper, price, facts, require, others, longer)
+    return ModelSettings(backend, name, policy, inherited, length, *parts)
 
 
 def _part(name: str, entry: JsonObject, defaults: JsonObject, keys: frozenset[str], kind: type[S], where: str) -> S:

@@ -112,6 +112,8 @@ class _Origins:
             ("name", default_name(name)),
             ("context_length", None),
             ("price", None),
+            ("candidates", []),
+            ("longer", None),
         ):
             layers = [self._written(where, key), _Layer(default, DEFAULT)]
             yield from self._nested(f"{where}.{key}", layers, _OPTIONAL.get(key))

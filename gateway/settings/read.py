@@ -14,6 +14,7 @@ from gateway.core.errors import SettingsError
 from gateway.core.model_facts import claude_id
 from gateway.providers.profile import Profile
 from gateway.settings.budgets import check_budgets
+from gateway.settings.candidates import check_candidates
 from gateway.settings.check import (
     S,
     check_keys,
@@ -101,6 +102,7 @@ def read_settings(raw: Json) -> Settings:
         for name, value in read_object(top.get("models", {}), "models").items()
     }
     check_compression(models)
+    check_candidates(models)
     server = read_struct(top.get("server", {}), ServerSettings, "server")
     _check_ids(server, models)
     vision = read_struct(top.get("vision", {}), VisionSettings, "vision")

@@ -354,6 +354,17 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     currency: str = "USD"
 
 
+class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another model of the settings that may answer in the place of the one that a client names (docs/candidates.md).
+
+    `weight` is its share of the conversations that it would answer as well, where the model itself has 1; null: it
+    answers only where that one fails.
+    """
+
+    model: str
+    weight: Positive | None = None
+
+
 class ModelSettings(msgspec.Struct, frozen=True):
     """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
 
@@ -361,7 +372,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
     changes of the model's entry; where it is enabled, `context_length` is set. `responses` and `keeper` likewise.
     `price` null: the inspector shows no costs. `facts` are what the lists of models tell clients of it, instead of what
-    its backend says. `require`: what no request to it may lose.
+    its backend says. `require`: what no request to it may lose. `candidates` answer where its own backend fails, and
+    `longer` is the model for what its window is too small for.
     """
 
     backend: str
@@ -375,6 +387,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     price: Price | None = None
     facts: ModelFacts = UNKNOWN
     require: tuple[Requirement, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    longer: str | None = None
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""

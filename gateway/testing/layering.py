@@ -126,8 +126,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.exchange",
         _ours(
-            f"{_VALUES} core.backend_status core.malformed_event core.tokens adapter capabilities history response"
-            " tool_calls"
+            f"{_VALUES} core.backend_status core.malformed_event core.requirements core.tokens adapter capabilities"
+            " history response tool_calls"
         ),
     ),
     ImportRule("gateway.registry", _ours("core adapter settings dialect dialects.route_table")),

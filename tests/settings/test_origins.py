@@ -105,7 +105,8 @@ OWN_PROFILES: Final = """{
   "backends": {"b": {"adapter": "openai_chat", "base_url": "http://h",
     "refresh": {"token_url": "https://h", "refresh_token_env": "R"}, "headers": {"x-a": "1"}}},
   "models": {"*": {"backend": "b", "profile": "mine", "price": {"input": 1, "output": 2},
-    "facts": {"images": false, "efforts": []}, "wrapper_tools": {"w": {}}, "keeper": {"enabled": true}}}
+    "facts": {"images": false, "efforts": []}, "longer": "n", "candidates": ["n", {"model": "o", "weight": 2}],
+    "wrapper_tools": {"w": {}}, "keeper": {"enabled": true}}, "n": {"backend": "b"}, "o": {"backend": "b"}}
 }"""
 
 

@@ -16,6 +16,7 @@ from gateway.registry import ADAPTERS
 from gateway.settings import (
     BackendSettings,
     BudgetSettings,
+    Candidate,
     CompressSettings,
     InspectorSettings,
     KeeperSettings,
@@ -58,6 +59,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("keys.*.budget.", BudgetSettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
+    ("models.*.candidates.", Candidate),
     ("models.*.price.", Price),
     ("models.*.facts.", ModelFacts),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),

@@ -81,6 +81,7 @@ complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -
 complete -c dragoman -n '_shtab_dragoman_using explain' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l id -x -d 'the request of a recording (default the last that failed, else the last)'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l since -xka "(__fish_complete_path (commandline -ct))" -d 'the request before it: say what a provider'"'"'s prompt cache loses, and by whom'
+complete -c dragoman -n '_shtab_dragoman_using explain' -l candidates -d 'show which models may answer, and what each of them would lose'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l model -x -d 'the model, instead of the model in the request'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l profile -x -d 'the provider profile, instead of that of the model'
 complete -c dragoman -n '_shtab_dragoman_using explain' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'

@@ -198,6 +198,7 @@ _shtab_dragoman_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--id[the request of a recording (default the last that failed, else the last)]:ID:"
   "--since[the request before it\: say what a provider\'s prompt cache loses, and by whom]:FILE:_files"
+  "--candidates[show which models may answer, and what each of them would lose]"
   "--model[the model, instead of the model in the request]:model:"
   "--profile[the provider profile, instead of that of the model]:profile:"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"

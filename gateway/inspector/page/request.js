@@ -5,7 +5,7 @@ import { askJson } from "./api.js";
 import { Banner } from "./banner.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
-import { price } from "./figures.js";
+import { duration, price } from "./figures.js";
 import { useFocusOf } from "./focus.js";
 import { Head } from "./head.js";
 import { html } from "./html.js";
@@ -122,6 +122,7 @@ export function Request(props) {
               <${Lost} lost=${detail.value.lost} reveal=${reveal} />
               <${CacheLoss} loss=${detail.value.summary.cache} />
               ${kept && detail.value.absent && html`<p class="banner warn absent">${detail.value.absent}</p>`}
+              <${Tries} tries=${detail.value.tries} />
               <${Waterfall}
                 marks=${detail.value.marks}
                 reads=${parts.answer.value?.reads}
@@ -211,6 +212,19 @@ function Views({ views, view, compared, onView, onStep }) {
         </button>`,
     )}
   </div>`;
+}
+
+/** The tries with other models, which failed before. */
+function Tries({ tries }) {
+  if (tries.length === 0) return null;
+  return html`<ol class="banner warn tries" aria-label="Failed tries">
+    ${tries.map(
+      ({ at, model, backend, code, status, cause }) =>
+        html`<li title=${cause}>
+          ${visible(model)} at ${visible(backend)} failed after ${duration(at)}: ${visible(code || "-")}${status ? ` (${status})` : ""}
+        </li>`,
+    )}
+  </ol>`;
 }
 
 function Checks({ checks }) {

@@ -62,6 +62,18 @@ class NoticeView(msgspec.Struct, frozen=True):
     loses: tuple[Requirement, ...] = ()
 
 
+class TryView(msgspec.Struct, frozen=True):
+    """A try with another model, which failed `at` so many milliseconds; `status` is that of the backend's response (0:
+    there was none), and `cause` what the code means."""
+
+    at: float
+    model: str
+    backend: str
+    code: str
+    status: int
+    cause: str = ""
+
+
 class StageSize(msgspec.Struct, frozen=True):
     """How many messages a stage has; of the answer, how many events."""
 
@@ -80,8 +92,9 @@ class CheckView(msgspec.Struct, frozen=True):
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
     why (where there are `stages`, it is a part of the answer); `bodies` names what is here of its
-    bytes, as a whole or in part: `received`, `sent`, `answer`. `lost` says how the request does otherwise than it did
-    with its words replaced, of which the rest is made. `headline` is one sentence about what happened."""
+    bytes, as a whole or in part: `received`, `sent`, `answer`. `tries` are those with other models, which have failed.
+    `lost` says how the request does otherwise than it did with its words replaced, of which the rest is made.
+    `headline` is one sentence about what happened."""
 
     summary: Summary
     headline: str
@@ -89,6 +102,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     marks: dict[str, float | None]
     error: ErrorView | None = None
     notices: Sequence[NoticeView] = ()
+    tries: Sequence[TryView] = ()
     stages: Sequence[StageSize] = ()
     checks: Sequence[CheckView] = ()
     previous: str | None = None
@@ -119,6 +133,7 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
         marks=marks_of(Marks() if end is None else end.marks),
         error=_error(remade, end),
         notices=notice_views(remade, remade.notices),
+        tries=tuple(_tries(interaction)),
         stages=tuple(_stages(remade)),
         checks=tuple(_checks(remade)),
         previous=previous,
@@ -126,6 +141,11 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
         bodies=tuple(_bodies(interaction)),
         lost=remade.lost,
     )
+
+
+def _tries(interaction: Interaction) -> Iterator[TryView]:
+    for one in interaction.tries:
+        yield TryView(one.t, one.model, one.backend, one.code, one.status, error_text(one.code).cause)
 
 
 def _bodies(interaction: Interaction) -> Iterator[str]:

@@ -100,6 +100,7 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         route=route,
         steps=tuple(_step(step, redactor) for step in steps),
         end=_end(interaction.end, redactor),
+        tries=tuple(msgspec.structs.replace(one, code=redactor.secrets(one.code)) for one in interaction.tries),
     )
 
 

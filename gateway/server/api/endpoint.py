@@ -36,7 +36,7 @@ from gateway.server.api.responders import (
     StreamResponder,
     WholeResponder,
 )
-from gateway.server.api.served_request import Begun, ServedRequest
+from gateway.server.api.served_request import Answer, Begun, ServedRequest
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.answer_store import Answers, with_stored
@@ -185,13 +185,19 @@ class GenerateEndpoint:
             return
         if required is not None:
             await required.check_request(self._state, served)
+        answer: Answer = self._answer
+        if route.candidates or route.longer is not None:
+            # Loaded with the first model that has candidates.
+            from gateway.server.api.candidates import Candidates
+
+            answer = Candidates(self._state, self._answer, self._kept).answer
         if request.compacted or request.compacts is not None:
             # Loaded with the first compaction.
             from gateway.server.api.compacting import serve_compacting
 
-            await serve_compacting(self._state, served, self._answer)
+            await serve_compacting(self._state, served, answer)
         else:
-            await self._answer(served, conversation)
+            await answer(served, conversation, (), None)
 
     async def _answer(
         self,
@@ -232,13 +238,13 @@ class GenerateEndpoint:
         context.notices = exchange.notices = [*context.notices, *made]
         if begun is None:
             context.note(exchange.notices)
+        if served.required is not None:
+            served.required.check(made)
         if charge is not None:
             await charge.begin_try(route.price, exchange.conversation, large=served.large)
         if LOGGER.isEnabledFor(logging.DEBUG):
             keys = [place.read(served.head) for place in served.dialect.key_places]
             log_request(context, backend, exchange, served.body if self._state.settings.log.bodies else None, keys)
-        if served.required is not None:
-            served.required.check(made)
         opening: AbstractContextManager[Responder]
         if begun is not None:
             opening = nullcontext(begun.writer)
@@ -287,7 +293,9 @@ class GenerateEndpoint:
         if read is None:
             return conversation, None
         asked = monotonic()
-        deadlines.total_due = asked + backend.timeouts.total
+        # A try with another model goes on in the time of the first one.
+        if deadlines.total_due == math.inf:
+            deadlines.total_due = asked + backend.timeouts.total
         deadlines.expect(deadlines.total_due, total_timeout)
         writer = None
         try:

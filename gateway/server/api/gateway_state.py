@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from gateway.server.summaries.compaction import CompactionRequest, Compactions
     from gateway.server.summaries.opened_history import Opened
     from gateway.server.summaries.summaries import Summaries
+    from gateway.server.upstream.circuit import Circuits
 
 # The digests of prompts take this share of the memory that is allowed for the contents of requests.
 _PROMPTS: Final = 1 / 16
@@ -136,6 +137,14 @@ class GatewayState:
         from gateway.server.summaries.seal import SummarySeal
 
         return Compactions(SummarySeal(self.state_keys), self.models, self.metrics)
+
+    @cached_property
+    def circuits(self) -> "Circuits":
+        """The circuits of the backends whose requests may go on with another model."""
+        # Loaded with the first one.
+        from gateway.server.upstream.circuit import Circuits
+
+        return Circuits(time.monotonic, self.metrics.open_circuits.replace)
 
     @cached_property
     def connection_memories(self) -> "ConnectionMemories":
@@ -265,6 +274,8 @@ class GatewayState:
         self.settings = settings
         self.stores.change(settings)
         self.backends = backends
+        if "circuits" in vars(self):
+            self.circuits.keep(settings.backends)
         declare_errors(self.metrics, error_codes(), settings.backends)
         self.keys = keys
         self.hosts = HostFilter(server.allowed_hosts if is_loopback(server.host) else None)

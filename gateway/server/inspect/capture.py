@@ -36,6 +36,7 @@ from gateway.recording.lines import (
     RouteLine,
     SentLine,
     Tokens,
+    TryLine,
     data_of,
 )
 from gateway.recording.recording import Interaction
@@ -99,6 +100,7 @@ class Capture(msgspec.Struct, array_like=True):
     # The notices and the failure, when everything is packed.
     _packed: bytes = b""
     _cut: Cut | None = None
+    _tries: list[TryLine] = []
     # The time of each field of Marks.
     _marks: dict[str, float] = {}
     _quiet: bytes = b""
@@ -235,6 +237,14 @@ class Capture(msgspec.Struct, array_like=True):
         elif isinstance(error, BackendUnavailable) and "head" not in self._marks:
             self._cut = "reset"
 
+    def add_try(self, model: str, backend: str, code: str, status: int, at: float) -> None:
+        """Takes a try that has failed at this time, and gives up what the backend sent: what follows is of another."""
+        self._tries.append(TryLine(0, self._since(at), model, backend, code, status))
+        self.captured.drop_backend()
+        self._cut, self._sent = None, None
+        for name in ("prepared", "connected", "head", "first", "last"):
+            self._marks.pop(name, None)
+
     def cut(self, how: Cut) -> None:
         """Records what ended a response before it was complete."""
         self._cut = how
@@ -267,6 +277,7 @@ class Capture(msgspec.Struct, array_like=True):
             _clock=[*self._clock],
             _notices=[*self._notices],
             _marks={**self._marks},
+            _tries=[*self._tries],
         )
 
     def packed(self) -> bytes:
@@ -303,6 +314,7 @@ class Capture(msgspec.Struct, array_like=True):
             self.captured.steps(x, self._began),
             tuple(NoticeLine(x, self._since(at), notice) for at, notice in self._notices),
             end,
+            tries=tuple([replace(tried, x=x) for tried in self._tries]),
         )
 
     def _request(self, x: int) -> RequestLine:
@@ -358,12 +370,12 @@ def _has_state(exchange: Exchange) -> bool:
     """Returns whether what the gateway keeps of other requests has a part in this one: it asks for state to keep, or
     puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others, or
     results are shortened by the counts that were reported for others; pictures or PDFs were read, which is done once
-    for all requests."""
+    for all requests; another model was asked before."""
     conversation = exchange.conversation
     fitted = any([notice.stage == "state" for notice in exchange.prepared.notices])
     return (
         fitted
-        or any(notice.rule in READ_RULES for notice in exchange.notices)
+        or any(notice.rule in READ_RULES or notice.rule == "MODEL_SWITCHED" for notice in exchange.notices)
         or (
             conversation.keeps is not None
             or any(turn.summary or (turn.index is not None and turn.index < 0) for turn in conversation.turns)

@@ -13,7 +13,7 @@ from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import Headers, Peer, Writer
 from gateway.server.inspect.capture import Capture
-from gateway.server.telemetry.request_context import RequestContext, RequestObserver
+from gateway.server.telemetry.request_context import FailedTry, RequestContext, RequestObserver
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
@@ -55,6 +55,10 @@ class CaptureObserver(RequestObserver):
     def notices(self, context: RequestContext, notices: Sequence[Notice]) -> None:
         for notice in notices:
             self._capture.note(notice)
+
+    def failed_try(self, context: RequestContext, tried: FailedTry) -> None:
+        code = tried.error.code or ""
+        self._capture.add_try(tried.model, tried.backend, code, tried.status, tried.at)
 
     def error_writer(self, context: RequestContext, error: GatewayError, writer: Writer) -> Writer:
         self._capture.fail(error)

@@ -92,6 +92,13 @@ class CapturedBytes(msgspec.Struct, array_like=True):
         else:
             self._last.append(part)
 
+    def drop_backend(self) -> None:
+        """Forgets what the backend has sent."""
+        kept = [part for part in (*self._first, *(self._last or ())) if not _is_of_backend(part)]
+        self._first, self._last = kept, None
+        self._missing.pop("backend", None)
+        self.size = sum([len(part.data) + _PIECE for part in kept if isinstance(part, Piece)])
+
     def skip(self, side: Side, size: int) -> None:
         """Records that so many bytes of one side, which were never kept, are missing here."""
         self._last = self._last or []
@@ -136,6 +143,10 @@ class CapturedBytes(msgspec.Struct, array_like=True):
         gaps = [GapLine(x, side, t, size, why) for side, size in self._missing.items()]
         before, after = (tuple(_line(part, x, began) for part in some) for some in (self._first, last))
         return (*before, *gaps, *after)
+
+
+def _is_of_backend(part: Part) -> bool:
+    return isinstance(part, BackendHead | Close) or (isinstance(part, Piece) and part.side == "backend")
 
 
 def milliseconds(seconds: float) -> float:

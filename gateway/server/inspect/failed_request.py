@@ -39,6 +39,8 @@ def failed_capture(
         capture.read_request(context.body, first)
     if context.routed is not None:
         capture.choose_route(context.model, *context.routed)
+    for tried in context.failed_tries:
+        capture.add_try(tried.model, tried.backend, tried.error.code or "", tried.status, tried.at)
     if context.exchange is not None:
         capture.prepare(context.exchange, first, secrets)
     now = monotonic()

@@ -11,7 +11,15 @@ import msgspec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.notices import Notice
 from gateway.server.log.logger import LOGGER, log_line, log_notice
-from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver, shown
+from gateway.server.telemetry.request_context import (
+    NO_ERROR,
+    SHOWN,
+    FailedTry,
+    Outcome,
+    RequestContext,
+    RequestObserver,
+    shown,
+)
 
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
 _BACKEND_ERROR: Final = (
@@ -53,6 +61,13 @@ class AccessLog(RequestObserver):
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
         """Writes a WARNING for an error of a backend, or an ERROR where only the operator can help."""
+        if not context.is_told(error):
+            self._tell(context, error)
+
+    def failed_try(self, context: RequestContext, tried: FailedTry) -> None:
+        self._tell(context, tried.error)
+
+    def _tell(self, context: RequestContext, error: GatewayError) -> None:
         if not isinstance(error, BackendError):
             return
         log_line(
@@ -63,7 +78,7 @@ class AccessLog(RequestObserver):
             context.backend,
             shown(context.model[:SHOWN]),
             context.phase,
-            context.code,
+            error.code or NO_ERROR,
             context.backend_status or "-",
             context.attempt,
             context.ms,

@@ -34,6 +34,18 @@ class Metrics:
         self.ttfb_timeouts = Counter(
             "gateway_ttfb_timeouts_total", "Responses of a backend that did not begin in time.", "backend"
         )
+        self.candidate_tries = Counter(
+            "gateway_candidate_tries_total",
+            "Tries of requests that may go on with another model: `answered`, or why they failed.",
+            "backend",
+            "outcome",
+        )
+        self.model_switches = Counter(
+            "gateway_model_switches_total",
+            "Requests that went on with another model than this backend's.",
+            "backend",
+            "cause",
+        )
         self.unknown_events = Counter(
             "gateway_unknown_events_total", "Unknown events, fields and parts from a backend.", "backend"
         )
@@ -180,6 +192,9 @@ class Metrics:
         self.open_websockets = Gauge("gateway_open_websockets", "Open WebSockets of clients.")
         self.budget_share = Gauge(
             "gateway_budget_share", "What the workers have reserved of a budget and not spent.", "key", "budget"
+        )
+        self.open_circuits = Gauge(
+            "gateway_open_circuits", "Workers that leave a backend alone after failures in a row.", "backend"
         )
         self.workers = Gauge("gateway_workers", "Running workers.")
         self.state_bytes = Gauge(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -54,6 +54,18 @@ class Outcome(msgspec.Struct, frozen=True):
     code: str
     ms: float
     changes: str
+
+
+class FailedTry(NamedTuple):
+    """A try of a request with one model, which has failed: the name of the model in the settings, its backend, the
+    phase in which it failed, the status of the backend's response (0: there was none), and when (monotonic clock)."""
+
+    error: GatewayError
+    model: str
+    backend: str
+    phase: str
+    status: int
+    at: float
 
 
 class RequestObserver:
@@ -116,6 +128,10 @@ class RequestObserver:
     def error(self, context: "RequestContext", error: GatewayError) -> None:
         """The request has failed."""
 
+    def failed_try(self, context: "RequestContext", tried: FailedTry) -> None:
+        """A try of the request has failed with an error that does not end it: another model is asked, or the error of
+        another try is the client's. Where it is that of this one, `error` follows."""
+
     def error_writer(self, context: "RequestContext", error: GatewayError, writer: Writer) -> Writer:
         """The client is about to be told of this error. Returns what writes that: the writer given, or one that sees
         what it writes."""
@@ -152,6 +168,7 @@ class Observers:
         self.response = _overriding(observers, RequestObserver.response)
         self.usage = _overriding(observers, RequestObserver.usage)
         self.error = _overriding(observers, RequestObserver.error)
+        self.failed_try = _overriding(observers, RequestObserver.failed_try)
         self.error_writer = _overriding(observers, RequestObserver.error_writer)
         self.disconnect = _overriding(observers, RequestObserver.disconnect)
         self.conclude = _overriding(observers, RequestObserver.conclude)
@@ -183,6 +200,7 @@ class RequestContext:
     `started` is the time of its head, `asked` that at which its backend was asked, and `answered` that of its first
     events (monotonic clock; 0: not yet). `observers` are those of all requests, and any that joined for this one.
     `passed_bytes` is the size of a body that is passed on as it is, which `body` never holds.
+    `failed_tries` are those that observers know already.
     `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
     counted for it.
 
@@ -214,6 +232,7 @@ class RequestContext:
         "error_ends",
         "exchange",
         "explain",
+        "failed_tries",
         "head",
         "head_at",
         "headers",
@@ -292,6 +311,7 @@ class RequestContext:
         self.earlier = self.received = 0
         self.error_body: bytes | None = None
         self.error_ends = False
+        self.failed_tries: tuple[FailedTry, ...] = ()
         self.concluded = False
         self.observers = observers
         self.started = time.monotonic()
@@ -395,6 +415,26 @@ class RequestContext:
             elif type(event) is ResponseStart or type(event) is Finish:
                 for response in self.observers.response:
                     response(self, event)
+
+    def route_to(self, model: ModelSettings, backend: Backend) -> None:
+        """Records that the request goes to this backend; what was said of a try with another one is no longer so."""
+        self.backend, self.routed = backend.name, (model, backend)
+        self.phase, self.backend_status, self.credential, self.unknown_url = "connect", 0, "", ""
+        self.begun, self.answered, self.usage = False, 0.0, None
+        self.prompt_tokens = self.completion_tokens = self.earlier = self.received = 0
+        self.exchange, self.answer, self.error_body, self.error_ends = None, None, None, False
+        for observe in self.observers.route:
+            observe(self, model, backend)
+
+    def fail_try(self, tried: FailedTry) -> None:
+        """Records a try that does not end the request."""
+        self.failed_tries = (*self.failed_tries, tried)
+        for observe in self.observers.failed_try:
+            observe(self, tried)
+
+    def is_told(self, error: GatewayError) -> bool:
+        """Returns whether the error is that of a failed try, which observers know already."""
+        return any(one.error is error for one in self.failed_tries)
 
     def fail(self, error: GatewayError) -> None:
         """Records the error that ends the request."""

@@ -15,6 +15,7 @@ from gateway.server.telemetry.request_context import (
     CLIENT_DISCONNECTED,
     NO_ERROR,
     SHOWN,
+    FailedTry,
     Outcome,
     RequestContext,
     RequestObserver,
@@ -90,9 +91,16 @@ class RequestMetrics(RequestObserver):
             context.completion_tokens = tokens
 
     def error(self, context: RequestContext, error: GatewayError) -> None:
+        if not context.is_told(error):
+            self._tell(context, error)
+
+    def failed_try(self, context: RequestContext, tried: FailedTry) -> None:
+        self._tell(context, tried.error)
+
+    def _tell(self, context: RequestContext, error: GatewayError) -> None:
         if not isinstance(error, BackendError):
             return
-        self._metrics.upstream_errors.inc(context.backend, context.code[:SHOWN], context.phase)
+        self._metrics.upstream_errors.inc(context.backend, (error.code or NO_ERROR)[:SHOWN], context.phase)
         if isinstance(rule := error.extra.get("rule"), str):
             self._metrics.upstream_rejections.inc(context.backend, rule)
         if isinstance(error, BackendTruncated):

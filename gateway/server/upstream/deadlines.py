@@ -86,6 +86,19 @@ class Deadlines:
             self.reason = reason
             self._task.cancel()
 
+    def resume(self) -> BackendTimeout | None:
+        """Takes back an interruption by the deadline of the present wait, so that the request may go on, and returns
+        its reason. None: something else has ended the request, or its whole time is over."""
+        reason, task = self.reason, self._task
+        if not isinstance(reason, BackendTimeout) or task is None or task.cancelling() != 1:
+            return None
+        if time.monotonic() >= self.total_due:
+            return None
+        task.uncancel()
+        self.reason = None
+        self.expect(math.inf, total_timeout)
+        return reason
+
     def check(self, now: float) -> None:
         """Interrupts an overdue request, or calls its `on_quiet`."""
         if now >= self.due:

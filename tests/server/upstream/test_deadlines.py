@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway.adapter import TimeoutHeader
-from gateway.core.errors import BackendRejected, BackendTimeout
+from gateway.core.errors import BackendRejected, BackendTimeout, ServerShutdown
 from gateway.server.upstream.deadlines import (
     ClientDisconnected,
     DeadlineScheduler,
@@ -126,3 +126,50 @@ async def test_all_can_be_interrupted_at_once(scheduler: DeadlineScheduler) -> N
 )
 def test_the_time_fits_the_header_and_is_never_too_short(name: TimeoutHeader, seconds: float, value: str) -> None:
     assert timeout_header(name, seconds) == (name, value)
+
+
+async def test_a_wait_that_is_over_may_be_followed_by_another_one(scheduler: DeadlineScheduler) -> None:
+    with scheduler.deadlines() as deadlines:
+        for _ in range(2):
+            deadlines.expect(0, first_byte_timeout)
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(20)
+            late = deadlines.resume()
+            assert late is not None and "timeouts.first_byte" in late.message
+        # What is awaited next is not interrupted by the wait before.
+        await asyncio.sleep(0.05)
+    assert deadlines.reason is None
+
+
+@pytest.mark.parametrize("reason", [ClientDisconnected(), ServerShutdown("stop")])
+async def test_what_ends_the_request_cannot_be_taken_back(scheduler: DeadlineScheduler, reason: Exception) -> None:
+    with pytest.raises(type(reason)), scheduler.deadlines() as deadlines:
+        deadlines.interrupt(reason)
+        try:
+            await asyncio.sleep(20)
+        finally:
+            assert deadlines.resume() is None
+
+
+async def test_the_whole_time_and_a_foreign_cancellation_cannot_be_taken_back(scheduler: DeadlineScheduler) -> None:
+    with pytest.raises(BackendTimeout, match=r"timeouts\.total"), scheduler.deadlines() as deadlines:
+        deadlines.total_due = 0
+        try:
+            await asyncio.sleep(20)
+        finally:
+            assert deadlines.resume() is None
+
+    async def cancelled_twice() -> None:
+        with scheduler.deadlines() as deadlines:
+            deadlines.expect(0, first_byte_timeout)
+            try:
+                await asyncio.sleep(20)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                assert deadlines.resume() is None
+                raise
+
+    with pytest.raises((asyncio.CancelledError, BackendTimeout)):
+        await asyncio.create_task(cancelled_twice())
