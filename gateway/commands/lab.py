@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=60,
         help="the length of a silence (default 60)",
     )
+    parser.add_argument("--no-websocket", action="store_true", help="answer the upgrade to a WebSocket with 426")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="the output format")
 
 
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         _configure(options.client, options.model),
         os.environ,
     )
-    limits = Limits(options.time_limit, options.silence, options.jobs)
+    limits = Limits(options.time_limit, options.silence, options.jobs, not options.no_websocket)
     tell = _progress(options.format)
     report = asyncio.run(examine_client(client, events, limits, tell))
     tell("")

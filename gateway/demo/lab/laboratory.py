@@ -34,11 +34,13 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The most seconds of a run, the seconds of a silence, and the number of runs at once."""
+    """The most seconds of a run, the seconds of a silence, the number of runs at once, and whether the Responses API is
+    there over a WebSocket, too."""
 
     time: float
     silence: float
     jobs: int
+    websocket: bool = True
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -65,13 +67,17 @@ async def examine_client(
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(outcome(event)) for event in events if api in event.faults]
-    return Report(client.command[0], api, LAB_APIS[api].title, tool, tuple(task.result() for task in tasks))
+    over = ", over a WebSocket" if any(one.websocket for one in regular.seen) else ""
+    title = f"{LAB_APIS[api].title}{over}"
+    return Report(client.command[0], api, title, tool, tuple(task.result() for task in tasks))
 
 
 async def _run(client: Client, event: Event | None, limits: Limits, *, tools: bool) -> _Run:
     async with (
         temporary_place() as place,
-        serve_lab(place.folder, event, limits.silence, tools=tools, name=client.model) as lab,
+        serve_lab(
+            place.folder, event, limits.silence, tools=tools, name=client.model, websocket=limits.websocket
+        ) as lab,
     ):
         given = {**client.configure(place, lab.base_url), **client.given}
         environ = lab_environ(place, lab.base_url, given, client.environ)

@@ -27,7 +27,7 @@ _WORDS: Final = re.compile(
     r"|unavailab|time[d -]*out|abort|interrupt|incomplete|truncat|limit|quota|retr(?:y|ied)|terminat|closed|reset|broke"
     r"|block|filter|too (?:long|large|big)|reconnect|malformed|unexpected|exception|traceback|safety|max.?tokens"
     r"|(?:status|code|http)\W{1,3}[345]\d\d|no (?:visible |text )?(?:output|response|answer|content)|empty response"
-    r"|\bexpected\b|went wrong|problem|panic|warning",
+    r"|\bexpected\b|went wrong|problem|panic|warning|issue with|not exist",
     re.I,
 )
 _EVIDENCE: Final = 160

@@ -19,6 +19,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     api: Api
     streams: bool
+    websocket: bool = False
     tools: tuple[str, ...] = ()
     own: bool = False
     rounds: int = 0
@@ -27,12 +28,13 @@ class Seen(msgspec.Struct, frozen=True):
     struck: bool = False
 
 
-def read_seen(api: Api, dialogue: Dialogue, streams: bool) -> Seen:
+def read_seen(api: Api, dialogue: Dialogue, streams: bool, websocket: bool = False) -> Seen:
     """Returns what a request says."""
     newest = dialogue.rounds[-1] if dialogue.rounds else ()
     return Seen(
         api,
         streams,
+        websocket,
         tuple(tool.name for tool in dialogue.tools),
         PHRASE in dialogue.question,
         len(dialogue.rounds),

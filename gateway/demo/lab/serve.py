@@ -21,6 +21,7 @@ from gateway.demo.player.connection import Http1Server
 from gateway.demo.player.endpoint import Endpoint, Handler, Refused, get
 from gateway.demo.player.playback import Response
 from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.websocket_connection import OVER_WEBSOCKET, RefusedUpgrade, WebSocketConnection
 from gateway.demo.scripted_model.dialogue import Dialogue, Reply
 
 HOST: Final = "127.0.0.1"
@@ -84,7 +85,7 @@ class LabServer:
             except Refused as error:
                 self.seen.append(Seen(name, streams, refused=error.message))
                 return await regular(request)
-            seen = read_seen(name, dialogue, streams)
+            seen = read_seen(name, dialogue, streams, OVER_WEBSOCKET in request.scope.get("extensions", ()))
             if self._tools and not dialogue.tools:
                 seen = msgspec.structs.replace(seen, own=False)
             seen = msgspec.structs.replace(seen, struck=self._strikes(seen, dialogue, body))
@@ -108,11 +109,12 @@ class LabServer:
 
 @asynccontextmanager
 async def serve_lab(
-    folder: PurePath, event: Event | None, silence: float, *, tools: bool, name: str
+    folder: PurePath, event: Event | None, silence: float, *, tools: bool, name: str, websocket: bool
 ) -> AsyncIterator[LabServer]:
-    """Serves a run of a client until the block ends."""
+    """Serves a run of a client until the block ends. `websocket`: the Responses API is there over a WebSocket, too."""
     lab = LabServer(folder, event, silence, tools=tools, name=name)
-    server = Http1Server(Router(lab.routes(), redirect_slashes=False))
+    upgraded = WebSocketConnection if websocket else RefusedUpgrade
+    server = Http1Server(Router(lab.routes(), redirect_slashes=False), upgraded)
     listening = await asyncio.get_running_loop().create_server(server.connect, HOST, 0)
     try:
         port = listening.sockets[0].getsockname()[1]
