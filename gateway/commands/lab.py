@@ -4,7 +4,8 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from gateway.commands.parser import whole_number
@@ -72,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.silence >= options.time_limit:
         raise SettingsError("--silence must be shorter than --time-limit")
     client = Client(
+        options.client or PurePath(options.client_command[0]).name,
         tuple(options.client_command),
         options.model,
         dict(map(_variable, options.env)),
@@ -90,19 +92,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _events(only: list[str]) -> "tuple[Event, ...]":
-    from gateway.core.errors import SettingsError
     from gateway.demo.lab.events import EVENTS
-    from gateway.settings import nearest
 
     names = [event.name for event in EVENTS]
-    for wanted in only:
-        if not any(name.startswith(wanted) for name in names):
-            raise SettingsError(f"there is no event {wanted!r}{nearest(wanted, names)}")
-    exact = [name for name in only if name in names]
-    begun = tuple(name for name in only if name not in names)
-    return tuple(
-        event for event in EVENTS if not only or event.name in exact or event.name.startswith(begun or ("\0",))
-    )
+    chosen = {name for wanted in only for name in _named(wanted, names)}
+    return tuple(event for event in EVENTS if not only or event.name in chosen)
+
+
+def _named(wanted: str, names: Sequence[str]) -> Sequence[str]:
+    """Returns the name itself, or the names that begin so. Raises SettingsError where there is none."""
+    from gateway.core.errors import SettingsError
+    from gateway.settings import nearest
+
+    found = [name for name in names if name == wanted] or [name for name in names if name.startswith(wanted)]
+    if not found:
+        raise SettingsError(f"there is no event {wanted!r}{nearest(wanted, names)}")
+    return found
 
 
 def _variable(text: str) -> tuple[str, str]:

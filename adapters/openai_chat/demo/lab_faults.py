@@ -55,10 +55,12 @@ def _place(event: JsonObject) -> Json:
 
 
 def _without_id(event: Event) -> JsonObject:
+    """Removes the id of a call from the delta that begins it."""
     match event:
-        case {"choices": [{"delta": {"tool_calls": [{"id": str(), "function": function}]}} as choice]}:
+        case {"choices": [{"index": index, "delta": {"tool_calls": [{"id": str(), "function": function}]}}]}:
             call: Json = {"index": 0, "type": "function", "function": function}
-            return {**event, "choices": [{**choice, "delta": {"tool_calls": [call]}}]}
+            delta: Json = {"tool_calls": [call]}
+            return {**event, "choices": [{"index": index, "delta": delta, "finish_reason": None}]}
         case _:
             return event
 

@@ -6,8 +6,16 @@ from typing import Any, Final
 import msgspec
 
 from adapters.openai_responses.demo.answer import Answer
-from adapters.openai_responses.demo.response import Event, events, failed_event, frame, frames, numbered
-from gateway.core.conversation import Json, JsonObject
+from adapters.openai_responses.demo.response import (
+    Event,
+    events,
+    failed_event,
+    frame,
+    frames,
+    numbered,
+    response_object,
+)
+from gateway.core.conversation import JsonObject
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.lab_edits import cut_short, interleaved
@@ -38,8 +46,6 @@ def _refused(answer: Answer, options: Options) -> Response:
     item: Event = {"type": "message", "id": "msg_lab", "status": "completed", "role": "assistant", "content": [part]}
     created, progress, *_, last = events(answer)
     place: Event = {"output_index": 0, "item_id": "msg_lab", "content_index": 0}
-    response = last["response"]
-    ended = {**response, "output": [item]} if isinstance(response, dict) else None
     said: tuple[Event, ...] = (
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
         {"type": "response.content_part.added", **place, "part": {**part, "refusal": ""}},
@@ -48,7 +54,7 @@ def _refused(answer: Answer, options: Options) -> Response:
         {"type": "response.content_part.done", **place, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
     )
-    return _played((created, progress, *said, {**last, "response": ended}))
+    return _played((created, progress, *said, {**last, "response": {**response_object(answer), "output": [item]}}))
 
 
 def _interleaved(answer: Answer, options: Options) -> Response:

@@ -11,6 +11,7 @@ from gateway.demo.player.playback import Response
 
 _BOM: Final = b"\xef\xbb\xbf"
 _IDS: Final = ("id", "responseId")
+_HOLDERS: Final = ("message", "response")
 
 Found = TypeVar("Found", bound=JsonObject)
 
@@ -44,9 +45,12 @@ def _marked(response: Response, _: Options) -> Response:
 
 
 def _without_ids(event: Event) -> Event:
+    """Returns an event with null as the id of the answer, in it or in the object that says what the answer is."""
     nulls: Event = {name: None for name in _IDS if name in event}
-    message = event.get("message")
-    return {**event, **nulls, **({"message": {**message, "id": None}} if isinstance(message, dict) else {})}
+    inner: Event = {
+        name: {**value, "id": None} for name, value in event.items() if name in _HOLDERS and isinstance(value, dict)
+    }
+    return {**event, **nulls, **inner}
 
 
 LAB_EDITS: Final[Mapping[str, Fault[object]]] = {

@@ -23,7 +23,7 @@ class Event(msgspec.Struct, frozen=True):
     - `reply` changes what the model says, on each API of `faults`; one without a text is changed by it alone.
     - `place`: the answer that it strikes: the first one with a `call`, the first one with `text`, or the `first` one.
     - `always`: it strikes every answer; otherwise one, and whoever asks again gets a regular one.
-    - `streamed`: it exists in a stream alone.
+    - `streamed`: it exists in a stream alone; `framed`: in a stream of server-sent events alone, and in no WebSocket.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Event(msgspec.Struct, frozen=True):
     place: Literal["call", "text", "first"] = "text"
     always: bool = False
     streamed: bool = False
+    framed: bool = False
 
 
 def on(*apis: Api, **own: str) -> Mapping[str, str]:

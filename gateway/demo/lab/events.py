@@ -44,9 +44,14 @@ def _beside_text(reply: Reply) -> Reply:
 
 # Nothing is lost, and the stream is only written in another way.
 _FORM: Final = (
-    Event("comments", "comment lines between events", "answer", everywhere("comments"), streamed=True),
+    Event("comments", "comment lines between events", "answer", everywhere("comments"), streamed=True, framed=True),
     Event(
-        "crlf", "lines that end with CR LF", "answer", on(chat="crlf", responses="crlf", messages="crlf"), streamed=True
+        "crlf",
+        "lines that end with CR LF",
+        "answer",
+        on(chat="crlf", responses="crlf", messages="crlf"),
+        streamed=True,
+        framed=True,
     ),
     Event(
         "byte_order_mark",
@@ -54,8 +59,16 @@ _FORM: Final = (
         "answer",
         everywhere("byte_order_mark"),
         streamed=True,
+        framed=True,
     ),
-    Event("split_characters", "a stream in writes of one byte", "answer", everywhere("bytewise"), streamed=True),
+    Event(
+        "split_characters",
+        "a stream in writes of one byte",
+        "answer",
+        everywhere("bytewise"),
+        streamed=True,
+        framed=True,
+    ),
     Event("unknown_fields", "unknown fields in each event", "answer", everywhere("unknown_fields")),
     Event(
         "unknown_event",
@@ -112,7 +125,9 @@ _FORM: Final = (
         on(chat="huge_event mb=1", messages="huge_event mb=1", gemini="huge_event mb=1"),
         streamed=True,
     ),
-    Event("wrong_media_type", "a stream whose type is text/plain", "answer", everywhere("wrong_content_type")),
+    Event(
+        "wrong_media_type", "a stream whose type is text/plain", "answer", everywhere("wrong_content_type"), framed=True
+    ),
 )
 
 # Nothing is lost to a client that waits.

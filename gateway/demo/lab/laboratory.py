@@ -23,9 +23,10 @@ Configure: TypeAlias = Callable[[Place, str], Mapping[str, str]]
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client and how it is run: its command with placeholders, the name of the model, variables that the user adds,
-    what configures it, and `environ`, the environment of the laboratory."""
+    """A client and how it is run: what it is called in the report, its command with placeholders, the name of the
+    model, variables that the user adds, what configures it, and `environ`, the environment of the laboratory."""
 
+    title: str
     command: tuple[str, ...]
     model: str
     given: Mapping[str, str]
@@ -69,23 +70,22 @@ async def examine_client(
         tasks = [group.create_task(outcome(event)) for event in events if api in event.faults]
     over = ", over a WebSocket" if any(one.websocket for one in regular.seen) else ""
     title = f"{LAB_APIS[api].title}{over}"
-    return Report(client.command[0], api, title, tool, tuple(task.result() for task in tasks))
+    return Report(client.title, api, title, tool, tuple(task.result() for task in tasks))
 
 
 async def _run(client: Client, event: Event | None, limits: Limits, *, tools: bool) -> _Run:
-    async with (
-        temporary_place() as place,
-        serve_lab(
+    with temporary_place() as place:
+        serving = serve_lab(
             place.folder, event, limits.silence, tools=tools, name=client.model, websocket=limits.websocket
-        ) as lab,
-    ):
-        given = {**client.configure(place, lab.base_url), **client.given}
-        environ = lab_environ(place, lab.base_url, given, client.environ)
-        command = filled(client.command, lab.base_url, client.model, place.folder)
-        try:
-            ran = await run_client(command, place.folder, environ, limits.time)
-        except OSError as error:
-            raise SettingsError(f"{command[0]!r} cannot be started: {error.strerror}") from error
+        )
+        async with serving as lab:
+            given = {**client.configure(place, lab.base_url), **client.given}
+            environ = lab_environ(place, lab.base_url, given, client.environ)
+            command = filled(client.command, lab.base_url, client.model, place.folder)
+            try:
+                ran = await run_client(command, place.folder, environ, limits.time)
+            except OSError as error:
+                raise SettingsError(f"{command[0]!r} cannot be started: {error.strerror}") from error
         return _Run(tuple(lab.seen), ran)
 
 

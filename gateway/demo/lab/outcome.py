@@ -9,7 +9,7 @@ import msgspec
 from gateway.demo.lab.event import Event
 from gateway.demo.lab.model import CUT_NOTES_WORD, FIRST_WORD, LAST_WORD
 from gateway.demo.lab.request import Seen
-from gateway.demo.lab.run_client import Ran
+from gateway.demo.lab.run_client import FOLDER_PREFIX, Ran
 
 # From the best to the worst.
 # - `survived`: the whole answer is shown, with the exit status 0.
@@ -30,6 +30,8 @@ _WORDS: Final = re.compile(
     r"|\bexpected\b|went wrong|problem|panic|warning|issue with|not exist",
     re.I,
 )
+# What differs between two runs: names of folders, ports, times, ids.
+_VARYING: Final = re.compile(rf"{FOLDER_PREFIX}\w+|[0-9a-f-]{{8,}}|\d+")
 _EVIDENCE: Final = 160
 
 
@@ -82,7 +84,7 @@ def _verdict(event: Event, seen: Sequence[Seen], ran: Ran, regular: str) -> tupl
 
 def _words(printed: str, regular: str) -> str:
     """Returns the last line that says that something is wrong, and that the client does not always print."""
-    known = {line.strip() for line in regular.splitlines()}
+    known = {_VARYING.sub("", line.strip()) for line in regular.splitlines()}
     lines = (line.strip() for line in reversed(printed.splitlines()))
-    found = next((line for line in lines if line not in known and _WORDS.search(line)), "")
+    found = next((line for line in lines if _VARYING.sub("", line) not in known and _WORDS.search(line)), "")
     return found if len(found) <= _EVIDENCE else f"{found[: _EVIDENCE - 1]}…"

@@ -6,8 +6,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -17,6 +17,7 @@ import msgspec
 from gateway.demo.lab.model import CUT_NOTES, CUT_NOTES_WORD, NOTES, NOTES_WORD, PICTURE, PROMPT
 
 KEY: Final = "lab-key"
+FOLDER_PREFIX: Final = "dragoman-lab-"
 # What a program needs of the environment in which the laboratory was started: where programs are, and the language.
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT", "NODE_PATH")
 # Nobody answers there: what asks for another host than this one fails at once.
@@ -44,10 +45,10 @@ class Ran(msgspec.Struct, frozen=True):
     printed: str
 
 
-@asynccontextmanager
-async def temporary_place() -> AsyncIterator[Place]:
+@contextmanager
+def temporary_place() -> Iterator[Place]:
     """Makes the folders of a run, and removes them."""
-    with TemporaryDirectory(prefix="dragoman-lab-", ignore_cleanup_errors=True) as name:
+    with TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as name:
         place = Place(Path(name).resolve() / "work", Path(name).resolve() / "home")
         place.folder.mkdir()
         place.home.mkdir()

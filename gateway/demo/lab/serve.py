@@ -97,7 +97,12 @@ class LabServer:
     def _strikes(self, seen: Seen, dialogue: Dialogue, body: JsonObject) -> bool:
         """Returns whether the answer of a request is that of the event."""
         event = self._event
-        if event is None or seen.api not in event.faults or (event.streamed and not seen.streams):
+        if (
+            event is None
+            or seen.api not in event.faults
+            or (event.streamed and not seen.streams)
+            or (event.framed and seen.websocket)
+        ):
             return False
         if event.always:
             fault = self._fault(seen.api)

@@ -71,7 +71,7 @@ class WebSocketConnection(asyncio.Protocol):
         self.lost.set()
         if self._serving is not None:
             self._serving.cancel()
-        self._connections.discard(self)  # type: ignore[arg-type]  # uvicorn names only its own protocols
+        self._connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         """Takes bytes of the client."""
@@ -108,7 +108,11 @@ class WebSocketConnection(asyncio.Protocol):
     async def _serve(self) -> None:
         # The route takes the end of the connection as the end of its answer, and returns.
         while not self.lost.is_set():
-            request = msgspec.json.decode(await self._waiting.get(), type=dict)
+            try:
+                request = msgspec.json.decode(await self._waiting.get(), type=dict)
+            except msgspec.DecodeError as error:
+                self._refuse(f"the message is not a JSON object: {error}")
+                continue
             if request.pop("type", None) == "response.create":
                 await self._answer(request)
 
@@ -135,6 +139,10 @@ class WebSocketConnection(asyncio.Protocol):
         asked, output = request.get("input"), response.get("output")
         if isinstance(asked, list) and isinstance(output, list):
             self._histories[str(response.get("id"))] = [*asked, *output]
+
+    def _refuse(self, words: str) -> None:
+        error: Json = {"type": "invalid_request_error", "message": words, "code": None, "param": None}
+        self.say(msgspec.json.encode({"type": "error", "status": 400, "error": error, "headers": {}}))
 
     def _warm_up(self, request: JsonObject) -> None:
         """Remembers what is asked, and writes no answer to it."""
@@ -184,7 +192,7 @@ class _Answer:
             self._headers = {name.decode(): value.decode() for name, value in message["headers"]}
             return
         self._held += message.get("body", b"")
-        if self._headers.get("content-type", "").startswith("text/event-stream"):
+        if self._headers.get("content-type", "").startswith("text/"):
             *events, self._held = _BLANK.split(self._held)
             for event in events:
                 self._event(event)
@@ -214,7 +222,9 @@ class _Answer:
         error = body.get("error") if isinstance(body, dict) else None
         if self._status != _OK or error:
             self.ended = True
-            told: Json = {"type": "error", "status": self._status, "error": error, "headers": dict(self._headers)}
+            # An error in a body with the status 200 has no status here.
+            status: dict[str, Json] = {} if self._status == _OK else {"status": self._status}
+            told: Json = {"type": "error", **status, "error": error, "headers": dict(self._headers)}
             self._connection.say(msgspec.json.encode(told))
         elif self._held:
             self._connection.say(self._held)
