@@ -11,6 +11,7 @@ from gateway.demo.player.playback import Response
 
 _BOM: Final = b"\xef\xbb\xbf"
 _IDS: Final = ("id", "responseId")
+_LARGE: Final = 2**20
 _HOLDERS: Final = ("message", "response")
 
 Found = TypeVar("Found", bound=JsonObject)
@@ -53,8 +54,21 @@ def _without_ids(event: Event) -> Event:
     return {**event, **nulls, **inner}
 
 
+def _large(response: Response, options: Options) -> Response:
+    """Adds an unknown field of a megabyte to the first event."""
+    first = True
+
+    def grown(event: Event) -> Event:
+        nonlocal first
+        grows, first = first, False
+        return {**event, "x_lab": "x" * _LARGE} if grows else event
+
+    return each_json(grown)(response, options)
+
+
 LAB_EDITS: Final[Mapping[str, Fault[object]]] = {
     "crlf": edited("lines that end with CR LF", "", of_streams(_crlf), {}, API_WIRES),
     "byte_order_mark": edited("a byte order mark before the first event", "", of_streams(_marked), {}, API_WIRES),
+    "large_event": edited("a field of a megabyte in the first event", "", _large, {}, API_WIRES),
     "null_ids": edited("the id of the answer is null", "", each_json(_without_ids), {}, API_WIRES),
 }

@@ -118,13 +118,7 @@ _FORM: Final = (
         on(chat="held_open", responses="held_open", messages="held_open"),
         streamed=True,
     ),
-    Event(
-        "large_event",
-        "an event of a megabyte",
-        "answer",
-        on(chat="huge_event mb=1", messages="huge_event mb=1", gemini="huge_event mb=1"),
-        streamed=True,
-    ),
+    Event("large_event", "an event of a megabyte", "answer", everywhere("large_event")),
     Event(
         "wrong_media_type", "a stream whose type is text/plain", "answer", everywhere("wrong_content_type"), framed=True
     ),
@@ -197,7 +191,7 @@ _BROKEN: Final = (
         streamed=True,
     ),
     Event("error_first", "200 whose first event is an error", "answer", everywhere("error_first"), streamed=True),
-    Event("error_in_200", "200 with an error object", "answer", everywhere("error_in_200")),
+    Event("error_in_200", "200 with an error object", "answer", everywhere("error_in_200"), framed=True),
     Event("invalid_json", "an event with invalid JSON", "answer", everywhere("bad_json"), streamed=True),
     Event(
         "wrong_shape",
