@@ -32,9 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--client", help="a client of 'dragoman connect', whose files are written for each run")
     parser.add_argument("--model", default="lab-model", help="the name of the model (default lab-model)")
-    parser.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable of each run")
     parser.add_argument(
-        "--only", metavar="NAME", action="append", default=[], help="only this event, or those that begin so"
+        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable of each run (repeatable)"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only this event, or those that begin so (repeatable)",
     )
     parser.add_argument("--list", action="store_true", help="list the events, and run nothing")
     parser.add_argument("--jobs", type=whole_number(1, _MOST_JOBS), default=2, help="runs at once (default 2)")

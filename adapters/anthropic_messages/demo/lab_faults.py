@@ -10,8 +10,8 @@ from adapters.anthropic_messages.demo.response import Event, block_events, error
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.lab_edits import cut_short, interleaved
 from gateway.demo.faults.wire_faults import WireFaults, instead
+from gateway.demo.lab.edits import cut_short, interleaved
 from gateway.demo.player.playback import Response, json_answer
 
 _TRANSIENT: Final = "Provider returned error 502: the stream ended early (server error, connection reset)"

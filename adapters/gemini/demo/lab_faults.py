@@ -9,8 +9,8 @@ from adapters.gemini.demo.answer import Answer
 from adapters.gemini.demo.response import chunk, error_body, frame, frames
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.lab_edits import cut_short
 from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.lab.edits import cut_short
 from gateway.demo.player.playback import Response
 
 _BROKE: Final = error_body(503, "The model is overloaded. Please try again later.", "UNAVAILABLE")

@@ -8,11 +8,11 @@ import msgspec
 from adapters.openai.demo import error_body
 from adapters.openai_chat.demo.answer import Answer
 from adapters.openai_chat.demo.response import DONE, chunk, deltas, finish_chunk, frame
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, Json, JsonObject
 from gateway.demo.faults.editing import Event, Options, each_json
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.lab_edits import cut_short, interleaved
 from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.lab.edits import cut_short, interleaved
 from gateway.demo.player.playback import Response
 
 # Words on which several clients ask again.
@@ -71,8 +71,8 @@ def _late_system(body: JsonObject) -> str | None:
     roles = (
         [message.get("role") for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
     )
-    begun = next((at for at, role in enumerate(roles) if role not in ("system", "developer")), len(roles))
-    late = any(role in ("system", "developer") for role in roles[begun:])
+    begun = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    late = any(role in SYSTEM_ROLES for role in roles[begun:])
     return "System message must be at the beginning." if late else None
 
 

@@ -15,11 +15,11 @@ from adapters.openai_responses.demo.response import (
     numbered,
     response_object,
 )
-from gateway.core.conversation import JsonObject
+from gateway.core.conversation import SYSTEM_ROLES, JsonObject
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.lab_edits import cut_short, interleaved
 from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.lab.edits import cut_short, interleaved
 from gateway.demo.player.playback import Response
 
 _TRANSIENT: Final = "Provider returned error 502: the stream ended early (server error, connection reset)"
@@ -79,8 +79,8 @@ def _late_system(body: JsonObject) -> str | None:
     """Returns the words of a refusal if a system or developer message stands behind another item."""
     items = body.get("input")
     roles = [item.get("role") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    begun = next((at for at, role in enumerate(roles) if role not in ("system", "developer")), len(roles))
-    late = any(role in ("system", "developer") for role in roles[begun:])
+    begun = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    late = any(role in SYSTEM_ROLES for role in roles[begun:])
     return "Role 'developer' is not supported behind other items." if late else None
 
 

@@ -22,8 +22,8 @@ from adapters.openai_responses.demo.request import read_request as read_response
 from gateway.core.conversation import JsonObject
 from gateway.demo.faults.catalogue import FAULTS
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.lab_edits import LAB_EDITS
 from gateway.demo.faults.playing import Faults
+from gateway.demo.lab.edits import LAB_EDITS
 from gateway.demo.lab.event import Api, Event
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.dialogue import Dialogue
