@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import logging
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -11,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from gateway.commands.parser import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from gateway.demo.lab.event import Event
     from gateway.demo.lab.laboratory import Configure
+    from gateway.demo.lab.report import Report
     from gateway.demo.lab.run_client import Place
 
 HELP: Final = "run a client against events of its protocol, and print what it survives"
@@ -88,13 +91,27 @@ def run(options: argparse.Namespace) -> int:
     )
     limits = Limits(options.time_limit, options.silence, options.jobs, not options.no_websocket)
     tell = _progress(options.format)
-    report = asyncio.run(examine_client(client, events, limits, tell))
+    # It warns of each write to a client that has left, which is what many events are about.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    report = asyncio.run(_until_terminated(examine_client(client, events, limits, tell)))
     tell("")
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print((report_text if options.format == "text" else report_markdown)(report), end="")
     return report.status()
+
+
+async def _until_terminated(examination: "Coroutine[object, object, Report]") -> "Report":
+    """Returns the report. A signal that ends this program ends the clients that it has started, too."""
+    task = asyncio.current_task()
+    assert task is not None
+    if sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await examination
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def _events(only: list[str]) -> "tuple[Event, ...]":

@@ -10,7 +10,7 @@ from gateway.demo.lab.model import arguments_of, with_arguments, with_calls
 from gateway.demo.scripted_model.dialogue import Reply
 
 # Bytes of an argument that no tool knows.
-_HUGE: Final = 256 * 1024
+_HUGE: Final = 64 * 1024
 
 
 def _arguments(edit: Callable[[str], str]) -> Callable[[Reply], Reply]:
@@ -355,7 +355,7 @@ _CALLS: Final = (
     ),
     Event(
         "large_arguments",
-        "arguments with an unknown name and 256 KiB",
+        "arguments with an unknown name and 64 KiB",
         "answer",
         everywhere(""),
         _huge,

@@ -26,8 +26,10 @@ _WORDS: Final = re.compile(
     r"error|fail|exceed|invalid|denied|refus|unable|cannot|could ?n.t|can't|not found|unauthori|forbidden|overload"
     r"|unavailab|time[d -]*out|abort|interrupt|incomplete|truncat|limit|quota|retr(?:y|ied)|terminat|closed|reset|broke"
     r"|block|filter|too (?:long|large|big)|reconnect|malformed|unexpected|exception|traceback|safety|max.?tokens"
-    r"|(?:status|code|http)\W{1,3}[345]\d\d|no (?:visible |text )?(?:output|response|answer|content)|empty response"
-    r"|\bexpected\b|went wrong|problem|panic|warning|issue with|not exist",
+    r"|(?:status|code|http)\W{1,3}[345]\d\d|^[45]\d\d\b|no (?:visible |text )?(?:output|response|answer|content)"
+    r"|empty response|\bexpected\b|went wrong|problem|panic|warning|issue with|not exist"
+    # The words that a demo backend sends with a status.
+    r"|was asked to answer",
     re.I,
 )
 # What differs between two runs: names of folders, ports, times, ids.
@@ -74,17 +76,21 @@ def _verdict(event: Event, seen: Sequence[Seen], ran: Ran, regular: str) -> tupl
         return "hung", "it had shown the whole answer" if whole else "", ""
     if whole and ran.status == 0:
         return "survived", "", ""
-    if words := _words(ran.printed, regular):
-        return ("reported" if event.demand == "words" else "gave up"), f"exit status {ran.status}", words
+    new = _new_lines(ran.printed, regular)
+    if words := next((line for line in new if _WORDS.search(line)), ""):
+        return ("reported" if event.demand == "words" else "gave up"), f"exit status {ran.status}", _shortened(words)
     if ran.status != 0:
-        return "silent", f"exit status {ran.status}", ""
+        return "silent", f"exit status {ran.status}", _shortened(next(iter(new), ""))
     part = FIRST_WORD in ran.printed
     return "accepted", f"it showed {'a part of the answer' if part else 'nothing'}, with exit status 0", ""
 
 
-def _words(printed: str, regular: str) -> str:
-    """Returns the last line that says that something is wrong, and that the client does not always print."""
+def _new_lines(printed: str, regular: str) -> list[str]:
+    """Returns the lines that the client does not always print, the last first."""
     known = {_VARYING.sub("", line.strip()) for line in regular.splitlines()}
     lines = (line.strip() for line in reversed(printed.splitlines()))
-    found = next((line for line in lines if _VARYING.sub("", line) not in known and _WORDS.search(line)), "")
-    return found if len(found) <= _EVIDENCE else f"{found[: _EVIDENCE - 1]}…"
+    return [line for line in lines if _VARYING.sub("", line) not in known]
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _EVIDENCE else f"{line[: _EVIDENCE - 1]}…"

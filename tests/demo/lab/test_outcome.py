@@ -38,6 +38,7 @@ def event(demand: Demand = "answer") -> Event:
         ((STRUCK,), Ran(1, "Request failed (401)"), "words", "reported"),
         ((STRUCK,), Ran(1, ANSWER), "answer", "silent"),
         ((STRUCK,), Ran(1, ""), "words", "silent"),
+        ((STRUCK,), Ran(1, "400 The demo backend was asked to answer 400."), "words", "reported"),
         ((STRUCK,), Ran(None, ANSWER), "answer", "hung"),
         ((STRUCK, HALF), Ran(0, ANSWER), "answer", "accepted"),
     ],
