@@ -15,7 +15,7 @@ from gateway.commands.parser import whole_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from gateway.demo.lab.event import Event
+    from gateway.demo.lab.event import LabEvent
     from gateway.demo.lab.laboratory import Configure
     from gateway.demo.lab.report import Report
     from gateway.demo.lab.run_client import Place
@@ -114,7 +114,7 @@ async def _until_terminated(examination: "Coroutine[object, object, Report]") ->
         raise KeyboardInterrupt from None
 
 
-def _events(only: list[str]) -> "tuple[Event, ...]":
+def _events(only: list[str]) -> "tuple[LabEvent, ...]":
     from gateway.demo.lab.events import EVENTS
 
     names = [event.name for event in EVENTS]

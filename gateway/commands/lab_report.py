@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gateway.demo.lab.event import Event
+    from gateway.demo.lab.event import LabEvent
     from gateway.demo.lab.outcome import Outcome, Verdict
     from gateway.demo.lab.report import Report
 
@@ -46,6 +46,6 @@ def _cell(one: "Outcome") -> str:
     return f"{one.shown}: {one.detail}" if one.verdict == "accepted" else one.shown
 
 
-def events_text(events: "Sequence[Event]") -> str:
+def events_text(events: "Sequence[LabEvent]") -> str:
     """Returns a line for each event: its name, the APIs that have it, and what is sent."""
     return "".join(f"{one.name:<26} {', '.join(one.faults):<36} {one.about}\n" for one in events)

@@ -24,7 +24,7 @@ from gateway.demo.faults.catalogue import FAULTS
 from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.playing import Faults
 from gateway.demo.lab.edits import LAB_EDITS
-from gateway.demo.lab.event import Api, Event
+from gateway.demo.lab.event import Api, LabEvent
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.dialogue import Dialogue
 from gateway.demo.scripted_model.markers import read_options
@@ -72,7 +72,7 @@ LAB_APIS: Final[Mapping[Api, LabApi]] = {
 }
 
 
-def fault_of(event: Event, api: Api, silence: float) -> Fault[Any] | None:
+def fault_of(event: LabEvent, api: Api, silence: float) -> Fault[Any] | None:
     """Returns what an event plays on an API; None where it changes the model's reply alone. Raises KeyError for an
     event that the API does not have."""
     name, _, options = event.faults[api].format(silence=silence).partition(" ")

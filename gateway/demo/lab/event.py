@@ -15,7 +15,7 @@ APIS: Final[tuple[Api, ...]] = ("chat", "responses", "messages", "gemini")
 Demand: TypeAlias = Literal["answer", "words"]
 
 
-class Event(msgspec.Struct, frozen=True):
+class LabEvent(msgspec.Struct, frozen=True):
     """One event of a protocol.
 
     - `faults` has, for each API that knows the event, what is played: the name and the options of a fault of that

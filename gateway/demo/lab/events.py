@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.demo.lab.event import Event, everywhere, on
+from gateway.demo.lab.event import LabEvent, everywhere, on
 from gateway.demo.lab.model import arguments_of, with_arguments, with_calls
 from gateway.demo.scripted_model.dialogue import Reply
 
@@ -44,8 +44,8 @@ def _beside_text(reply: Reply) -> Reply:
 
 # Nothing is lost, and the stream is only written in another way.
 _FORM: Final = (
-    Event("comments", "comment lines between events", "answer", everywhere("comments"), streamed=True, framed=True),
-    Event(
+    LabEvent("comments", "comment lines between events", "answer", everywhere("comments"), streamed=True, framed=True),
+    LabEvent(
         "crlf",
         "lines that end with CR LF",
         "answer",
@@ -53,7 +53,7 @@ _FORM: Final = (
         streamed=True,
         framed=True,
     ),
-    Event(
+    LabEvent(
         "byte_order_mark",
         "a byte order mark before the first event",
         "answer",
@@ -61,7 +61,7 @@ _FORM: Final = (
         streamed=True,
         framed=True,
     ),
-    Event(
+    LabEvent(
         "split_characters",
         "a stream in writes of one byte",
         "answer",
@@ -69,169 +69,179 @@ _FORM: Final = (
         streamed=True,
         framed=True,
     ),
-    Event("unknown_fields", "unknown fields in each event", "answer", everywhere("unknown_fields")),
-    Event(
+    LabEvent("unknown_fields", "unknown fields in each event", "answer", everywhere("unknown_fields")),
+    LabEvent(
         "unknown_event",
         "an event of an unknown type",
         "answer",
         on(chat="strange", responses="unknown_event", messages="unknown_events", gemini="unknown_part"),
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "unknown_item",
         "an item or a block of an unknown type",
         "answer",
         on(responses="strange_item", messages="strange_block"),
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "server_tool",
         "a search that the provider ran itself",
         "answer",
         on(responses="unknown_item", messages="server_tool"),
         streamed=True,
     ),
-    Event("null_ids", "the id of the answer is null", "answer", everywhere("null_ids")),
-    Event("null_fields", "each delta has every field, most of them null", "answer", on(chat="null_fields")),
-    Event("no_usage", "no token counts", "answer", everywhere("no_usage")),
-    Event("usage_null", "token counts of null", "answer", on(chat="usage_null", responses="usage_null")),
-    Event("no_done", "no [DONE] at the end", "answer", on(chat="no_done"), streamed=True),
-    Event(
+    LabEvent("null_ids", "the id of the answer is null", "answer", everywhere("null_ids")),
+    LabEvent("null_fields", "each delta has every field, most of them null", "answer", on(chat="null_fields")),
+    LabEvent("no_usage", "no token counts", "answer", everywhere("no_usage")),
+    LabEvent("usage_null", "token counts of null", "answer", on(chat="usage_null", responses="usage_null")),
+    LabEvent("no_done", "no [DONE] at the end", "answer", on(chat="no_done"), streamed=True),
+    LabEvent(
         "last_event_alone", "the last event alone has the output", "answer", on(responses="last_only"), streamed=True
     ),
-    Event("no_deltas", "whole texts without their pieces", "answer", on(responses="done_only"), streamed=True),
-    Event("unended_item", "an end without the end of an item", "answer", on(responses="unended_item"), streamed=True),
-    Event("pings", "a second of pings in the middle", "answer", on(messages="pings ms=20 count=50"), streamed=True),
-    Event("redacted_thinking", "redacted thinking behind the text", "answer", on(messages="redacted"), streamed=True),
-    Event(
+    LabEvent("no_deltas", "whole texts without their pieces", "answer", on(responses="done_only"), streamed=True),
+    LabEvent(
+        "unended_item", "an end without the end of an item", "answer", on(responses="unended_item"), streamed=True
+    ),
+    LabEvent("pings", "a second of pings in the middle", "answer", on(messages="pings ms=20 count=50"), streamed=True),
+    LabEvent(
+        "redacted_thinking", "redacted thinking behind the text", "answer", on(messages="redacted"), streamed=True
+    ),
+    LabEvent(
         "second_finish",
         "text and a second end behind the end",
         "answer",
         on(chat="double_finish", responses="double_finish", messages="twice", gemini="double_finish"),
         streamed=True,
     ),
-    Event("late_text", "text behind the end", "answer", on(responses="late", messages="late"), streamed=True),
-    Event(
+    LabEvent("late_text", "text behind the end", "answer", on(responses="late", messages="late"), streamed=True),
+    LabEvent(
         "held_open",
         "a whole answer on a connection that stays open",
         "answer",
         on(chat="held_open", responses="held_open", messages="held_open"),
         streamed=True,
     ),
-    Event("large_event", "an event of a megabyte", "answer", everywhere("large_event")),
-    Event(
+    LabEvent("large_event", "an event of a megabyte", "answer", everywhere("large_event")),
+    LabEvent(
         "wrong_media_type", "a stream whose type is text/plain", "answer", everywhere("wrong_content_type"), framed=True
     ),
 )
 
 # Nothing is lost to a client that waits.
 _SILENCE: Final = (
-    Event(
+    LabEvent(
         "silence_before_head",
         "silence before the status",
         "answer",
         everywhere("stall_headers seconds={silence}"),
         place="first",
     ),
-    Event(
+    LabEvent(
         "silence_before_text",
         "silence before the first event",
         "answer",
         everywhere("stall_first seconds={silence}"),
         streamed=True,
     ),
-    Event("silence", "silence behind some text", "answer", everywhere("stall seconds={silence}"), streamed=True),
+    LabEvent("silence", "silence behind some text", "answer", everywhere("stall seconds={silence}"), streamed=True),
 )
 
 # One answer is lost, and whoever asks again gets it.
 _BROKEN: Final = (
-    Event("ended_early", "a well-formed end before the last event", "answer", everywhere("truncated"), streamed=True),
-    Event("ended_in_event", "a well-formed end inside an event", "answer", everywhere("cut_mid_event"), streamed=True),
-    Event("disconnected", "the connection closes behind some text", "answer", everywhere("disconnect"), streamed=True),
-    Event(
+    LabEvent(
+        "ended_early", "a well-formed end before the last event", "answer", everywhere("truncated"), streamed=True
+    ),
+    LabEvent(
+        "ended_in_event", "a well-formed end inside an event", "answer", everywhere("cut_mid_event"), streamed=True
+    ),
+    LabEvent(
+        "disconnected", "the connection closes behind some text", "answer", everywhere("disconnect"), streamed=True
+    ),
+    LabEvent(
         "reset", "the connection is reset behind some text", "answer", everywhere("disconnect how=reset"), streamed=True
     ),
-    Event(
+    LabEvent(
         "disconnected_first",
         "the connection closes before the first event",
         "answer",
         everywhere("disconnect_first"),
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "no_finish",
         "a whole text without a reason why it ends",
         "answer",
         on(chat="no_finish", messages="no_reason", gemini="no_finish"),
         streamed=True,
     ),
-    Event("no_last_event", "a reason without the last event", "answer", on(messages="no_stop"), streamed=True),
-    Event(
+    LabEvent("no_last_event", "a reason without the last event", "answer", on(messages="no_stop"), streamed=True),
+    LabEvent(
         "error_late",
         "an error behind some text",
         "answer",
         on(chat="error_frame", responses="failed", messages="error_event", gemini="error_frame"),
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "transient_error_late",
         "an error behind some text, in words that ask for another try",
         "answer",
         everywhere("transient_error"),
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "overloaded_late", "overloaded_error behind some text", "answer", on(messages="overloaded_late"), streamed=True
     ),
-    Event(
+    LabEvent(
         "rate_limited_late",
         "a failed response that says when to try again",
         "answer",
         on(responses="rate_limited"),
         streamed=True,
     ),
-    Event("error_first", "200 whose first event is an error", "answer", everywhere("error_first"), streamed=True),
-    Event("error_in_200", "200 with an error object", "answer", everywhere("error_in_200"), framed=True),
-    Event("invalid_json", "an event with invalid JSON", "answer", everywhere("bad_json"), streamed=True),
-    Event(
+    LabEvent("error_first", "200 whose first event is an error", "answer", everywhere("error_first"), streamed=True),
+    LabEvent("error_in_200", "200 with an error object", "answer", everywhere("error_in_200"), framed=True),
+    LabEvent("invalid_json", "an event with invalid JSON", "answer", everywhere("bad_json"), streamed=True),
+    LabEvent(
         "wrong_shape",
         "an event of the wrong shape",
         "answer",
         on(chat="bad_shape", responses="bad_shape", messages="bad_order", gemini="bad_shape"),
         streamed=True,
     ),
-    Event("invalid_utf8", "a byte that is no UTF-8", "answer", everywhere("bad_utf8"), streamed=True),
-    Event("page", "a web page with the status 200", "answer", everywhere("html")),
-    Event("empty_body", "200 without a body", "answer", everywhere("empty")),
-    Event(
+    LabEvent("invalid_utf8", "a byte that is no UTF-8", "answer", everywhere("bad_utf8"), streamed=True),
+    LabEvent("page", "a web page with the status 200", "answer", everywhere("html")),
+    LabEvent("empty_body", "200 without a body", "answer", everywhere("empty")),
+    LabEvent(
         "not_streamed",
         "one object instead of a stream",
         "answer",
         on(chat="ignores_stream", responses="ignores_stream", messages="ignores_stream"),
         streamed=True,
     ),
-    Event("empty_answer", "a whole answer without any content", "answer", everywhere(""), _silent),
-    Event("reasoning_alone", "reasoning without an answer", "answer", everywhere("reasoned"), streamed=True),
+    LabEvent("empty_answer", "a whole answer without any content", "answer", everywhere(""), _silent),
+    LabEvent("reasoning_alone", "reasoning without an answer", "answer", everywhere("reasoned"), streamed=True),
 )
 
 # One request is refused, and whoever asks again gets an answer.
 _REFUSED_ONCE: Final = (
-    Event(
+    LabEvent(
         "rate_limited",
         "429 with `retry-after: 1`",
         "answer",
         everywhere("status code=429 retry_after=1"),
         place="first",
     ),
-    Event("rate_limited_bare", "429 without `retry-after`", "answer", everywhere("status code=429"), place="first"),
-    Event("server_error", "500", "answer", everywhere("status code=500"), place="first"),
-    Event("bad_gateway_page", "502 with a web page", "answer", everywhere("html code=502"), place="first"),
-    Event("unavailable", "503", "answer", everywhere("status code=503"), place="first"),
-    Event("gateway_timeout", "504", "answer", everywhere("status code=504"), place="first"),
-    Event("overloaded", "529", "answer", everywhere("status code=529", messages="overloaded"), place="first"),
-    Event("too_long", "400 because the history is too long", "answer", everywhere("context_length")),
-    Event("too_long_late", "the same, inside the stream", "answer", on(responses="too_long"), streamed=True),
-    Event(
+    LabEvent("rate_limited_bare", "429 without `retry-after`", "answer", everywhere("status code=429"), place="first"),
+    LabEvent("server_error", "500", "answer", everywhere("status code=500"), place="first"),
+    LabEvent("bad_gateway_page", "502 with a web page", "answer", everywhere("html code=502"), place="first"),
+    LabEvent("unavailable", "503", "answer", everywhere("status code=503"), place="first"),
+    LabEvent("gateway_timeout", "504", "answer", everywhere("status code=504"), place="first"),
+    LabEvent("overloaded", "529", "answer", everywhere("status code=529", messages="overloaded"), place="first"),
+    LabEvent("too_long", "400 because the history is too long", "answer", everywhere("context_length")),
+    LabEvent("too_long_late", "the same, inside the stream", "answer", on(responses="too_long"), streamed=True),
+    LabEvent(
         "max_tokens_too_large",
         "400 because max_tokens does not fit behind the input",
         "answer",
@@ -241,29 +251,29 @@ _REFUSED_ONCE: Final = (
 
 # Every request is refused, or every answer ends before it is whole.
 _ALWAYS: Final = (
-    Event("bad_request", "400, each time", "words", everywhere("status code=400"), always=True),
-    Event("unauthorized", "401, each time", "words", everywhere("status code=401"), always=True),
-    Event("forbidden", "403, each time", "words", everywhere("status code=403"), always=True),
-    Event("not_found", "404, each time", "words", everywhere("status code=404"), always=True),
-    Event("too_large", "413, each time", "words", everywhere("status code=413"), always=True),
-    Event("unprocessable", "422, each time", "words", everywhere("status code=422"), always=True),
-    Event(
+    LabEvent("bad_request", "400, each time", "words", everywhere("status code=400"), always=True),
+    LabEvent("unauthorized", "401, each time", "words", everywhere("status code=401"), always=True),
+    LabEvent("forbidden", "403, each time", "words", everywhere("status code=403"), always=True),
+    LabEvent("not_found", "404, each time", "words", everywhere("status code=404"), always=True),
+    LabEvent("too_large", "413, each time", "words", everywhere("status code=413"), always=True),
+    LabEvent("unprocessable", "422, each time", "words", everywhere("status code=422"), always=True),
+    LabEvent(
         "quota_spent",
         "429 because the quota is spent, each time",
         "words",
         on(chat="quota", responses="quota"),
         always=True,
     ),
-    Event("redirect", "302 to another address, each time", "words", everywhere("redirect"), always=True),
-    Event(
+    LabEvent("redirect", "302 to another address, each time", "words", everywhere("redirect"), always=True),
+    LabEvent(
         "system_refused",
         "a system message behind others is refused, each time",
         "answer",
         on(chat="late_system", responses="late_system", messages="late_system"),
         always=True,
     ),
-    Event("length", "the limit of tokens ends the answer", "words", everywhere("ended"), always=True, streamed=True),
-    Event(
+    LabEvent("length", "the limit of tokens ends the answer", "words", everywhere("ended"), always=True, streamed=True),
+    LabEvent(
         "filtered",
         "a filter ends the answer",
         "words",
@@ -276,7 +286,7 @@ _ALWAYS: Final = (
         always=True,
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "window_full",
         "the end of the context ends the answer",
         "words",
@@ -284,7 +294,7 @@ _ALWAYS: Final = (
         always=True,
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "refused",
         "a refusal instead of a text",
         "words",
@@ -292,13 +302,13 @@ _ALWAYS: Final = (
         always=True,
         streamed=True,
     ),
-    Event("blocked", "a prompt that was blocked", "words", on(gemini="blocked"), always=True, streamed=True),
+    LabEvent("blocked", "a prompt that was blocked", "words", on(gemini="blocked"), always=True, streamed=True),
 )
 
 # What is odd or wrong in a call.
 _CALLS: Final = (
-    Event("two_calls", "two calls at once", "answer", everywhere(""), _two_calls("call_lab_2"), place="call"),
-    Event(
+    LabEvent("two_calls", "two calls at once", "answer", everywhere(""), _two_calls("call_lab_2"), place="call"),
+    LabEvent(
         "interleaved_calls",
         "pieces of two calls in turns",
         "answer",
@@ -307,10 +317,10 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event("repeated_ids", "two calls with one id", "answer", everywhere(""), _two_calls("call_lab_1"), place="call"),
-    Event("text_before_call", "text before a call", "answer", everywhere(""), _beside_text, place="call"),
-    Event("unknown_tool", "a call of a tool that does not exist", "answer", everywhere(""), _renamed, place="call"),
-    Event(
+    LabEvent("repeated_ids", "two calls with one id", "answer", everywhere(""), _two_calls("call_lab_1"), place="call"),
+    LabEvent("text_before_call", "text before a call", "answer", everywhere(""), _beside_text, place="call"),
+    LabEvent("unknown_tool", "a call of a tool that does not exist", "answer", everywhere(""), _renamed, place="call"),
+    LabEvent(
         "no_arguments",
         "an empty text as arguments",
         "answer",
@@ -319,7 +329,7 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "broken_arguments",
         "arguments that are no JSON",
         "answer",
@@ -328,7 +338,7 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "cut_arguments",
         "arguments that break off in a call that ends as if whole",
         "answer",
@@ -337,7 +347,7 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "cut_in_arguments",
         "the stream ends inside arguments",
         "answer",
@@ -345,7 +355,7 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "disconnected_in_arguments",
         "the connection closes inside arguments",
         "answer",
@@ -353,7 +363,7 @@ _CALLS: Final = (
         place="call",
         streamed=True,
     ),
-    Event(
+    LabEvent(
         "large_arguments",
         "arguments with an unknown name and 64 KiB",
         "answer",
@@ -361,23 +371,25 @@ _CALLS: Final = (
         _huge,
         place="call",
     ),
-    Event(
+    LabEvent(
         "arguments_object",
         "arguments that are an object, not text",
         "answer",
         on(chat="arguments_object"),
         place="call",
     ),
-    Event("no_call_index", "a call without its index", "answer", on(chat="no_call_index"), place="call", streamed=True),
-    Event("no_call_id", "a call without an id", "answer", on(chat="call_without_id"), place="call", streamed=True),
-    Event(
+    LabEvent(
+        "no_call_index", "a call without its index", "answer", on(chat="no_call_index"), place="call", streamed=True
+    ),
+    LabEvent("no_call_id", "a call without an id", "answer", on(chat="call_without_id"), place="call", streamed=True),
+    LabEvent(
         "call_ends_with_stop",
         "a call whose answer ends with stop",
         "answer",
         on(chat="calls_end_with_stop"),
         place="call",
     ),
-    Event(
+    LabEvent(
         "unended_call",
         "an answer that ends before its call does",
         "answer",
@@ -387,4 +399,4 @@ _CALLS: Final = (
     ),
 )
 
-EVENTS: Final[tuple[Event, ...]] = (*_FORM, *_SILENCE, *_BROKEN, *_REFUSED_ONCE, *_ALWAYS, *_CALLS)
+EVENTS: Final[tuple[LabEvent, ...]] = (*_FORM, *_SILENCE, *_BROKEN, *_REFUSED_ONCE, *_ALWAYS, *_CALLS)

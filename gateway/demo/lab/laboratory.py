@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.core.errors import SettingsError
 from gateway.demo.lab.apis import LAB_APIS
-from gateway.demo.lab.event import Api, Event
+from gateway.demo.lab.event import Api, LabEvent
 from gateway.demo.lab.model import LAST_WORD, READING
 from gateway.demo.lab.outcome import Outcome, judge
 from gateway.demo.lab.report import Report
@@ -50,7 +50,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 async def examine_client(
-    client: Client, events: Sequence[Event], limits: Limits, tell: Callable[[str], None]
+    client: Client, events: Sequence[LabEvent], limits: Limits, tell: Callable[[str], None]
 ) -> Report:
     """Returns what becomes of each event that the client's API has; `tell` gets the name of each as it begins. Raises
     SettingsError for a client that gets no answer even where nothing strikes."""
@@ -60,7 +60,7 @@ async def examine_client(
     tools = any(one.tools for one in regular.seen)
     turns = asyncio.Semaphore(limits.jobs)
 
-    async def outcome(event: Event) -> Outcome:
+    async def outcome(event: LabEvent) -> Outcome:
         async with turns:
             tell(event.name)
             found = await _run(client, event, limits, tools=tools)
@@ -73,7 +73,7 @@ async def examine_client(
     return Report(client.title, api, title, tool, tuple(task.result() for task in tasks))
 
 
-async def _run(client: Client, event: Event | None, limits: Limits, *, tools: bool) -> _Run:
+async def _run(client: Client, event: LabEvent | None, limits: Limits, *, tools: bool) -> _Run:
     with temporary_place() as place:
         serving = serve_lab(
             place.folder, event, limits.silence, tools=tools, name=client.model, websocket=limits.websocket

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.demo.lab.event import Event
+from gateway.demo.lab.event import LabEvent
 from gateway.demo.lab.model import CUT_NOTES_WORD, FIRST_WORD, LAST_WORD
 from gateway.demo.lab.request import Seen
 from gateway.demo.lab.run_client import FOLDER_PREFIX, Ran
@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{tries}{self.verdict}"
 
 
-def judge(event: Event, seen: Sequence[Seen], ran: Ran, regular: str) -> Outcome:
+def judge(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> Outcome:
     """Returns the outcome of a run; `regular` is what the client prints where nothing strikes."""
     struck = next((one for one in seen if one.struck), None)
     if struck is None:
@@ -68,7 +68,7 @@ def judge(event: Event, seen: Sequence[Seen], ran: Ran, regular: str) -> Outcome
     return Outcome(event.name, event.about, verdict, again, detail, evidence)
 
 
-def _verdict(event: Event, seen: Sequence[Seen], ran: Ran, regular: str) -> tuple[Verdict, str, str]:
+def _verdict(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> tuple[Verdict, str, str]:
     if any(CUT_NOTES_WORD in result for one in seen for result in one.results):
         return "accepted", "it completed the arguments of the call, and ran that", ""
     whole = LAST_WORD in ran.printed

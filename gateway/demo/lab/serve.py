@@ -14,7 +14,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.playing import Faults
 from gateway.demo.lab.apis import LAB_APIS, LabApi, fault_of
-from gateway.demo.lab.event import Api, Event
+from gateway.demo.lab.event import Api, LabEvent
 from gateway.demo.lab.model import LabModel
 from gateway.demo.lab.request import Seen, read_seen
 from gateway.demo.player.connection import Http1Server
@@ -31,7 +31,7 @@ class LabServer:
     """Answers one run of a client. `event` strikes in it, None: nothing does. `tools`: the client is known to offer
     tools, so that a request without any is made beside its conversation. `seen` are the requests, oldest first."""
 
-    def __init__(self, folder: PurePath, event: Event | None, silence: float, *, tools: bool, name: str) -> None:
+    def __init__(self, folder: PurePath, event: LabEvent | None, silence: float, *, tools: bool, name: str) -> None:
         self.base_url = ""
         self.seen: list[Seen] = []
         self._model = LabModel(folder)
@@ -114,7 +114,7 @@ class LabServer:
 
 @asynccontextmanager
 async def serve_lab(
-    folder: PurePath, event: Event | None, silence: float, *, tools: bool, name: str, websocket: bool
+    folder: PurePath, event: LabEvent | None, silence: float, *, tools: bool, name: str, websocket: bool
 ) -> AsyncIterator[LabServer]:
     """Serves a run of a client until the block ends. `websocket`: the Responses API is there over a WebSocket, too."""
     lab = LabServer(folder, event, silence, tools=tools, name=name)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.lab.apis import fault_of
-from gateway.demo.lab.event import APIS, Api, Event
+from gateway.demo.lab.event import APIS, Api, LabEvent
 from gateway.demo.lab.events import EVENTS
 from gateway.demo.lab.model import NOTES, PROMPT
 from gateway.demo.lab.serve import serve_lab
@@ -54,7 +54,7 @@ def _gemini(messages: Json, tools: bool) -> tuple[str, JsonObject]:
 _REQUESTS: Final = {"chat": _chat, "responses": _responses, "messages": _messages, "gemini": _gemini}
 
 
-async def felt(api: Api, event: Event | None, folder: Path, *, late: bool, tools: bool) -> tuple[Any, bool]:
+async def felt(api: Api, event: LabEvent | None, folder: Path, *, late: bool, tools: bool) -> tuple[Any, bool]:
     """The status and body that a client gets (or how it fails), and whether the event has struck."""
     path, body = _REQUESTS[api](_LATE if late else _USER, tools)
     async with (
@@ -70,7 +70,7 @@ async def felt(api: Api, event: Event | None, folder: Path, *, late: bool, tools
         return (got.status_code, got.headers.get("content-type"), got.content), lab.seen[0].struck
 
 
-def held(event: Event | None) -> bool:
+def held(event: LabEvent | None) -> bool:
     """Whether the connection stays open, so that only a limit of the test ends it."""
     return event is not None and event.name == "held_open"
 
@@ -80,7 +80,7 @@ PAIRS: Final = [(api, event) for event in EVENTS for api in APIS if api in event
 
 @sample()
 @pytest.mark.parametrize(("api", "event"), PAIRS, ids=[f"{event.name}-{api}" for api, event in PAIRS])
-async def test_every_event_strikes_and_changes_what_the_client_gets(api: Api, event: Event, tmp_path: Path) -> None:
+async def test_every_event_strikes_and_changes_what_the_client_gets(api: Api, event: LabEvent, tmp_path: Path) -> None:
     how = {"late": event.name == "system_refused", "tools": event.place == "call"}
     regular, untouched = await felt(api, None, tmp_path, **how)
     got, struck = await felt(api, event, tmp_path, **how)

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from gateway.demo.lab.event import Demand, Event, everywhere
+from gateway.demo.lab.event import Demand, LabEvent, everywhere
 from gateway.demo.lab.model import ANSWER, CUT_NOTES_WORD
 from gateway.demo.lab.outcome import Verdict, judge
 from gateway.demo.lab.request import Seen
@@ -19,8 +19,8 @@ PART: Final = ANSWER[:40]
 REGULAR: Final = f"session 1, no error so far\n{ANSWER}\n"
 
 
-def event(demand: Demand = "answer") -> Event:
-    return Event("it", "what is sent", demand, everywhere("truncated"))
+def event(demand: Demand = "answer") -> LabEvent:
+    return LabEvent("it", "what is sent", demand, everywhere("truncated"))
 
 
 @pytest.mark.parametrize(
