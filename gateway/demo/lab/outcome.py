@@ -63,8 +63,8 @@ def judge(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> Outc
     again = sum(one.own == struck.own and one.rounds == struck.rounds for one in seen[seen.index(struck) + 1 :])
     verdict, detail, evidence = _verdict(event, seen, ran, regular)
     refused = next((one.refused for one in seen if one.refused), "")
-    if refused and not detail:
-        detail = f"then it sent what the API refuses: {refused}"
+    if refused:
+        detail = "; ".join(filter(None, (detail, f"it sent what the API refuses: {refused}")))
     return Outcome(event.name, event.about, verdict, again, detail, evidence)
 
 
