@@ -15,6 +15,7 @@ from gateway.demo.lab.edits import cut_short, interleaved
 from gateway.demo.player.playback import Response, json_answer
 
 _TRANSIENT: Final = "Provider returned error 502: the stream ended early (server error, connection reset)"
+_TOO_LONG: Final = error_body("prompt is too long: 210000 tokens > 200000 maximum", "invalid_request_error")
 _MAX_TOKENS: Final = "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000"
 
 
@@ -74,5 +75,6 @@ MESSAGES_LAB_FAULTS: Final[Mapping[str, Fault[Any]]] = {
         "",
         json_answer(error_body(_MAX_TOKENS, "invalid_request_error"), 400),
     ),
+    "too_long": instead("400 because the prompt is too long, with numbers", "", json_answer(_TOO_LONG, 400)),
     "late_system": Fault("it refuses a message of the role system", refuses=_late_system),
 }

@@ -9,11 +9,16 @@ from adapters.gemini.demo.answer import Answer
 from adapters.gemini.demo.response import chunk, error_body, frame, frames
 from gateway.demo.faults.editing import Options
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.faults.wire_faults import WireFaults, instead
 from gateway.demo.lab.edits import cut_short
-from gateway.demo.player.playback import Response
+from gateway.demo.player.playback import Response, json_answer
 
 _BROKE: Final = error_body(503, "The model is overloaded. Please try again later.", "UNAVAILABLE")
+_TOO_LONG: Final = error_body(
+    400,
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "INVALID_ARGUMENT",
+)
 
 
 def _ended(answer: Answer, options: Options) -> Response:
@@ -36,6 +41,7 @@ GEMINI_LAB_FAULTS: Final[Mapping[str, Fault[Any]]] = {
     "transient_error": _WIRE.ended(
         "an error object that is no event", "", lambda *_: msgspec.json.encode(_BROKE) + b"\r\n\r\n"
     ),
+    "too_long": instead("400 because the prompt is too long, with numbers", "", json_answer(_TOO_LONG, 400)),
     "ended": Fault("an answer that ends early, and says why", options={"reason": "MAX_TOKENS"}, plays=_ended),
     "reasoned": Fault("thoughts without an answer", plays=_reasoned),
 }

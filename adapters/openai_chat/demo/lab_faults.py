@@ -11,12 +11,19 @@ from adapters.openai_chat.demo.response import DONE, chunk, deltas, finish_chunk
 from gateway.core.conversation import SYSTEM_ROLES, Json, JsonObject
 from gateway.demo.faults.editing import Event, Options, each_json
 from gateway.demo.faults.fault import Fault
-from gateway.demo.faults.wire_faults import WireFaults
+from gateway.demo.faults.wire_faults import WireFaults, instead
 from gateway.demo.lab.edits import cut_short, interleaved
-from gateway.demo.player.playback import Response
+from gateway.demo.player.playback import Response, json_answer
 
 # Words on which several clients ask again.
 _TRANSIENT: Final = "Provider returned error 502: the stream ended early (server error, connection reset)"
+_TOO_LONG: Final = error_body(
+    "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (139000 in the "
+    "messages, 1000 in the completion). Please reduce the length of the messages or completion.",
+    "invalid_request_error",
+    "context_length_exceeded",
+    "messages",
+)
 _STRANGE: Final[Json] = {"object": "lab.progress", "percent": 50}
 
 
@@ -90,5 +97,6 @@ CHAT_LAB_FAULTS: Final[Mapping[str, Fault[Any]]] = {
     "reasoned": Fault("reasoning without an answer", plays=_reasoned),
     "interleaved": Fault("pieces of two calls in turns", plays=_interleaved),
     "call_without_id": Fault("a call without an id", edits=each_json(_without_id)),
+    "too_long": instead("400 context_length_exceeded, with numbers", "", json_answer(_TOO_LONG, 400)),
     "late_system": Fault("it refuses a system message behind another one", refuses=_late_system),
 }

@@ -19,7 +19,9 @@ REFUSAL_EVENTS: Final[tuple[LabEvent, ...]] = (
     LabEvent("unavailable", "503", "answer", everywhere("status code=503"), place="first"),
     LabEvent("gateway_timeout", "504", "answer", everywhere("status code=504"), place="first"),
     LabEvent("overloaded", "529", "answer", everywhere("status code=529", messages="overloaded"), place="first"),
-    LabEvent("too_long", "400 because the history is too long", "answer", everywhere("context_length")),
+    LabEvent(
+        "too_long", "400 because the history is too long", "answer", everywhere("too_long", responses="context_length")
+    ),
     LabEvent("too_long_late", "the same, inside the stream", "answer", on(responses="too_long"), streamed=True),
     LabEvent(
         "max_tokens_too_large",
