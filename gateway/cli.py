@@ -16,6 +16,7 @@ from gateway.commands import (
     doctor,
     init,
     inspect,
+    lab,
     mapping,
     models,
     prove,
@@ -99,6 +100,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         commands.add_parser(name, help=text)
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     doctor.add_arguments(commands.add_parser("doctor", help=doctor.HELP), environ)
+    lab.add_arguments(commands.add_parser("lab", help=lab.HELP))
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP, environ)
     models.add_parsers(commands.add_parser("models", help=models.HELP), environ)
@@ -343,6 +345,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     **dict.fromkeys(adapters.HELPS, adapters.run),
     "config": config.run,
     "doctor": doctor.run,
+    "lab": lab.run,
     "schema": schema.run,
     "map": mapping.run,
     "models": models.run,

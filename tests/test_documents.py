@@ -171,7 +171,19 @@ def _name(requirement: str) -> str:
 
 
 TASKS = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
-NUMBERS = ("Ten", "Eleven", "Twelve", "Thirteen", "Fourteen", "Fifteen", "Sixteen", "Seventeen", "Eighteen", "Nineteen")
+NUMBERS = (
+    "Ten",
+    "Eleven",
+    "Twelve",
+    "Thirteen",
+    "Fourteen",
+    "Fifteen",
+    "Sixteen",
+    "Seventeen",
+    "Eighteen",
+    "Nineteen",
+    "Twenty",
+)
 SECTIONS = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", TASKS, re.M))
 
 

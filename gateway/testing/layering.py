@@ -201,6 +201,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
         ("adapters.proto.demo.response", *_ours("core demo")),
         others=("starlette",),
     ),
+    # What lists the APIs of the laboratory.
+    ImportRule(
+        "gateway.demo.lab.apis", ("adapters.*.demo", *_ours("core demo")), others=("msgspec", "starlette"), io=None
+    ),
     ImportRule("gateway.demo.serve", ("adapters.*.demo", *_ours("core demo framing")), others=None, io=None),
     ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
     ImportRule(

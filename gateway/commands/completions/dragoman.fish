@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' 'state usage' record replay minimise prove inspect completion
-set -g _shtab_dragoman_opts_with_value --allow --answer --api-key-env --as --backend --baseline --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --since --speed --trailer --until --url --workers --write-baseline -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor lab schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' 'state usage' record replay minimise prove inspect completion
+set -g _shtab_dragoman_opts_with_value --allow --answer --api-key-env --as --backend --baseline --carrier --client --dialect --diff --env --filter --format --hold-back --host --id --include --jobs --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --silence --since --speed --time-limit --trailer --until --url --workers --write-baseline -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -144,6 +144,18 @@ complete -c dragoman -n '_shtab_dragoman_using doctor' -l json -d 'print the rep
 complete -c dragoman -n '_shtab_dragoman_using doctor' -l strict -d 'exit with status 1 for a todo, too'
 complete -c dragoman -n '_shtab_dragoman_using doctor' -l report -xka "(__fish_complete_path (commandline -ct))" -d 'save what was sent and received, redacted'
 complete -c dragoman -n '_shtab_dragoman_using doctor' -l write -d 'change the settings file as suggested, and keep FILE.bak'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a lab -d 'Run a client against events of its protocol, and print what it survives.'
+complete -c dragoman -n '_shtab_dragoman_using lab' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l client -x -d 'a client of '"'"'dragoman connect'"'"', whose files are written for each run'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l model -x -d 'the name of the model (default lab-model)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l env -x -d 'a variable of each run (repeatable)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l only -x -d 'only this event, or those that begin so (repeatable)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l list -d 'list the events, and run nothing'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l jobs -x -d 'runs at once (default 2)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l time-limit -x -d 'the most time of a run (default 180)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l silence -x -d 'the length of a silence (default 60)'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l no-websocket -d 'answer the upgrade to a WebSocket with 426'
+complete -c dragoman -n '_shtab_dragoman_using lab' -l format -xka "text json markdown" -d 'the output format'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a schema -d 'Show, compare or fetch the protobuf schemas of backends.'
 complete -c dragoman -n '_shtab_dragoman_using schema' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using schema; and test $_shtab_dragoman_npos -eq 0' -a show -d 'Show the services, methods, messages and fields of a schema.'

@@ -20,6 +20,7 @@ _shtab_dragoman_commands() {
     explain:'Show the backend request for a client request, and every change.'
     init:'Find model servers on this machine, and write the first settings file.'
     inspect:'Show a recording on the inspector'"'"'s page, without a gateway.'
+    lab:'Run a client against events of its protocol, and print what it survives.'
     lint:'Check requests against the rules of the message protocol.'
     local:'Serve a small model on this machine; needs two optional packages.'
     map:'Check, try or learn the entry of a backend, without the backend.'
@@ -230,6 +231,24 @@ _shtab_dragoman_inspect_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_inspect_defaults_added=0
+
+_shtab_dragoman_lab_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--client[a client of \'dragoman connect\', whose files are written for each run]:client:"
+  "--model[the name of the model (default lab-model)]:model:"
+  "*--env[a variable of each run (repeatable)]:NAME=VALUE:"
+  "*--only[only this event, or those that begin so (repeatable)]:NAME:"
+  "--list[list the events, and run nothing]"
+  "--jobs[runs at once (default 2)]:jobs:"
+  "--time-limit[the most time of a run (default 180)]:SECONDS:"
+  "--silence[the length of a silence (default 60)]:SECONDS:"
+  "--no-websocket[answer the upgrade to a WebSocket with 426]"
+  "--format[the output format]:format:(text json markdown)"
+  "(*)::the client\'s command behind --\; \{base_url\}, \{model\}, \{prompt\} and \{folder\} are replaced in it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_lab_defaults_added=0
 
 _shtab_dragoman_lint_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -509,6 +528,7 @@ _shtab_dragoman() {
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
         init) _arguments -C -s $_shtab_dragoman_init_options ;;
         inspect) _arguments -C -s $_shtab_dragoman_inspect_options ;;
+        lab) _arguments -C -s $_shtab_dragoman_lab_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;
         local) _arguments -C -s $_shtab_dragoman_local_options ;;
         map) _shtab_dragoman_map ;;

@@ -83,6 +83,11 @@ class Fault(msgspec.Struct, Generic[Answer], frozen=True):
     serves: Serves | None = None
 
     @property
+    def has_refusals(self) -> bool:
+        """Whether some bodies are refused, and nothing else is done."""
+        return self.refuses is not _accept
+
+    @property
     def description(self) -> str:
         """What happens, and the options with their defaults."""
         return f"{self.about}: {', '.join(f'{name}={value}' for name, value in self.options.items())}".rstrip(": ")

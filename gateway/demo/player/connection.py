@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from starlette.types import ASGIApp
 from uvicorn import Config
@@ -20,6 +20,14 @@ def abort(transport: asyncio.Transport, reset: bool) -> None:
     if reset:
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     transport.abort()
+
+
+@runtime_checkable
+class OpenConnection(Protocol):
+    """A connection that can be closed; `lost` tells when it is."""
+
+    transport: asyncio.Transport
+    lost: asyncio.Event
 
 
 class DemoConnection(HttpToolsProtocol):
@@ -61,12 +69,13 @@ class DemoConnection(HttpToolsProtocol):
 
 class Http1Server:
     """Serves an application over HTTP/1.1, without uvicorn's server, which polls for shutdown only every tenth of a
-    second. `tasks` are the responses in progress."""
+    second. `websocket` takes a connection over that asks for a WebSocket; without one, such a request is one like any
+    other. `tasks` are the responses in progress."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, websocket: type[asyncio.Protocol] | None = None) -> None:
         self._config = Config(
             app,
-            ws="none",
+            ws=websocket or "none",
             lifespan="off",
             interface="asgi3",
             proxy_headers=False,
@@ -82,6 +91,6 @@ class Http1Server:
         """Returns the protocol of a new connection."""
         return DemoConnection(self._config, self._state, {})
 
-    def connections(self) -> list[DemoConnection]:
+    def connections(self) -> list[OpenConnection]:
         """Returns the open connections."""
-        return [connection for connection in self._state.connections if isinstance(connection, DemoConnection)]
+        return [connection for connection in self._state.connections if isinstance(connection, OpenConnection)]

@@ -1,0 +1,1 @@
+"""Runs a client against events of its own protocol, and says what becomes of each."""

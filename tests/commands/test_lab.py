@@ -1,0 +1,216 @@
+"""`dragoman lab` with real clients: programs of the SDK, and programs that read a stream badly."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gateway.cli import main
+from gateway.demo.lab.event import APIS
+from gateway.demo.lab.events import EVENTS
+from gateway.demo.lab.run_client import KEY
+
+# It reads and asks as the examples of the SDK do.
+SDK: Final = """
+import sys
+from openai import OpenAI
+
+schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+tools = [{"type": "function", "function": {"name": "read_file", "parameters": schema}}]
+messages = [{"role": "user", "content": sys.argv[1]}]
+while True:
+    answer = OpenAI().chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+    messages.append(answer)
+    if not answer.tool_calls:
+        break
+    messages += [
+        {"role": "tool", "tool_call_id": call.id, "content": open("notes.md").read()} for call in answer.tool_calls
+    ]
+print(answer.content)
+"""
+# It reads Responses with the SDK, without tools.
+RESPONSES: Final = """
+import sys
+from openai import OpenAI
+
+with OpenAI().responses.stream(model="m", input=sys.argv[1]) as stream:
+    print(stream.get_final_response().output_text)
+"""
+# Whatever comes is the answer, an error is none, and what is missing in arguments is completed.
+CARELESS: Final = """
+import http.client, json, os, re, sys
+from urllib.parse import urlsplit
+
+url = urlsplit(os.environ["OPENAI_BASE_URL"])
+schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+tools = [{"type": "function", "function": {"name": "read_file", "parameters": schema}}]
+messages = [{"role": "user", "content": sys.argv[1]}]
+said = called = ""
+while not said:
+    connection = http.client.HTTPConnection(url.hostname, url.port)
+    body = json.dumps({"model": "m", "stream": True, "messages": messages, "tools": tools})
+    connection.request("POST", url.path + "/chat/completions", body)
+    said = called = ""
+    try:
+        for line in connection.getresponse():
+            if not line.startswith(b"data: {"):
+                continue
+            delta = (json.loads(line[6:])["choices"] or [{"delta": {}}])[0]["delta"]
+            said += delta.get("content") or ""
+            for call in delta.get("tool_calls") or ():
+                called += call["function"]["arguments"]
+    except Exception:
+        pass
+    if not called:
+        break
+    path = re.search(r'"path":"([^"]*)', called)
+    text = open(path[1]).read() if path else ""
+    function = {"name": "read_file", "arguments": called}
+    call = {"id": "call_lab_1", "type": "function", "function": function}
+    messages.append({"role": "assistant", "tool_calls": [call]})
+    messages.append({"role": "tool", "tool_call_id": "call_lab_1", "content": text})
+print(said)
+"""
+# It asks once, and then waits for ever if there is no answer.
+WAITING: Final = """
+import os, signal, sys, urllib.request, json
+
+body = {"model": "m", "messages": [{"role": "user", "content": sys.argv[1]}]}
+asked = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode())
+try:
+    print(json.load(urllib.request.urlopen(asked))["choices"][0]["message"]["content"])
+except Exception:
+    signal.pause()
+"""
+
+
+def lab(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["lab", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+def client(folder: Path, code: str) -> tuple[str, ...]:
+    """The command of a client that is a program of Python."""
+    path = folder / "client.py"
+    path.write_text(code)
+    return ("--", sys.executable, str(path))
+
+
+def only(*names: str) -> tuple[str, ...]:
+    return tuple(word for name in names for word in ("--only", name))
+
+
+def verdicts(printed: str) -> dict[str, tuple[str, int]]:
+    outcomes: Any = json.loads(printed)["outcomes"]
+    return {one["event"]: (one["verdict"], one.get("again", 0)) for one in outcomes}
+
+
+def test_the_sdk_asks_again_where_it_can_and_says_what_it_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = only("unknown_fields", "rate_limited_bare", "unauthorized", "two_calls")
+    assert lab(*names, "--format", "json", "--jobs", "4", *client(tmp_path, SDK)) == 0
+    printed = capsys.readouterr().out
+    assert (json.loads(printed)["api"], json.loads(printed)["tool"]) == ("chat", "read_file")
+    assert verdicts(printed) == {
+        "unknown_fields": ("survived", 0),
+        "rate_limited_bare": ("survived", 1),
+        "unauthorized": ("reported", 0),
+        "two_calls": ("survived", 0),
+    }
+
+
+def test_a_client_of_the_responses_api_is_known_by_its_requests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = only("comments", "unknown_item", "two_calls")
+    assert lab(*names, "--format", "json", *client(tmp_path, RESPONSES)) == 0
+    printed = capsys.readouterr().out
+    assert (json.loads(printed)["title"], json.loads(printed)["tool"]) == ("Responses", "")
+    assert verdicts(printed)["comments"] == ("survived", 0)
+    assert verdicts(printed)["two_calls"] == ("not met", 0)
+
+
+def test_a_client_that_takes_whatever_comes_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = only("comments", "disconnected", "error_late", "page", "cut_arguments")
+    assert lab(*names, *client(tmp_path, CARELESS)) == 1
+    printed = capsys.readouterr().out
+    lines = [line.split() for line in printed.splitlines() if line.startswith("  ") and not line.startswith("    ")]
+    assert {line[0]: line[1] for line in lines} == {
+        "disconnected": "accepted",
+        "error_late": "accepted",
+        "page": "accepted",
+        "cut_arguments": "accepted",
+        "comments": "survived",
+    }
+    assert "it completed the arguments of the call, and ran that" in printed
+
+
+def test_a_client_that_waits_for_ever_is_ended_at_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ("--time-limit", "2", "--silence", "0")
+    assert lab(*only("unauthorized"), *limits, "--format", "markdown", *client(tmp_path, WAITING)) == 1
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head.endswith(f"| {Path(sys.executable).name} |")
+    assert row == "| `unauthorized` | 401, each time | hung |"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("print('hello')", "the client asked for no answer; it ended with 0 and printed: hello"),
+        (WAITING.replace("sys.argv[1]", "'Hello'"), "no request of the client has the prompt"),
+        (WAITING.replace('["choices"]', '["choice"]'), "without any fault; it was ended at the time limit"),
+        (WAITING.replace('"user"', '"nobody"'), "the client sent what its API refuses: messages[0]"),
+    ],
+    ids=["asks nothing", "another prompt", "shows nothing", "another role"],
+)
+def test_a_client_that_fails_without_any_event_is_no_subject(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, words: str
+) -> None:
+    assert lab("--time-limit", "2", "--silence", "0", *client(tmp_path, code)) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "the client's command is missing"),
+        (("--only", "disconected", "--", "x"), "there is no event 'disconected'; did you mean 'disconnected'?"),
+        (("--client", "codx", "--", "x"), "there is no client 'codx'; did you mean 'codex'?"),
+        (("--env", "NAME", "--", "x"), "'NAME' is no NAME=VALUE"),
+        (("--silence", "60", "--time-limit", "60", "--", "x"), "--silence must be shorter than --time-limit"),
+        (("--", "no-such-program-here"), "'no-such-program-here' cannot be started"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lab(*arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_list_has_every_event_with_its_apis(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lab("--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [event.name for event in EVENTS]
+    assert all(any(api in line for api in APIS) for line in lines)
+
+
+@pytest.mark.parametrize("name", ["codex", "claude-code", "gemini-cli", "qwen-code", "opencode", "pi", "continue"])
+def test_the_files_of_a_known_client_are_written_into_the_folder_of_the_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    code = """
+import os, pathlib
+for path in sorted(pathlib.Path.home().rglob("*")):
+    if path.is_file():
+        print(path.relative_to(pathlib.Path.home()), "127.0.0.1:" in path.read_text())
+print(*[name for name in os.environ if os.environ[name] == "KEY"])
+""".replace("KEY", KEY)
+    assert lab("--client", name, *client(tmp_path, code)) == 2
+    printed = capsys.readouterr().err
+    assert "True" in printed or name == "gemini-cli", "gemini-cli has its address in a variable"
+    assert not (tmp_path / "own").exists()
