@@ -344,7 +344,7 @@ def socket_chunk_cost(chunks: int = 80) -> float:
         peers = cast(Any, _Peers(reads))
         socket = WebSocketProtocol(cast(Any, None), ServerState(), _Socket(), {}, 1 << 20, 60)
         steering, connected = AnswerSteering(dialect.steering, None, body), Mock(begin=lambda *_: None)
-        asked = WebSocketRequest(dialect, socket, connected, steering, "k", cast(Any, None))
+        asked = WebSocketRequest(dialect, socket, connected, steering, "k", cast(Any, None), None)
         deadlines = Deadlines(DeadlineScheduler(), None)
         context = RequestContext("POST", "/", CHAT, {}, observers)
         exchange = Exchange(NATIVE, request.conversation, POLICY, label=LABEL)

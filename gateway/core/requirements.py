@@ -308,6 +308,7 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "UNKNOWN_MASK_PATH",
         "UNKNOWN_VARIANT",
         "USAGE_ESTIMATED",
+        "USAGE_REQUESTED",
         "USER_TURNS_PINNED",
         "USER_TURN_ADDED",
         "USER_TURN_KEPT",

@@ -41,6 +41,7 @@ from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.log.logger import LOGGER
 from gateway.server.state.answer_store import Answers, with_stored
 from gateway.server.state.prefixes import LEAST, RequestPrefix
+from gateway.server.state.request_state import RequestState
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
@@ -226,11 +227,7 @@ class GenerateEndpoint:
         state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
-        summary = None if state is None else state.summary
-        plan = (backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
-        exchange = await asyncio.to_thread(Exchange, *plan) if served.large else Exchange(*plan)
-        if state is not None:
-            exchange.notices[:0] = state.notices
+        exchange = await _planned(served, conversation, state)
         exchange.notices[:0] = done
         keeps = None if waited is not None else self._kept(served, exchange.notices)
         made = exchange.notices
@@ -419,6 +416,16 @@ class GenerateEndpoint:
             on_status=context.receive_head,
             again=context.attempt == tried,
         )
+
+
+async def _planned(served: ServedRequest, conversation: Conversation, state: RequestState | None) -> Exchange:
+    """Returns the exchange of a request, with what its state has noticed. Raises InvalidRequest."""
+    route, backend, summary = served.route, served.backend, None if state is None else state.summary
+    plan = (backend.adapter, conversation, route.policy, summary, backend.state_label, route.context_length)
+    exchange = await asyncio.to_thread(Exchange, *plan) if served.large else Exchange(*plan)
+    if state is not None:
+        exchange.notices[:0] = state.notices
+    return exchange
 
 
 def complete_failure(
