@@ -148,9 +148,10 @@ typecheck: $(DEV) ## Strict types over sources and tests
 proto: $(DEV) ## Regenerate the protobuf modules from proto/
 	$(BIN)/python proto/generate.py
 
-golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the fields in docs/dialects, the settings' schema, completions, texts about rules, the list of stable names, the manual page
+golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the fields in docs/dialects, the settings' schema, completions, texts about rules, the list of stable names, what notices break, the losses of the golden recordings, the manual page
 	$(BIN)/python -m pytest --tier all tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
-	  tests/commands/test_completion.py tests/connect tests/inspector/test_texts.py tests/test_stable_names.py tests/wires --rewrite-golden
+	  tests/commands/test_completion.py tests/commands/test_prove.py tests/connect tests/core/test_requirements.py \
+	  tests/inspector/test_texts.py tests/test_stable_names.py tests/wires --rewrite-golden
 	$(SPHINX_BUILD) --builder man . build/man
 	cp build/man/dragoman.1 gateway/commands/manual
 

@@ -18,12 +18,13 @@ from gateway.commands import (
     inspect,
     mapping,
     models,
+    prove,
     record,
     recordings,
     schema,
     state,
 )
-from gateway.commands.parser import CommandParser, add_settings, settings_if_any
+from gateway.commands.parser import CommandParser, add_settings, read_input, settings_if_any
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -105,6 +106,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     record.add_arguments(commands.add_parser("record", help=record.HELP))
     recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP), environ)
     recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP), environ)
+    prove.add_arguments(commands.add_parser("prove", help=prove.HELP), DIALECT_HELP, environ)
     inspect.add_arguments(commands.add_parser("inspect", help=inspect.HELP), environ)
     completion.add_arguments(commands.add_parser("completion", help=completion.HELP))
     serve.add_argument("--record", metavar="DIR", help="save every request in this folder, redacted")
@@ -275,7 +277,7 @@ def _explain(options: argparse.Namespace) -> int:
         document.fields.update(given)
         return SavedRequest(document, dialect), recorded
 
-    data, adapters = _read(options.file), load_adapters(settings)
+    data, adapters = read_input(options.file), load_adapters(settings)
     request, recorded = saved(data, options.id)
     if recorded is None and options.id is not None:
         raise InvalidRequest(f"{options.file} is no recording, and has no request {options.id!r}.")
@@ -286,7 +288,7 @@ def _explain(options: argparse.Namespace) -> int:
     else:
         explanation = explain_document(request.document, settings, adapters, dialect)
     if options.since is not None and explanation.error is None:
-        cache = explain_since(request, saved(_read(options.since))[0], settings, adapters)
+        cache = explain_since(request, saved(read_input(options.since))[0], settings, adapters)
         explanation = msgspec.structs.replace(explanation, cache=cache)
     if options.candidates:
         # Loaded where they are asked for.
@@ -322,23 +324,12 @@ def _lint(options: argparse.Namespace) -> int:
     unreadable = False
     for file in options.files:
         try:
-            findings += lint(file, _read(file), profile, options.dialect)
+            findings += lint(file, read_input(file), profile, options.dialect)
         except InvalidRequest as error:
             print(f"dragoman: {error.message}", file=sys.stderr)
             unreadable = True
     print(FORMATS[options.format](findings), end="")
     return 2 if unreadable else 1 if findings else 0
-
-
-def _read(file: str) -> bytes:
-    from gateway.core.errors import InvalidRequest
-
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise InvalidRequest(f"{file}: cannot be read: {error.strerror}") from error
 
 
 COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
@@ -358,6 +349,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "state": state.run,
     "record": record.run,
     **recordings.ACTIONS,
+    "prove": prove.run,
     "inspect": inspect.inspect,
     "completion": completion.run,
 }

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from adapters.gemini.table import UNSPECIFIED, ThinkingConfig
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
@@ -117,5 +119,6 @@ def _mode(conversation: Conversation, notices: list[Notice]) -> str | None:
             unsent = [name]
     for path in unsent:
         detail = f"the backend has no field for {path[:40]!r}"
-        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=("thinking",)))
+        lost = ("thinking",) if path == name else UNSET
+        notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=lost))
     return mode

@@ -198,7 +198,7 @@ class _Parts:
         return Text(f"[{kind}]")
 
     def _unsent(self, name: str, detail: str) -> Notice:
-        return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, self._index, level="debug", fields=(name,))
+        return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, index=self._index, level="debug", fields=(name,))
 
     def _readable(self, part: Image | File, param: str) -> Image | File:
         """Returns the part with its `data:` URL in the one form that every API reads, and a file without the words of
@@ -287,7 +287,9 @@ def dropped_fields(
     messages = Counter([name for name in fields.messages if name not in kept and name not in own])
     tools = Counter([name for name in fields.tools if name not in kept])
     param = conversation.paths.param
-    return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]
+    # A function is not strict without the field, either.
+    loose = "strict" in tools and not any([tool.strict for tool in conversation.tools])
+    return [*_notice(param("messages"), messages), *_notice(param("tools"), tools, "strict" if loose else "")]
 
 
 def _failed(result: ToolResult) -> bool:
@@ -320,10 +322,12 @@ def _tool_fields(tool: ToolSpec) -> Iterator[str]:
     yield from (name for name in names if name not in known)
 
 
-def _notice(where: str, counts: Counter[str]) -> list[Notice]:
+def _notice(where: str, counts: Counter[str], harmless: str = "") -> list[Notice]:
+    """Returns the notice of fields that have no place, if any; of the `harmless` one nothing is lost."""
     if not counts:
         return []
-    names = ", ".join(f"{name[:40]} ({count})" for name, count in sorted(counts.items()))
+    ordered = sorted(counts.items())
+    names = ", ".join([f"{name[:40]} ({count})" for name, count in ordered])
     detail = f"the backend has no field for {names} of {where}"
-    fields = tuple([name[:40] for name in sorted(counts)])
+    fields = (*[name[:40] for name, _ in ordered if name != harmless],)
     return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)]

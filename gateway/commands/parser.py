@@ -4,6 +4,7 @@ have bounds.
 
 import argparse
 import difflib
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -73,6 +74,18 @@ def settings_if_any(path: Path) -> "Settings | None":
     from gateway.settings import load_settings
 
     return None if path == DEFAULT_SETTINGS and not path.exists() else load_settings(path)
+
+
+def read_input(file: str) -> bytes:
+    """Returns the content of a file; `-` is the standard input. Raises InvalidRequest for one that cannot be read."""
+    from gateway.core.errors import InvalidRequest
+
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def add_out(parser: argparse.ArgumentParser, text: str, *further: str, **options: Any) -> None:

@@ -8,6 +8,7 @@ from gateway.adapter import Adapter
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
+from gateway.core.requirements import breaches
 from gateway.diagnostics.explain import explain, with_notices
 from gateway.diagnostics.explain_media import explain_media
 from gateway.diagnostics.explanation import Explanation, StateExplanation
@@ -56,8 +57,11 @@ def explain_routed(
     `summary` stands for a part of it, and `state` is what is remembered of it."""
     conversation, policy, label = routed.conversation, routed.policy, routed.label
     explanation = explain(conversation, policy, routed.adapter, routed.backend, dialect, summary, label, routed.window)
-    explanation = msgspec.structs.replace(explanation, model=routed.model, state=state)
-    return with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
+    if noticed:
+        explanation = with_notices(explanation, (*noticed, *explanation.diagnostics))
+    found = breaches(explanation.diagnostics)
+    losses = {word: tuple(dict.fromkeys([notice.rule for notice in broken])) for word, broken in found.items()}
+    return msgspec.structs.replace(explanation, model=routed.model, state=state, losses=losses)
 
 
 def compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution | None, StateExplanation | None]:

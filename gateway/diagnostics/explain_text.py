@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
+from gateway.core.requirements import broken
 from gateway.diagnostics.explanation import Encoded, ExplainedCandidate, Explanation, SchemaFacts
 from gateway.diagnostics.message_words import message_words
 from gateway.diagnostics.summary_state import summary_state_text
@@ -103,13 +104,14 @@ def _violations(explanation: Explanation, colour: bool) -> Iterator[str]:
 
 
 def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
-    changes = [notice for notice in explanation.diagnostics if notice.action not in _QUIET]
+    changes = [notice for notice in explanation.diagnostics if notice.action not in _QUIET or broken(notice)]
     if changes:
         yield ""
         yield _paint("changes", BOLD, colour)
     for notice in changes:
         place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
-        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {visible(notice.detail)}"
+        lost = "".join([f" (loses {word})" for word in broken(notice)])
+        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}{lost}: {visible(notice.detail)}"
 
 
 def _directives(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:

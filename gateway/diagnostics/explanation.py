@@ -1,10 +1,13 @@
 """Defines an explanation: what the gateway would send for a conversation, and why, stage by stage."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gateway.adapter import FieldPlace
 from gateway.core.conversation import Json, JsonObject, Violation
 from gateway.core.notices import Notice
+from gateway.core.requirements import Requirement
 from gateway.diagnostics.summary_state import SummaryState
 from gateway.history.pinned import PinReason
 
@@ -114,6 +117,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     - `text` is the text that is sent, and `system_text` the system text in it or beside it; both are empty where none
       is.
     - `token_estimate` is the estimate of `gateway.core.tokens` for the conversation as text: no tokenizer counted.
+    - `losses` are the words of `x-dragoman-require` that the notices break, each with their rules.
     - `state` is what the gateway remembers; null where no feature for that is on.
     - `cache` compares the request with another one; null where none is given.
     - `candidates` are the models that may answer, the one of the request first; null where nobody asks for them.
@@ -136,6 +140,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     implicit_added: bool = False
     diagnostics: tuple[Notice, ...] = ()
     logs: tuple[str, ...] = ()
+    losses: Mapping[Requirement, tuple[str, ...]] = {}
     encoded: Encoded | None = None
     token_estimate: int = 0
     error: JsonObject | None = None

@@ -15,10 +15,11 @@ from gateway.adapter import Adapter, BackendRequest
 from gateway.capabilities.refused_history import refused_history
 from gateway.core.backend_status import redact_error
 from gateway.core.conversation import NO_REQUEST, Conversation, Violation
-from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords
+from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords, RequirementNotMet
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.requirements import broken
 from gateway.dialect import AnswerHead, AnswerTimes, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
@@ -93,6 +94,24 @@ def run_offline(
     return _Run(interaction, dialect, redact).play(body, adapter, policy)
 
 
+class _RecordedLoss(msgspec.Struct, frozen=True):
+    """The loss that has ended a recorded answer, because it was required that there is none."""
+
+    requirement: str
+    rule: str
+
+    @classmethod
+    def of(cls, interaction: Interaction) -> "_RecordedLoss | None":
+        failure = None if interaction.end is None else interaction.end.failure
+        if failure is None or failure.code != RequirementNotMet.code:
+            return None
+        return cls(str(failure.extra.get("requirement")), str(failure.extra.get("rule")))
+
+    def is_in(self, event: Event) -> bool:
+        """Returns whether an event is a notice of it."""
+        return isinstance(event, Notice) and event.rule == self.rule and self.requirement in broken(event)
+
+
 class _Run:
     """One run; `play` is called once."""
 
@@ -111,6 +130,7 @@ class _Run:
         self._close: CloseLine | None = None
         self._compacts = False
         self._hidden: list[BackendRequest] = []
+        self._lost = _RecordedLoss.of(interaction)
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
         try:
@@ -273,6 +293,8 @@ class _Run:
                 raise self._external()
             events = self._decoded(answer, exchange, None, close.trailers if close is not None else {})
         last = exchange.end(events)
+        if self._is_lost_in(last):
+            self._send(answer, last)
         self._record(last)
         answer.finish(last)
 
@@ -287,9 +309,19 @@ class _Run:
         end = self._interaction.end
         return end is not None and end.cut == "client_gone"
 
+    def _is_lost_in(self, events: list[Event]) -> bool:
+        return self._lost is not None and any(map(self._lost.is_in, events))
+
     def _send(self, answer: "OfflineAnswer", events: list[Event]) -> None:
+        """Sends events, and ends the answer behind the loss that has ended the recorded one: what the client, its key
+        and its model required is not in the recording."""
+        lost = self._lost if self._is_lost_in(events) else None
+        if lost is not None:
+            events = events[: next(at for at, event in enumerate(events, 1) if lost.is_in(event))]
         self._record(events)
         answer.send(events)
+        if lost is not None:
+            raise self._external()
 
     def _record(self, events: list[Event]) -> None:
         self._notices += (event for event in events if isinstance(event, Notice))

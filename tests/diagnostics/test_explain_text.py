@@ -42,6 +42,12 @@ def test_before_and_after_stand_side_by_side() -> None:
     assert any(line.startswith(" ") and "| [+] tool (c1): Error" in line for line in lines)
 
 
+def test_the_word_stands_beside_the_notice_that_breaks_it() -> None:
+    lines = [line.strip() for line in page(BROKEN)]
+    assert any(line.startswith("repair messages[3] TOOL_ORPHAN (loses tools): ") for line in lines), lines
+    assert any(line.startswith("repair messages[4] CALLS_UNANSWERED: ") for line in lines), lines
+
+
 @pytest.mark.parametrize(
     ("dialect", "request_fields", "line"),
     [

@@ -174,3 +174,19 @@ def test_a_key_may_name_a_model_that_fits_a_pattern() -> None:
     assert read_settings({**settings, "keys": {"k": {"models": ["claude-opus"]}}}).route("claude-opus") is not None
     with pytest.raises(SettingsError, match=r"keys\.k\.models: there is no model 'gpt'"):
         read_settings({**settings, "keys": {"k": {"models": ["gpt"]}}})
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"keys": {"*": {"require": ["speed"]}}}, r"keys\.\*\.require\[0\] must be one of 'tools', .*'speed'"),
+        ({"models": {"m": {"backend": "b", "require": ["tool"]}}}, r"models\.m\.require\[0\] must be one of 'tools'"),
+        ({"models": {"m": {"backend": "b", "require": "tools"}}}, r"models\.m\.require must be a list"),
+    ],
+)
+def test_a_requirement_is_one_of_the_known_words(part: dict[str, Json], said: str) -> None:
+    settings: dict[str, Json] = {"backends": {"b": {"adapter": "text", "base_url": "http://localhost"}}}
+    model: Json = {"m": {"backend": "b", "require": ["tools", "ids"]}}
+    assert read_settings({**settings, "models": model}).models["m"].require == ("tools", "ids")
+    with pytest.raises(SettingsError, match=said):
+        read_settings({**settings, **part})

@@ -7,6 +7,8 @@ client wrote in the provider's own words comes first.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from adapters.openai_chat.backend.tool_choice import CHOICE, Body, changed, choice_of, fit_choice, narrow_tools
 from gateway.core.conversation import Conversation, Json
 from gateway.core.notices import Notice
@@ -110,7 +112,9 @@ def unsent_thinking(body: Body, conversation: Conversation) -> Iterator[Notice]:
     """Yields the notice for the `thinking` of another dialect, for which the backend has no switch."""
     if conversation.params.get(THINKING) is not None and THINKING not in body:
         detail = f"the backend has no field for {conversation.paths.param(THINKING)!r}"
-        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=(THINKING,))
+        # The effort beside it says as much.
+        lost = UNSET if EFFORT in body else (THINKING,)
+        yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=lost)
 
 
 def _written_off(body: Body, off: Mapping[str, Any]) -> bool | None:

@@ -138,11 +138,11 @@ def lost_reasoning(conversation: Conversation, use: TemplateUse) -> list[Notice]
 
 
 def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
-    words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-    if not words:
+    fields = (*[name for name, count in counts.items() if count],)
+    if not fields:
         return []
+    words = ", ".join([f"{name} ({counts[name]})" for name in fields])
     detail = f"the backend has no field for {words} of {where}"
-    fields = tuple([name for name, count in counts.items() if count])
     return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)]
 
 

@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
-set -g _shtab_dragoman_opts_with_value --answer --api-key-env --as --backend --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --since --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' 'map learn' models 'models import' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise prove inspect completion
+set -g _shtab_dragoman_opts_with_value --allow --answer --api-key-env --as --backend --baseline --carrier --dialect --diff --filter --format --hold-back --host --id --include --keep --last --match --method --model --only --out --output --port --probe --profile --provider --record --redact --report --request --save --schema --session --settings --since --speed --trailer --until --url --workers --write-baseline -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -239,6 +239,16 @@ complete -c dragoman -n '_shtab_dragoman_using minimise' -l until -x -d 'rule:CO
 complete -c dragoman -n '_shtab_dragoman_using minimise' -s o -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write (default FILE with .min)'
 complete -c dragoman -n '_shtab_dragoman_using minimise' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
 complete -c dragoman -n '_shtab_dragoman_using minimise; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a prove -d 'Prove that requests lose no more than before: for continuous integration.'
+complete -c dragoman -n '_shtab_dragoman_using prove' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l model -x -d 'the model, instead of the model in each request'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l allow -x -d 'a rule whose losses are no new ones (repeatable)'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l baseline -xka "(__fish_complete_path (commandline -ct))" -d 'the losses that are known, as --json prints them'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l write-baseline -xka "(__fish_complete_path (commandline -ct))" -d 'write the losses that there are'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l dialect -x -d 'the dialect of the request, if its shape does not tell'
+complete -c dragoman -n '_shtab_dragoman_using prove' -l json -d 'print all losses as JSON, which is a baseline, too'
+complete -c dragoman -n '_shtab_dragoman_using prove; and test $_shtab_dragoman_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording, a request, or .jsonl with one a line; - for stdin'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a inspect -d 'Show a recording on the inspector'"'"'s page, without a gateway.'
 complete -c dragoman -n '_shtab_dragoman_using inspect' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using inspect' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'

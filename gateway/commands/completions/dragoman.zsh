@@ -25,6 +25,7 @@ _shtab_dragoman_commands() {
     map:'Check, try or learn the entry of a backend, without the backend.'
     minimise:'Make a recording smaller while it still shows one thing.'
     models:'Read what others publish about models.'
+    prove:'Prove that requests lose no more than before: for continuous integration.'
     record:'Save requests of a running gateway in a file, redacted.'
     replay:'Run recorded requests again without a network, or serve them as a fake backend.'
     schema:'Show, compare or fetch the protobuf schemas of backends.'
@@ -330,6 +331,21 @@ _shtab_dragoman_models_import_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_models_import_defaults_added=0
 
+_shtab_dragoman_prove_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--model[the model, instead of the model in each request]:model:"
+  "*--allow[a rule whose losses are no new ones (repeatable)]:RULE:"
+  "--baseline[the losses that are known, as --json prints them]:FILE:_files"
+  "--write-baseline[write the losses that there are]:FILE:_files"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  "--dialect[the dialect of the request, if its shape does not tell]:dialect:"
+  "--json[print all losses as JSON, which is a baseline, too]"
+  "(*):a recording, a request, or .jsonl with one a line\; - for stdin:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_prove_defaults_added=0
+
 _shtab_dragoman_record_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--last[the last request, or the last N]:N:"
@@ -488,6 +504,7 @@ _shtab_dragoman() {
         map) _shtab_dragoman_map ;;
         minimise) _arguments -C -s $_shtab_dragoman_minimise_options ;;
         models) _shtab_dragoman_models ;;
+        prove) _arguments -C -s $_shtab_dragoman_prove_options ;;
         record) _arguments -C -s $_shtab_dragoman_record_options ;;
         replay) _arguments -C -s $_shtab_dragoman_replay_options ;;
         schema) _shtab_dragoman_schema ;;

@@ -144,6 +144,7 @@ function NoticeItem({ notice, times = 1, children }) {
     <p>
       ${times > 1 && html`<span class="times">${count(times)} ×</span> `}<strong class="rule">${notice.rule}</strong> ${visible(notice.sentence)}${" "}
       <span class="dim">${notice.stage}: ${notice.action}</span>${" "}
+      ${notice.loses.length > 0 && html`<strong>loses ${notice.loses.join(", ")}</strong> `}
       <button
         class="link"
         aria-expanded=${open ? "true" : "false"}

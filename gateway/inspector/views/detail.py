@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Level, Notice
+from gateway.core.requirements import Requirement, broken
 from gateway.core.rules import RULES
 from gateway.inspector.summary import Summary
 from gateway.inspector.texts import error_text
@@ -45,7 +46,8 @@ class ErrorView(msgspec.Struct, frozen=True):
 
 class NoticeView(msgspec.Struct, frozen=True):
     """One notice: `sentence` is its detail, `advice` how the client avoids it, and `changes` are the values of its
-    message before and behind its stage. `quiet`: it reports no change, and nobody has to act on it."""
+    message before and behind its stage. `quiet`: it reports no change, and nobody has to act on it. `loses` are
+    the words of `x-dragoman-require` that it breaks."""
 
     number: int
     rule: str
@@ -57,6 +59,7 @@ class NoticeView(msgspec.Struct, frozen=True):
     level: Level
     quiet: bool
     changes: tuple[ValueChange, ...] = ()
+    loses: tuple[Requirement, ...] = ()
 
 
 class TryView(msgspec.Struct, frozen=True):
@@ -211,6 +214,7 @@ def _notice(number: int, notice: Notice, paths: FieldPaths, changes: tuple[Value
         notice.level,
         notice.action == "seen" and notice.level == "debug",
         changes,
+        broken(notice),
     )
 
 

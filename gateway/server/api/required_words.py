@@ -65,35 +65,38 @@ class RequiredWords(NamedTuple):
         """Returns whether a notice tells of a loss that the request may not have."""
         return not self.words.isdisjoint(broken(notice))
 
-    def check(self, notices: Iterable[Notice], *, noted: bool = True) -> None:
-        """Raises RequirementNotMet for the losses of a request that is not sent yet. `noted`: the notices are recorded
-        already; otherwise the error has those of the losses."""
+    def check(self, notices: Iterable[Notice]) -> None:
+        """Raises RequirementNotMet for the losses of a request that is not sent yet."""
         losses = [_Loss(word, notice) for notice in notices for word in broken(notice) if word in self.words]
         if losses:
-            error = self._refusal("The request would lose", "Nothing was sent.", losses)
-            if not noted:
-                error.notices = tuple(dict.fromkeys([loss.notice for loss in losses]))
-            raise error
+            raise self._refusal("The request would lose", "Nothing was sent.", losses)
 
     async def check_request(self, state: GatewayState, served: "ServedRequest") -> None:
-        """Does the same for all that is known before anything is asked. Where an answer takes a description of a
-        picture or a compaction first, the whole request is planned without them, since these cost a request of their
-        own."""
-        request, route, backend = served.request, served.route, served.backend
-        self.check(request.conversation.notices, noted=False)
-        asks_first = state.media is not None if request.compacts is None else not request.compacts.alone
-        if not asks_first:
-            return
+        """Does the same before a description of a picture or a compaction is asked for, which cost a request of their
+        own: the whole request is planned without them. Any other request is planned but once."""
+        request, context = served.request, served.context
+        planned: Sequence[Notice] = ()
+        if request.compacts is not None and request.compacts.alone:
+            planned = request.conversation.notices
+        elif request.compacts is not None or state.media is not None:
+            planned = await self._planned(state, served)
+        if any(map(self.breaks, planned)):
+            context.notices = [*context.notices, *planned]
+            context.note(context.notices)
+            self.check(planned)
+
+    async def _planned(self, state: GatewayState, served: "ServedRequest") -> Sequence[Notice]:
+        """Returns the notices of a request as it would be sent."""
         # Loaded with the first explanation.
         from gateway.server.api.state_explanation import remembered
 
-        sent = msgspec.structs.replace(request.conversation, model=route.name or served.model)
-        routed = RoutedRequest(request.conversation.model, sent, route.policy, backend.adapter, backend.name)
+        asked, route, backend = served.request.conversation, served.route, served.backend
+        sent = msgspec.structs.replace(asked, model=route.name or served.model)
+        routed = RoutedRequest(asked.model, sent, route.policy, backend.adapter, backend.name)
         found = await remembered(state, served.context, routed)
-        self.check(found.notices, noted=False)
         plan = (found.routed.conversation, route.policy, found.summary, backend.state_label, route.context_length)
         exchange = await asyncio.to_thread(Exchange, backend.adapter, *plan)
-        self.check(exchange.notices, noted=False)
+        return [*found.notices, *exchange.notices]
 
     def responder(self, responder: Responder) -> "RequiringResponder":
         """Returns what ends an answer that has lost something."""

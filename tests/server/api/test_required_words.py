@@ -13,8 +13,11 @@ from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, 
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.promises.test_forced_tools import DIALECTS
 from tests.server.api.test_hidden_rounds import DONE, SEARCH, Rounds, said, tools
+from tests.server.inspect.test_fidelity import check_all
 from tests.server.media.scene import asking, describing_gateway, picture
-from tests.server.websocket_client import connected
+from tests.server.summaries.test_compaction import client
+from tests.server.summaries.test_compaction_blocks import edit, history
+from tests.server.websocket_client import Denied, connected, opened, upgrade
 
 REQUIRE: Final = "x-dragoman-require"
 # It accepts no `tool_choice` that forces a call.
@@ -218,9 +221,34 @@ async def test_no_picture_is_described_for_a_request_that_is_refused(words: str,
 
 
 async def test_a_picture_is_described_where_that_is_no_loss() -> None:
-    async with describing_gateway() as (client, backends):
-        response = await client.chat(asking(picture()), {REQUIRE: "tools, effort"})
+    async with describing_gateway() as (asker, backends):
+        response = await asker.chat(asking(picture()), {REQUIRE: "tools, effort"})
         assert response.status_code == 200 and len(backends.asked) == len(backends.sent) == 1
+
+
+async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
+    """A summary is a request of its own, too. The mark shows only where the request is planned."""
+    marked: Json = {"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}}
+    messages: list[Json] = [*history(), {"role": "user", "content": [marked]}]
+    async with client() as one:
+        fields = {"model": "m", "max_tokens": 99, "messages": messages, "context_management": edit()}
+        for words, status, summaries in (("cache", 400, 0), ("tools", 200, 1)):
+            response = await one.gateway.client.post("/v1/messages", json=fields, headers={REQUIRE: words})
+            assert (response.status_code, len(one.model.summarised)) == (status, summaries), response.text
+            assert response.json().get("error", {}).get("rule") == (None if status == 200 else "FIELD_NOT_SENT")
+
+
+async def test_an_answer_that_has_lost_something_is_not_stored() -> None:
+    async with (
+        faulty_backend(Rounds((said("I will not."), said(finish="stop")))) as backend,
+        running_gateway(settings(backend, CHAT)) as gateway,
+    ):
+        streamed, _, body, required, _ = DIALECTS["openai_responses"]
+        fields = {**body, **required, "model": "m", "stream": True, "store": True}
+        response = await gateway.client.post(streamed, json=fields, headers={REQUIRE: "tools"})
+        name = re.search(r'"id":"(resp_\w+)"', response.text)
+        assert name is not None and "requirement_not_met" in response.text
+        assert (await gateway.client.get(f"/v1/responses/{name[1]}")).status_code == 404
 
 
 async def test_a_loss_in_a_hidden_round_ends_the_answer() -> None:
@@ -274,3 +302,69 @@ async def test_over_a_websocket_the_header_is_that_of_the_upgrade() -> None:
             socket.create("Hello")
             [refused] = await socket.answer()
             assert (refused["status"], refused["error"]["param"]) == (400, REQUIRE)
+        denied = await opened(gateway, upgrade(f"{REQUIRE}: tools", f"{REQUIRE}: ids"))
+        assert isinstance(denied, Denied) and (denied.status, denied.code) == (400, "duplicate_header")
+
+
+async def test_explain_and_the_inspector_name_the_words_beside_the_notices() -> None:
+    async with faulty_backend(silent) as backend:
+        shown: dict[str, Json] = {"inspector": {"contents": "always"}}
+        async with running_gateway(settings(backend, GLM, {}, **shown)) as gateway:
+            _, whole, body, required, _ = DIALECTS["openai_chat"]
+            fields = {**body, **required, "model": "m"}
+            explained = (await gateway.client.post("/v1/explain", json=fields)).json()
+            refused = await gateway.client.post(whole, json=fields, headers={REQUIRE: "tools"})
+            name = refused.headers["x-request-id"]
+            found = (await gateway.client.get(f"/inspect/api/requests/{name}")).json()
+    assert explained["losses"] == {"tools": ["REQUEST_FIELD_CHANGED"]}
+    (told,) = [one for one in explained["diagnostics"] if one["rule"] == "REQUEST_FIELD_CHANGED"]
+    assert told["fields"] == ["tool_choice"]
+    assert found["error"]["code"] == "requirement_not_met"
+    assert found["error"]["cause"] and found["error"]["advice"]
+    assert [one["loses"] for one in found["notices"] if one["rule"] == "REQUEST_FIELD_CHANGED"] == [["tools"]]
+
+
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_recording_of_a_loss_comes_to_the_same_again(dialect: str, stream: bool, explain: bool) -> None:
+    """What was required of a request may be the key's or the model's: it is not in the recording."""
+    streamed, whole, body, required, _ = DIALECTS[dialect]
+    fields: dict[str, Json] = {} if dialect == "gemini" else {"stream": stream}
+    for entry in (CHAT, GLM):
+        async with faulty_backend(Rounds((said("I will not."), said(finish="stop")))) as backend:
+            recorded: dict[str, Json] = {"inspector": {"contents": "always"}}
+            async with running_gateway(settings(backend, entry, {"require": ["tools"]}, **recorded)) as gateway:
+                path = (streamed if stream else whole).format(model="m")
+                named: dict[str, Json] = {} if dialect == "gemini" else {"model": "m"}
+                headers = {"x-dragoman-explain": "1"} if explain else {}
+                response = await gateway.client.post(
+                    path, json={**body, **required, **fields, **named}, headers=headers
+                )
+                assert "requirement_not_met" in response.text
+                check_all(gateway)
+
+
+@pytest.mark.parametrize(
+    ("fields", "losses"),
+    [
+        ({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}, {}),
+        ({"thinking": {"type": "adaptive"}}, {"effort": ["FIELD_NOT_SENT"]}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"effort": ["EFFORT_CHANGED"]}),
+        ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": False}]}, {}),
+        ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": True}]}, {"tools": ["FIELD_NOT_SENT"]}),
+        ({"metadata": {"user_id": "u"}}, {"ids": ["FIELD_NOT_SENT"]}),
+        ({"cache_control": {"type": "ephemeral"}}, {"cache": ["FIELD_NOT_SENT"]}),
+        ({"temperature": 0.5, "top_k": 3}, {}),
+    ],
+)
+async def test_what_says_the_same_or_nothing_is_no_loss(fields: dict[str, Json], losses: Json) -> None:
+    async with faulty_backend(silent) as backend:
+        both: dict[str, Json] = {"models": {"chat": {"backend": "b"}, "text": {"backend": "t"}}}
+        entries: Json = {"b": {**CHAT, "base_url": backend.base_url}, "t": {**TEXT, "base_url": backend.base_url}}
+        async with running_gateway({"backends": entries, **both}) as gateway:
+            model = "text" if fields.keys() & {"tools", "metadata"} else "chat"
+            messages: Json = [{"role": "user", "content": "Hello"}]
+            body: dict[str, Json] = {"model": model, "max_tokens": 9000, "messages": messages, **fields}
+            response = await gateway.client.post("/v1/explain?dialect=anthropic_messages", json=body)
+    assert response.json()["losses"] == losses, response.text
