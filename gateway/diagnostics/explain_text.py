@@ -111,7 +111,7 @@ def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Itera
     for notice in changes:
         place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
         lost = "".join([f" (loses {word})" for word in broken(notice)])
-        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}{lost}: {visible(notice.detail)}"
+        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {visible(notice.detail)}{lost}"
 
 
 def _directives(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
