@@ -40,7 +40,8 @@ def read_file(path: str) -> str:
     return open("notes.md").read()
 
 
-chat = genai.Client().chats.create(model="m", config={"tools": [read_file]})
+client = genai.Client()
+chat = client.chats.create(model="m", config={"tools": [read_file]})
 print("".join(chunk.text or "" for chunk in chat.send_message_stream(sys.argv[1])))
 """
 
