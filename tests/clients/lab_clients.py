@@ -42,7 +42,7 @@ def read_file(path: str) -> str:
 
 client = genai.Client()
 chat = client.chats.create(model="m", config={"tools": [read_file]})
-print("".join(chunk.text or "" for chunk in chat.send_message_stream(sys.argv[1])))
+print(chat.send_message(sys.argv[1]).text)
 """
 
 
