@@ -40,8 +40,9 @@ def read_file(path: str) -> str:
     return open("notes.md").read()
 
 
-chat = genai.Client().chats.create(model="m", config={"tools": [read_file]})
-print("".join(chunk.text or "" for chunk in chat.send_message_stream(sys.argv[1])))
+client = genai.Client()
+chat = client.chats.create(model="m", config={"tools": [read_file]})
+print(chat.send_message(sys.argv[1]).text)
 """
 
 

@@ -23,7 +23,8 @@ HEALS: Final = {
     "pi": "survived",
     "Continue": "survived",
     "anthropic": "gave up",
-    "google-genai": "gave up",
+    # It asks for whole answers.
+    "google-genai": "not met",
 }
 
 

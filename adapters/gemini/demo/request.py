@@ -18,6 +18,8 @@ _ROLES: Final = frozenset({"user", "model"})
 _CHOICES: Final[Mapping[Json, Literal["none", "required"]]] = {"NONE": "none", "ANY": "required"}
 # A thinking level or a budget of tokens that asks for no thoughts.
 _NO_THOUGHTS: Final = ("MINIMAL", 0)
+# The names of the field for the parameters of a function: the SDK for Python writes one with underscores.
+_SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 # The names of the fields by which a result says what it is.
 _RESULTS: Final = ("output", "result", "error")
 
@@ -141,7 +143,7 @@ def _tools(tools: Json) -> Iterator[OfferedTool]:
         declared = _object(tool).get("functionDeclarations")
         for function in declared if isinstance(declared, list) else ():
             if isinstance(function, dict) and isinstance(name := function.get("name"), str) and name:
-                schema = function.get("parametersJsonSchema", function.get("parameters"))
+                schema = next((function[field] for field in _SCHEMAS if field in function), None)
                 yield OfferedTool(name, str(function.get("description") or ""), _object(schema))
 
 

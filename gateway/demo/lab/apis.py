@@ -25,6 +25,7 @@ from gateway.demo.faults.fault import Fault
 from gateway.demo.faults.playing import Faults
 from gateway.demo.lab.edits import LAB_EDITS
 from gateway.demo.lab.event import Api, LabEvent
+from gateway.demo.player.endpoint import Endpoint, post
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.dialogue import Dialogue
 from gateway.demo.scripted_model.markers import read_options
@@ -38,6 +39,17 @@ class LabApi(msgspec.Struct, frozen=True):
     paths: re.Pattern[str]
     dialogue: Callable[[JsonObject], Dialogue]
     own: Mapping[str, Fault[Any]]
+
+
+def _gemini_routes(recorder: Recorder, faults: Faults) -> list[Route]:
+    """Returns the routes of the API under both of its versions: the SDK for Python asks the newer one."""
+    routes = gemini_routes(recorder, faults)
+    newer = [
+        post(route.path.replace("/v1beta/", "/v1/"), route.endpoint.handler, recorder)
+        for route in routes
+        if isinstance(route.endpoint, Endpoint) and "POST" in (route.methods or ())
+    ]
+    return [*routes, *newer]
 
 
 LAB_APIS: Final[Mapping[Api, LabApi]] = {
@@ -64,7 +76,7 @@ LAB_APIS: Final[Mapping[Api, LabApi]] = {
     ),
     "gemini": LabApi(
         "Gemini generateContent",
-        gemini_routes,
+        _gemini_routes,
         re.compile(r"/v1(?:beta)?/models/[^:]+:(?:streamG|g)enerateContent"),
         lambda body: read_gemini(body).dialogue,
         GEMINI_LAB_FAULTS,
