@@ -34,6 +34,8 @@ _WORDS: Final = re.compile(
 )
 # What differs between two runs: names of folders, ports, times, ids.
 _VARYING: Final = re.compile(rf"{FOLDER_PREFIX}\w+|[0-9a-f-]{{8,}}|\d+")
+# Colours and other sequences for a terminal, which shall not reach that of the reader.
+_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f]")
 _EVIDENCE: Final = 160
 
 
@@ -87,8 +89,8 @@ def _verdict(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> t
 
 def _new_lines(printed: str, regular: str) -> list[str]:
     """Returns the lines that the client does not always print, the last first."""
-    known = {_VARYING.sub("", line.strip()) for line in regular.splitlines()}
-    lines = (line.strip() for line in reversed(printed.splitlines()))
+    known = {_VARYING.sub("", _CONTROL.sub("", line).strip()) for line in regular.splitlines()}
+    lines = (_CONTROL.sub("", line).strip() for line in reversed(printed.splitlines()))
     return [line for line in lines if _VARYING.sub("", line) not in known]
 
 

@@ -59,6 +59,11 @@ def test_the_evidence_is_the_last_line_that_says_what_is_wrong() -> None:
     assert (outcome.evidence, outcome.detail) == ("APIError: the model broke down", "exit status 1")
 
 
+def test_no_sequence_for_a_terminal_is_evidence() -> None:
+    outcome = judge(event(), (STRUCK,), Ran(1, "\x1b[91m\x1b[1mError: \x1b[0mit \x07broke\x1b]0;title\n"), REGULAR)
+    assert outcome.evidence == "Error: it broke]0;title"
+
+
 def test_a_long_line_of_evidence_is_cut() -> None:
     assert len(judge(event(), (STRUCK,), Ran(1, f"error {'x' * 500}"), REGULAR).evidence) == 160
 
