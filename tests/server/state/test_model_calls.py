@@ -85,7 +85,9 @@ async def test_an_answer_counts_with_its_tokens(asked: Asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "tokens"), [(refuses, 0), (breaks, PROMPT), (fails, PROMPT), (silent, PROMPT)], ids=lambda one: str(one)
+    ("script", "tokens"),
+    [(refuses, 0), (breaks, PROMPT), (fails, PROMPT), (silent, PROMPT)],
+    ids=["refuses", "breaks", "fails", "silent"],
 )
 async def test_what_fails_counts_as_far_as_it_may_have_cost(asked: Asking, script: Any, tokens: int) -> None:
     with pytest.raises(GatewayError):
