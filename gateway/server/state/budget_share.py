@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.server.access.budgets import Amount, Budget, Window
+from gateway.server.access.budgets import MOST, Amount, Budget, Window
 from gateway.server.state.budget_store import KEPT_S, Claim, Standing
 
 # What was refused for want of a rest is refused again without a question, for so long.
@@ -17,7 +17,7 @@ class BudgetShare:
     __slots__ = (
         "_most",
         "_refused",
-        "_refused_until",
+        "_refused_at",
         "_stated",
         "_told",
         "budget",
@@ -40,7 +40,7 @@ class BudgetShare:
         self._most = 0
         self._told = 0
         self._refused = 0
-        self._refused_until = 0.0
+        self._refused_at = float("-inf")
 
     @property
     def unspent(self) -> int:
@@ -76,8 +76,11 @@ class BudgetShare:
         return not needed or self.spent + needed <= self.reserved
 
     def change(self, budget: Budget) -> None:
-        """Applies another limit."""
+        """Applies another limit: what was reserved or refused under the one before says nothing of it."""
         self.left += budget.limit - self.budget.limit
+        self._refused_at = float("-inf")
+        if budget.limit < self.budget.limit:
+            self.reserved = min(self.reserved, self.spent)
         self.budget = budget
 
     def claim(self, needed: int = 0) -> Claim:
@@ -92,8 +95,11 @@ class BudgetShare:
 
     def settle(self, claim: Claim, standing: Standing) -> None:
         """Takes the store's answer to a claim. Spending may have gone on meanwhile."""
-        self.reserved = max(standing.reserved, self.reserved, claim.spent)
-        self.left = standing.left - (self.spent - claim.spent)
+        changed = self.budget.limit - claim.limit
+        # What a higher limit has granted is asked for again.
+        granted = claim.spent if changed < 0 else standing.reserved
+        self.reserved = max(granted, self.reserved, claim.spent)
+        self.left = standing.left + changed - (self.spent - claim.spent)
         self._stated = claim.spent
         self._most = standing.share
         self._told = max(standing.reserved - claim.spent, 0)
@@ -107,11 +113,13 @@ class BudgetShare:
     def refuse(self, needed: int, now: float) -> None:
         """Remembers that so much is not left, where that is so."""
         if needed > self.left and not self.has(needed):
-            self._refused, self._refused_until = needed, now + REFUSED_S
+            self._refused, self._refused_at = needed, now
 
     def refuses(self, needed: int, now: float) -> bool:
         """Returns whether so much, or less, was not left a moment ago, or is more than the whole budget."""
-        return needed > self.budget.limit or (now < self._refused_until and needed >= self._refused)
+        # A clock that was set back does not make a moment long.
+        lately = 0 <= now - self._refused_at < REFUSED_S
+        return needed > self.budget.limit or (lately and needed >= self._refused)
 
 
 class Charge:
@@ -131,4 +139,5 @@ class Charge:
         shares, self._shares = self._shares, ()
         for share in shares:
             share.running -= 1
-            share.spent += used.of(share.budget.name) - self.expected.of(share.budget.name)
+            used_more = used.of(share.budget.name) - self.expected.of(share.budget.name)
+            share.spent = min(share.spent + used_more, MOST)

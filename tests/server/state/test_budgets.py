@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.errors import GatewayError
-from gateway.server.access.budgets import Amount
+from gateway.server.access.budgets import MOST, Amount
 from gateway.server.state import guard
 from gateway.server.state.budget_share import Charge
 from gateway.server.state.budget_store import ALIVE_S
 from gateway.server.state.budgets import HELD_S, REPEAT_S, Budgets
+from gateway.server.state.sqlite import SqliteBudgets
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import BudgetSettings, KeySettings
 from tests.server.state.budget_stores import ScriptedBudgets, SharedBudgets
@@ -321,6 +323,62 @@ async def test_another_limit_holds_at_once_and_what_is_spent_stays_spent(shared:
     assert (await one.refused(1)).status == 429
     await one.tick()
     assert shared.total() == 2000
+
+
+async def test_a_lower_limit_holds_for_what_was_reserved_under_the_one_before(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(500)
+    await one.settled()
+    assert one.unspent() > 0
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=400))})
+    assert (await one.refused(1)).status == 429
+    assert shared.total() == 500
+
+
+async def test_a_limit_that_is_lowered_while_the_store_is_asked_holds_for_its_answer(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(400)
+    await one.settled()
+    one.store.gate.clear()
+    calls = one.store.calls
+    waits = asyncio.create_task(one.charge(500))
+    while one.store.calls == calls:  # noqa: ASYNC110 (the call is made by a task)
+        await asyncio.sleep(0)
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=401))})
+    await one.charge(0)
+    one.store.gate.set()
+    with pytest.raises(GatewayError):
+        await waits
+    await one.charge(1)
+    assert (await one.refused(1)).status == 429
+
+
+async def test_a_higher_limit_holds_for_what_was_refused_a_moment_ago(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(1000)
+    await one.refused(1)
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=2000))})
+    await one.charge(1000)
+
+
+async def test_what_was_refused_is_asked_again_when_the_clock_was_set_back(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    charge = await one.charge(1000)
+    await one.refused(10)
+    shared.now -= 3600
+    one.settle(charge, 10)
+    await one.charge(10)
+
+
+async def test_what_a_backend_reports_beyond_measure_is_refused_and_breaks_nothing(tmp_path: Path) -> None:
+    """SQLite has whole numbers of 64 bits."""
+    budgets = Budgets(lambda: SqliteBudgets(tmp_path / "b.db"), lambda: 5.0, Metrics())
+    budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=10**15))})
+    for charge in [await budgets.charge("a", Amount(1)) for _ in range(2000)]:
+        budgets.settle("a", charge, Amount(MOST))
+    with pytest.raises(GatewayError, match="tokens_per_day"):
+        await budgets.charge("a", Amount(1))
+    await budgets.aclose()
 
 
 async def test_requests_that_wait_together_get_what_there_is(shared: SharedBudgets) -> None:
