@@ -355,6 +355,50 @@ async def test_a_route_that_is_passed_on_counts_by_the_end_of_its_answer(
                 assert spent(gateway) == {"tokens_per_day": tokens}
 
 
+@asynccontextmanager
+async def passing(reply: Callable[[Connection], Any]) -> AsyncIterator[RunningGateway]:
+    async with faulty_backend(reply) as backend:
+        routes: Json = {"POST /v1/embeddings": "/embeddings"}
+        settings: dict[str, Json] = {
+            "backends": {"b": {"adapter": "openai_chat", "base_url": backend.base_url, "routes": routes}},
+            "models": {"m": {"backend": "b"}},
+            "keys": {"*": {"budget": {"tokens_per_day": 1_000_000}}},
+        }
+        async with running_gateway(settings) as gateway:
+            yield gateway
+
+
+@pytest.mark.parametrize(
+    "head", [b"204 No Content", b"200 OK\r\ncontent-length: 0", b"200 OK\r\ncontent-length: 9", b"200 OK"]
+)
+async def test_a_passed_answer_without_a_body_is_not_free(head: bytes) -> None:
+    async def reply(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 " + head + b"\r\n\r\n")
+        connection.close()
+
+    async with passing(reply) as gateway:
+        asked, headers = b'{"model": "m", "input": "Hello"}', {"content-type": "application/json"}
+        await gateway.client.post("/v1/embeddings", content=asked, headers=headers)
+        assert spent(gateway) == {"tokens_per_day": 8}
+
+
+async def test_a_passed_body_of_undeclared_size_counts_whole() -> None:
+    async def reply(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b"{}", b"content-type: application/json"))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"model": "m", "input": "'
+        for _ in range(40):
+            yield b"x" * 10_000
+        yield b'"}'
+
+    async with passing(reply) as gateway:
+        headers = {"content-type": "application/json"}
+        found = await gateway.client.post("/v1/embeddings", content=pieces(), headers=headers)
+        assert found.status_code == 200, found.text
+        assert spent(gateway) == {"tokens_per_day": 400_027 // 4}
+
+
 async def test_a_further_try_of_a_request_is_charged_beside_the_first() -> None:
     """The first one is cut after some text, the second one tells its tokens, at another price."""
     async with serving(counted, budget={"tokens_per_day": 1000, "money_per_day": 1}) as (gateway, _):
