@@ -35,8 +35,9 @@ class BudgetShare:
         self.reserved = 0
         self.left = budget.limit
         self.running = 0
-        # What the store knows of `spent`, what it lets a process hold, and what it gave when it was last asked.
-        self._stated = 0
+        # What the store knows of `spent` and `reserved`, what it lets a process hold, and what it gave when it was last
+        # asked.
+        self._stated = 0, 0
         self._most = 0
         self._told = 0
         self._refused = 0
@@ -64,8 +65,8 @@ class BudgetShare:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the store knows what is spent."""
-        return self._stated == self.spent
+        """Whether the store knows what is spent, and what is given back."""
+        return self._stated == (self.spent, self.reserved)
 
     def is_over(self, now: float) -> bool:
         """Returns whether the window has ended, and nothing more will be spent in it."""
@@ -100,7 +101,7 @@ class BudgetShare:
         granted = claim.spent if changed < 0 else standing.reserved
         self.reserved = max(granted, self.reserved, claim.spent)
         self.left = standing.left + changed - (self.spent - claim.spent)
-        self._stated = claim.spent
+        self._stated = claim.spent, standing.reserved
         self._most = standing.share
         self._told = max(standing.reserved - claim.spent, 0)
 

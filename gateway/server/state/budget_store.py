@@ -56,8 +56,8 @@ class Holding(msgspec.Struct, frozen=True):
     short: bool = False
 
     def lives(self, now: float) -> bool:
-        """Returns whether the process has stated this lately."""
-        return now - self.stated < ALIVE_S
+        """Returns whether the process has stated this lately: not at a time to come, of a clock that was set back."""
+        return abs(now - self.stated) < ALIVE_S
 
 
 class BudgetUse(msgspec.Struct, frozen=True):

@@ -175,6 +175,9 @@ async def test_what_a_silent_process_of_a_file_had_reserved_is_gone(tmp_path: Pa
         now[0] += ALIVE_S
         # Alone again, and still without what the other one may have spent.
         assert (await two.reserve("a", [claim(needs=500)]))[0] == Standing(400, 400, 400 // PART)
+        # A clock that is set back brings nobody to life.
+        now[0] -= 3600
+        assert (await two.reserve("a", [claim(needs=500)]))[0] == Standing(400, 400, 400 // PART)
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)

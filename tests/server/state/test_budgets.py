@@ -325,6 +325,19 @@ async def test_another_limit_holds_at_once_and_what_is_spent_stays_spent(shared:
     assert shared.total() == 2000
 
 
+async def test_what_a_removed_budget_held_is_given_back_when_the_store_answers_again(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(10)
+    await one.tick()
+    assert shared.total() > 10
+    one.store.fails = True
+    one.budgets.change({})
+    await one.tick()
+    one.store.fails = False
+    await one.tick()
+    assert shared.total() == 10
+
+
 async def test_a_lower_limit_holds_for_what_was_reserved_under_the_one_before(shared: SharedBudgets) -> None:
     one = Process(shared, "1")
     await one.charge(500)
