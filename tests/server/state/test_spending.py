@@ -384,6 +384,9 @@ async def test_a_passed_answer_without_a_body_is_not_free(head: bytes) -> None:
 
 async def test_a_passed_body_of_undeclared_size_counts_whole() -> None:
     async def reply(connection: Connection) -> None:
+        body = b""
+        while not body.endswith(b"\r\n0\r\n\r\n"):
+            body += await connection.reader.read(65_536)
         await connection.send(answer("200 OK", b"{}", b"content-type: application/json"))
 
     async def pieces() -> AsyncIterator[bytes]:
