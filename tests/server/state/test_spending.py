@@ -214,6 +214,22 @@ async def test_counts_of_a_stream_are_asked_for_and_not_shown_to_a_client_that_h
         assert '"prompt_tokens":1000' in asked.text and "USAGE_REQUESTED" not in asked.text
 
 
+@pytest.mark.parametrize(
+    ("usage", "micros"),
+    [
+        # What exceeds the estimate of the prompt is the answer.
+        ({"total_tokens": 500}, 3 * PROMPT + 15 * (500 - PROMPT)),
+        ({"prompt_tokens": 400, "total_tokens": 500}, 3 * 400 + 15 * 100),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50}}, 3 + 75),
+        ({"prompt_tokens": -1, "completion_tokens": 1e300, "total_tokens": 2.5}, 3 * PROMPT + 15 * estimate_text("Hi")),
+    ],
+)
+async def test_counts_that_are_incomplete_or_impossible(usage: Json, micros: int) -> None:
+    async with chatting(usage) as (gateway, _):
+        assert (await gateway.chat()).status_code == 200
+        assert spent(gateway) == {"money_per_month": micros}
+
+
 async def test_a_key_without_a_budget_is_charged_nothing() -> None:
     async with serving(counted) as (gateway, _):
         spending = gateway.app.gateway_state.spending
