@@ -37,7 +37,7 @@ class BudgetShare:
         self.running = 0
         # What the store knows of `spent` and `reserved`, what it lets a process hold, and what it gave when it was last
         # asked.
-        self._stated = 0, 0
+        self._stated: tuple[int, int] | None = 0, 0
         self._most = 0
         self._told = 0
         self._refused = 0
@@ -85,12 +85,15 @@ class BudgetShare:
         self.budget = budget
 
     def claim(self, needed: int = 0) -> Claim:
-        """Returns what is stated to the store, and asked for."""
+        """Returns what is stated to the store, and asked for. Until it is settled nobody knows what the store knows: a
+        call that fails may have had its effect."""
+        self._stated = None
         return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, needed)
 
     def last_claim(self) -> Claim:
         """Returns what is stated once nothing more is spent here but by requests that run. What is unspent is given
         back."""
+        self._stated = None
         self.reserved = min(self.reserved, self.spent)
         return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, ends=True)
 

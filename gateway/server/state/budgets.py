@@ -129,7 +129,7 @@ class Budgets:
             shares = self._present(key, known)
             if not (repeats or any(share.is_wanted for share in shares)) or known.task is not None:
                 continue
-            if any(share.reserved or share.spent for share in shares) or known.past:
+            if any(share.reserved or share.spent or not share.is_stated for share in shares) or known.past:
                 known.task = asyncio.create_task(self._refill(key, known))
         self._metrics.budget_share.replace(
             {

@@ -338,6 +338,21 @@ async def test_what_a_removed_budget_held_is_given_back_when_the_store_answers_a
     assert shared.total() == 10
 
 
+async def test_what_a_lost_reply_has_reserved_is_given_back(two: tuple[Process, Process]) -> None:
+    """Also by a process that has no other request of the key."""
+    one, other = two
+    one.store.fails = one.store.acts = True
+    assert (await one.refused(10)).status == 503
+    one.store.fails = False
+    one.shared.now += ALIVE_S
+    await one.tick()
+    assert (await other.refused(995)).status == 503
+    await one.tick()
+    one.budgets.tick(one.shared.now + 1)
+    await one.settled()
+    await other.charge(995)
+
+
 async def test_a_lower_limit_holds_for_what_was_reserved_under_the_one_before(shared: SharedBudgets) -> None:
     one = Process(shared, "1")
     await one.charge(500)
