@@ -72,8 +72,8 @@ class PassedCharge:
 
 
 async def charge_passed(budgets: Budgets, context: RequestContext, size: int) -> PassedCharge | None:
-    """Charges a request with a body of so many bytes, by what is known of it; None where its key has no budget. Raises InvalidRequest where the
-    key has one of money, and GatewayError as `Budgets.charge` does."""
+    """Charges a request with a body of so many bytes, by what is known of it; None where its key has no budget. Raises
+    InvalidRequest where the key has one of money, and GatewayError as `Budgets.charge` does."""
     found = budgets.of(context.key)
     if not found:
         return None
