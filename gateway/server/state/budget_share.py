@@ -8,6 +8,8 @@ from gateway.server.state.budget_store import KEPT_S, Claim, Standing
 
 # What was refused for want of a rest is refused again without a question, for so long.
 REFUSED_S: Final = 1.0
+# A clock that is set back no more than this stays in the window that has begun: the one before may be forgotten here.
+BACK_S: Final = 60
 
 
 class BudgetShare:
@@ -67,6 +69,10 @@ class BudgetShare:
     def is_stated(self) -> bool:
         """Whether the store knows what is spent, and what is given back."""
         return self._stated == (self.spent, self.reserved)
+
+    def holds(self, now: float) -> bool:
+        """Returns whether requests of this time count here."""
+        return self.window.start - BACK_S <= now < self.window.end
 
     def is_over(self, now: float) -> bool:
         """Returns whether the window has ended, and nothing more will be spent in it."""

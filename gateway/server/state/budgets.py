@@ -160,7 +160,7 @@ class Budgets:
         budgets = self.of(key)
         for budget in budgets:
             share = shares.get(budget.name)
-            if share is None or not share.window.holds(now):
+            if share is None or not share.holds(now):
                 if share is not None:
                     known.past.append(share)
                 share = shares[budget.name] = known.share(budget, now)

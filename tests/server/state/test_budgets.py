@@ -295,6 +295,22 @@ async def test_a_request_counts_where_it_was_admitted(two: tuple[Process, Proces
     assert one.budgets._keys["a"].past == []
 
 
+async def test_a_clock_that_is_set_back_a_little_opens_no_window_anew(shared: SharedBudgets) -> None:
+    """The one before is stated whole and forgotten here: what is stated anew would replace that."""
+    one = Process(shared, "1")
+    one.settle(await one.charge(700), 700)
+    window = next(iter(one.budgets._keys["a"].shares.values())).window
+    shared.now = window.end
+    await one.tick()
+    await one.tick()
+    assert one.budgets._keys["a"].past == []
+    shared.now = window.end - 1.0
+    await one.charge(400)
+    await one.tick()
+    [use] = await one.store.use("a", [("tokens_per_day", window)])
+    assert use.spent == 700
+
+
 async def test_keys_count_apart_and_an_entry_for_all_gives_each_its_own(shared: SharedBudgets) -> None:
     keys = {"*": KeySettings(budget=BudgetSettings(tokens_per_day=100)), "free": KeySettings()}
     one = Process(shared, "1", keys)
