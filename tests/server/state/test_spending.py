@@ -65,6 +65,10 @@ async def overloaded(connection: Connection) -> None:
     await connection.send(answer("503 Service Unavailable", b"no"))
 
 
+async def redirects(connection: Connection) -> None:
+    await connection.send(answer("302 Found", b"", b"location: /elsewhere"))
+
+
 async def silent(connection: Connection) -> None:
     await connection.gone()
 
@@ -112,6 +116,7 @@ def spent(gateway: RunningGateway, key: str = "-") -> dict[str, int]:
         (fails, PROMPT),
         (refuses, 0),
         (overloaded, 0),
+        (redirects, PROMPT),
         (silent, PROMPT),
     ],
 )
