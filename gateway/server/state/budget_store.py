@@ -15,8 +15,8 @@ from gateway.server.access.budgets import BudgetName, Window
 
 # A process that has stated nothing for so long may have ended: what it had reserved counts as spent.
 ALIVE_S: Final = 10.0
-# A process reserves this part of what is left, divided by the number of processes, and gives back what is more than twice
-# as much: together they hold about the part unspent, and one that is killed or cut off loses its share of that.
+# A process reserves this part of what is left, divided by the number of processes, and gives back what is more than
+# twice as much: together they hold about the part unspent, and one that is killed or cut off loses its share of that.
 PART: Final = 4
 # Statements about a window that has ended are kept so long, for requests that ran beyond its end.
 KEPT_S: Final = 3600
