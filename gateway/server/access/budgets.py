@@ -23,6 +23,8 @@ _MINUTE_S: Final = 60
 _MICROS: Final = 1_000_000
 # Prices are those of so many tokens.
 _PRICED: Final = 1_000_000
+# More counts as so much: whatever a backend reports, every store holds it (SQLite has 64 bits, Lua doubles).
+MOST: Final = 2**53 - 1
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -84,14 +86,14 @@ def window_of(name: BudgetName, now: float) -> Window:
 def amount_of(price: Price | None, prompt: int, completion: int, cached: int = 0) -> Amount:
     """Returns what so many tokens are and cost; `cached` are those of the prompt that the provider read from its cache.
     Parts of a micro count as a whole one. Without a price they cost nothing: no budget of money allows that."""
-    tokens = prompt + completion
+    tokens = min(prompt + completion, MOST)
     if price is None:
         return Amount(tokens)
     cached = min(cached, prompt)
     for_cached = price.input if price.cached_input is None else price.cached_input
     parts = ((price.input, prompt - cached), (for_cached, cached), (price.output, completion))
     total = sum(round(each * _MICROS) * number for each, number in parts)
-    return Amount(tokens, -(-total // _PRICED))
+    return Amount(tokens, min(-(-total // _PRICED), MOST))
 
 
 def expected_of(price: Price | None, prompt: int) -> Amount:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.server.access.budgets import Amount, Budget, Window
+from gateway.server.access.budgets import MOST, Amount, Budget, Window
 from gateway.server.state.budget_store import KEPT_S, Claim, Standing
 
 # What was refused for want of a rest is refused again without a question, for so long.
 REFUSED_S: Final = 1.0
+# A clock that is set back no more than this stays in the window that has begun: the one before may be forgotten here.
+BACK_S: Final = 60
 
 
 class BudgetShare:
@@ -17,7 +19,7 @@ class BudgetShare:
     __slots__ = (
         "_most",
         "_refused",
-        "_refused_until",
+        "_refused_at",
         "_stated",
         "_told",
         "budget",
@@ -35,12 +37,13 @@ class BudgetShare:
         self.reserved = 0
         self.left = budget.limit
         self.running = 0
-        # What the store knows of `spent`, what it lets a process hold, and what it gave when it was last asked.
-        self._stated = 0
+        # What the store knows of `spent` and `reserved`, what it lets a process hold, and what it gave when it was last
+        # asked.
+        self._stated: tuple[int, int] | None = 0, 0
         self._most = 0
         self._told = 0
         self._refused = 0
-        self._refused_until = 0.0
+        self._refused_at = float("-inf")
 
     @property
     def unspent(self) -> int:
@@ -64,8 +67,12 @@ class BudgetShare:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the store knows what is spent."""
-        return self._stated == self.spent
+        """Whether the store knows what is spent, and what is given back."""
+        return self._stated == (self.spent, self.reserved)
+
+    def holds(self, now: float) -> bool:
+        """Returns whether requests of this time count here."""
+        return self.window.start - BACK_S <= now < self.window.end
 
     def is_over(self, now: float) -> bool:
         """Returns whether the window has ended, and nothing more will be spent in it."""
@@ -76,25 +83,34 @@ class BudgetShare:
         return not needed or self.spent + needed <= self.reserved
 
     def change(self, budget: Budget) -> None:
-        """Applies another limit."""
+        """Applies another limit: what was reserved or refused under the one before says nothing of it."""
         self.left += budget.limit - self.budget.limit
+        self._refused_at = float("-inf")
+        if budget.limit < self.budget.limit:
+            self.reserved = min(self.reserved, self.spent)
         self.budget = budget
 
     def claim(self, needed: int = 0) -> Claim:
-        """Returns what is stated to the store, and asked for."""
+        """Returns what is stated to the store, and asked for. Until it is settled nobody knows what the store knows: a
+        call that fails may have had its effect."""
+        self._stated = None
         return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, needed)
 
     def last_claim(self) -> Claim:
         """Returns what is stated once nothing more is spent here but by requests that run. What is unspent is given
         back."""
+        self._stated = None
         self.reserved = min(self.reserved, self.spent)
         return Claim(self.budget.name, self.window, self.budget.limit, self.spent, self.reserved, ends=True)
 
     def settle(self, claim: Claim, standing: Standing) -> None:
         """Takes the store's answer to a claim. Spending may have gone on meanwhile."""
-        self.reserved = max(standing.reserved, self.reserved, claim.spent)
-        self.left = standing.left - (self.spent - claim.spent)
-        self._stated = claim.spent
+        changed = self.budget.limit - claim.limit
+        # What a higher limit has granted is asked for again.
+        granted = claim.spent if changed < 0 else standing.reserved
+        self.reserved = max(granted, self.reserved, claim.spent)
+        self.left = standing.left + changed - (self.spent - claim.spent)
+        self._stated = claim.spent, standing.reserved
         self._most = standing.share
         self._told = max(standing.reserved - claim.spent, 0)
 
@@ -107,11 +123,13 @@ class BudgetShare:
     def refuse(self, needed: int, now: float) -> None:
         """Remembers that so much is not left, where that is so."""
         if needed > self.left and not self.has(needed):
-            self._refused, self._refused_until = needed, now + REFUSED_S
+            self._refused, self._refused_at = needed, now
 
     def refuses(self, needed: int, now: float) -> bool:
         """Returns whether so much, or less, was not left a moment ago, or is more than the whole budget."""
-        return needed > self.budget.limit or (now < self._refused_until and needed >= self._refused)
+        # A clock that was set back does not make a moment long.
+        lately = 0 <= now - self._refused_at < REFUSED_S
+        return needed > self.budget.limit or (lately and needed >= self._refused)
 
 
 class Charge:
@@ -131,4 +149,5 @@ class Charge:
         shares, self._shares = self._shares, ()
         for share in shares:
             share.running -= 1
-            share.spent += used.of(share.budget.name) - self.expected.of(share.budget.name)
+            used_more = used.of(share.budget.name) - self.expected.of(share.budget.name)
+            share.spent = min(share.spent + used_more, MOST)

@@ -15,8 +15,8 @@ from gateway.server.access.budgets import BudgetName, Window
 
 # A process that has stated nothing for so long may have ended: what it had reserved counts as spent.
 ALIVE_S: Final = 10.0
-# A process reserves this part of what is left, divided by the number of processes: together they hold no more than the
-# part unspent, and one that is killed or cut off loses its share of that.
+# A process reserves this part of what is left, divided by the number of processes, and gives back what is more than
+# twice as much: together they hold about the part unspent, and one that is killed or cut off loses its share of that.
 PART: Final = 4
 # Statements about a window that has ended are kept so long, for requests that ran beyond its end.
 KEPT_S: Final = 3600
@@ -56,8 +56,8 @@ class Holding(msgspec.Struct, frozen=True):
     short: bool = False
 
     def lives(self, now: float) -> bool:
-        """Returns whether the process has stated this lately."""
-        return now - self.stated < ALIVE_S
+        """Returns whether the process has stated this lately: not at a time to come, of a clock that was set back."""
+        return abs(now - self.stated) < ALIVE_S
 
 
 class BudgetUse(msgspec.Struct, frozen=True):

@@ -129,7 +129,7 @@ class Budgets:
             shares = self._present(key, known)
             if not (repeats or any(share.is_wanted for share in shares)) or known.task is not None:
                 continue
-            if any(share.reserved or share.spent for share in shares) or known.past:
+            if any(share.reserved or share.spent or not share.is_stated for share in shares) or known.past:
                 known.task = asyncio.create_task(self._refill(key, known))
         self._metrics.budget_share.replace(
             {
@@ -160,7 +160,7 @@ class Budgets:
         budgets = self.of(key)
         for budget in budgets:
             share = shares.get(budget.name)
-            if share is None or not share.window.holds(now):
+            if share is None or not share.holds(now):
                 if share is not None:
                     known.past.append(share)
                 share = shares[budget.name] = known.share(budget, now)

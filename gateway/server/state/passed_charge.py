@@ -56,27 +56,24 @@ class PassedCharge:
         self._context = context
         self._charge = charge
         self._tail = b""
-        self._answered = False
 
     def settle(self) -> None:
-        """Replaces the estimate by what is known."""
-        # A backend may still work on what it has not answered.
-        asked = self._context.is_sent and not self._context.backend_status
+        """Replaces the estimate by what is known: also of a body whose size was not declared, or that is cut."""
+        context, status = self._context, self._context.backend_status
         used = NOTHING
-        if self._answered or asked:
-            stated = stated_tokens(self._tail)
-            used = Amount(stated) if stated else self._charge.expected
-        self._budgets.settle(self._context.key, self._charge, used)
+        # A backend may still work on what it has not answered.
+        if 200 <= status < 300 or (context.is_sent and not status):
+            used = Amount(stated_tokens(self._tail) or _estimated(context.passed_bytes))
+        self._budgets.settle(context.key, self._charge, used)
 
     def see(self, data: bytes) -> None:
         """Takes the next bytes of an answer."""
-        self._answered = True
         self._tail = (self._tail + data)[-_TAIL:]
 
 
 async def charge_passed(budgets: Budgets, context: RequestContext, size: int) -> PassedCharge | None:
-    """Charges a request with a body of so many bytes; None where its key has no budget. Raises InvalidRequest where the
-    key has one of money, and GatewayError as `Budgets.charge` does."""
+    """Charges a request with a body of so many bytes, by what is known of it; None where its key has no budget. Raises
+    InvalidRequest where the key has one of money, and GatewayError as `Budgets.charge` does."""
     found = budgets.of(context.key)
     if not found:
         return None
@@ -85,5 +82,9 @@ async def charge_passed(budgets: Budgets, context: RequestContext, size: int) ->
             "A request that is passed on is not served for an API key with a budget of money: its cost is not known.",
             code="unsupported_operation",
         )
-    charge = await budgets.charge(context.key, Amount(max(1, size // _BYTES_A_TOKEN)))
+    charge = await budgets.charge(context.key, Amount(_estimated(size)))
     return PassedCharge(budgets, context, charge)
+
+
+def _estimated(size: int) -> int:
+    return max(1, size // _BYTES_A_TOKEN)

@@ -15,7 +15,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.core.tokens import prompt_tokens
-from gateway.dialects.usage import token_counts, usage_part
+from gateway.dialects.usage import token_counts, usage_note, usage_part
 from gateway.response.usage_estimate import answer_tokens
 from gateway.server.access.budgets import NOTHING, Amount, amount_of, expected_of
 from gateway.server.state.budget_share import Charge
@@ -129,12 +129,15 @@ class RequestCharge(RequestObserver):
         if not self._answers and (self._refusals or not self._sent):
             return NOTHING
         report = self._usage or UsageReport()
-        prompt, completion, _ = token_counts(report)
+        prompt, completion, total = token_counts(report)
         if not self._finished or not completion:
             self._count()
             completion = max(completion, self._completion)
         # Each round of a request has a prompt of its own.
         prompt = prompt or self._prompt * max(self._answers, 1)
+        if usage_note(report) == "total_only":
+            prompt = min(prompt, total)
+            completion = max(completion, total - prompt)
         return amount_of(self._price, prompt, completion, usage_part(report, "cached_tokens") or 0)
 
     def _count(self) -> None:

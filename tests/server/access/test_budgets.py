@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.server.access.budgets import (
     BUDGETS,
+    MOST,
     Amount,
     Budget,
     BudgetName,
@@ -72,6 +73,11 @@ def test_what_tokens_cost_in_millionths(tokens: tuple[int, int, int], micros: fl
 
 def test_cached_tokens_cost_as_much_where_the_price_names_none() -> None:
     assert amount_of(Price(input=2, output=1), 100, 0, 100) == Amount(100, 200)
+
+
+def test_no_count_of_a_backend_is_more_than_a_store_holds() -> None:
+    won = Price(input=4000, output=20_000)
+    assert amount_of(won, MOST, MOST) == amount_of(won, 10**30, 0) == Amount(MOST, MOST)
 
 
 def test_without_a_price_tokens_count_and_no_money() -> None:

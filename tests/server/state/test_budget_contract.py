@@ -175,6 +175,36 @@ async def test_what_a_silent_process_of_a_file_had_reserved_is_gone(tmp_path: Pa
         now[0] += ALIVE_S
         # Alone again, and still without what the other one may have spent.
         assert (await two.reserve("a", [claim(needs=500)]))[0] == Standing(400, 400, 400 // PART)
+        # A clock that is set back brings nobody to life.
+        now[0] -= 3600
+        assert (await two.reserve("a", [claim(needs=500)]))[0] == Standing(400, 400, 400 // PART)
+
+
+async def test_a_reservation_in_a_file_looks_at_no_other_key_and_no_other_window(tmp_path: Path) -> None:
+    """Counted in instructions of SQLite's virtual machine, tens of them."""
+    async with aclosing(SqliteBudgets(tmp_path / "b.db", 2**24)) as store:
+
+        async def cost() -> int:
+            steps = 0
+
+            def step() -> int:
+                nonlocal steps
+                steps += 1
+                return 0
+
+            run = store._database._near._connection()
+            run.set_progress_handler(step, 10)
+            await store.reserve("a", [claim(spent=100, reserved=200)])
+            run.set_progress_handler(None, 0)
+            return steps
+
+        await cost()
+        alone = await cost()
+        row = (WINDOW.end, 1, 5, 5, 0.0, 0)
+        others = [(f"key-{key}", "tokens_per_day", WINDOW.start, "x", *row) for key in range(2000)]
+        insert = f"INSERT INTO budgets VALUES ({', '.join('?' * 10)})"
+        await store._database.write(lambda run: run.executemany(insert, others))
+        assert 0 < await cost() <= 2 * alone
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)

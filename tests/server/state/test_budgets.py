@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.errors import GatewayError
-from gateway.server.access.budgets import Amount
+from gateway.server.access.budgets import MOST, Amount
 from gateway.server.state import guard
 from gateway.server.state.budget_share import Charge
 from gateway.server.state.budget_store import ALIVE_S
 from gateway.server.state.budgets import HELD_S, REPEAT_S, Budgets
+from gateway.server.state.sqlite import SqliteBudgets
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import BudgetSettings, KeySettings
 from tests.server.state.budget_stores import ScriptedBudgets, SharedBudgets
@@ -293,6 +295,22 @@ async def test_a_request_counts_where_it_was_admitted(two: tuple[Process, Proces
     assert one.budgets._keys["a"].past == []
 
 
+async def test_a_clock_that_is_set_back_a_little_opens_no_window_anew(shared: SharedBudgets) -> None:
+    """The one before is stated whole and forgotten here: what is stated anew would replace that."""
+    one = Process(shared, "1")
+    one.settle(await one.charge(700), 700)
+    window = next(iter(one.budgets._keys["a"].shares.values())).window
+    shared.now = window.end
+    await one.tick()
+    await one.tick()
+    assert one.budgets._keys["a"].past == []
+    shared.now = window.end - 1.0
+    await one.charge(400)
+    await one.tick()
+    [use] = await one.store.use("a", [("tokens_per_day", window)])
+    assert use.spent == 700
+
+
 async def test_keys_count_apart_and_an_entry_for_all_gives_each_its_own(shared: SharedBudgets) -> None:
     keys = {"*": KeySettings(budget=BudgetSettings(tokens_per_day=100)), "free": KeySettings()}
     one = Process(shared, "1", keys)
@@ -321,6 +339,90 @@ async def test_another_limit_holds_at_once_and_what_is_spent_stays_spent(shared:
     assert (await one.refused(1)).status == 429
     await one.tick()
     assert shared.total() == 2000
+
+
+async def test_what_a_removed_budget_held_is_given_back_when_the_store_answers_again(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(10)
+    await one.tick()
+    assert shared.total() > 10
+    one.store.fails = True
+    one.budgets.change({})
+    await one.tick()
+    one.store.fails = False
+    await one.tick()
+    assert shared.total() == 10
+
+
+async def test_what_a_lost_reply_has_reserved_is_given_back(two: tuple[Process, Process]) -> None:
+    """Also by a process that has no other request of the key."""
+    one, other = two
+    one.store.fails = one.store.acts = True
+    assert (await one.refused(10)).status == 503
+    one.store.fails = False
+    one.shared.now += ALIVE_S
+    await one.tick()
+    assert (await other.refused(995)).status == 503
+    await one.tick()
+    one.budgets.tick(one.shared.now + 1)
+    await one.settled()
+    await other.charge(995)
+
+
+async def test_a_lower_limit_holds_for_what_was_reserved_under_the_one_before(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(500)
+    await one.settled()
+    assert one.unspent() > 0
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=400))})
+    assert (await one.refused(1)).status == 429
+    assert shared.total() == 500
+
+
+async def test_a_limit_that_is_lowered_while_the_store_is_asked_holds_for_its_answer(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(400)
+    await one.settled()
+    one.store.gate.clear()
+    calls = one.store.calls
+    waits = asyncio.create_task(one.charge(500))
+    while one.store.calls == calls:  # noqa: ASYNC110 (the call is made by a task)
+        await asyncio.sleep(0)
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=401))})
+    await one.charge(0)
+    one.store.gate.set()
+    with pytest.raises(GatewayError):
+        await waits
+    await one.charge(1)
+    assert (await one.refused(1)).status == 429
+
+
+async def test_a_higher_limit_holds_for_what_was_refused_a_moment_ago(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    await one.charge(1000)
+    await one.refused(1)
+    one.budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=2000))})
+    await one.charge(1000)
+
+
+async def test_what_was_refused_is_asked_again_when_the_clock_was_set_back(shared: SharedBudgets) -> None:
+    one = Process(shared, "1")
+    charge = await one.charge(1000)
+    await one.refused(10)
+    shared.now -= 3600
+    one.settle(charge, 10)
+    await one.charge(10)
+
+
+async def test_what_a_backend_reports_beyond_measure_is_refused_and_breaks_nothing(tmp_path: Path) -> None:
+    """SQLite has whole numbers of 64 bits."""
+    budgets = Budgets(lambda: SqliteBudgets(tmp_path / "b.db"), lambda: 5.0, Metrics())
+    budgets.change({"a": KeySettings(budget=BudgetSettings(tokens_per_day=10**15))})
+    for charge in [await budgets.charge("a", Amount(1)) for _ in range(2000)]:
+        budgets.settle("a", charge, Amount(MOST))
+    with pytest.raises(GatewayError, match="tokens_per_day"):
+        await budgets.charge("a", Amount(1))
+    await budgets.aclose()
 
 
 async def test_requests_that_wait_together_get_what_there_is(shared: SharedBudgets) -> None:

@@ -65,6 +65,10 @@ async def overloaded(connection: Connection) -> None:
     await connection.send(answer("503 Service Unavailable", b"no"))
 
 
+async def redirects(connection: Connection) -> None:
+    await connection.send(answer("302 Found", b"", b"location: /elsewhere"))
+
+
 async def silent(connection: Connection) -> None:
     await connection.gone()
 
@@ -112,6 +116,7 @@ def spent(gateway: RunningGateway, key: str = "-") -> dict[str, int]:
         (fails, PROMPT),
         (refuses, 0),
         (overloaded, 0),
+        (redirects, PROMPT),
         (silent, PROMPT),
     ],
 )
@@ -212,6 +217,22 @@ async def test_counts_of_a_stream_are_asked_for_and_not_shown_to_a_client_that_h
         assert "USAGE_REQUESTED" in explained.text
         asked = await gateway.chat(stream=True, stream_options={"include_usage": True})
         assert '"prompt_tokens":1000' in asked.text and "USAGE_REQUESTED" not in asked.text
+
+
+@pytest.mark.parametrize(
+    ("usage", "micros"),
+    [
+        # What exceeds the estimate of the prompt is the answer.
+        ({"total_tokens": 500}, 3 * PROMPT + 15 * (500 - PROMPT)),
+        ({"prompt_tokens": 400, "total_tokens": 500}, 3 * 400 + 15 * 100),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50}}, 3 + 75),
+        ({"prompt_tokens": -1, "completion_tokens": 1e300, "total_tokens": 2.5}, 3 * PROMPT + 15 * estimate_text("Hi")),
+    ],
+)
+async def test_counts_that_are_incomplete_or_impossible(usage: Json, micros: int) -> None:
+    async with chatting(usage) as (gateway, _):
+        assert (await gateway.chat()).status_code == 200
+        assert spent(gateway) == {"money_per_month": micros}
 
 
 async def test_a_key_without_a_budget_is_charged_nothing() -> None:
@@ -353,6 +374,53 @@ async def test_a_route_that_is_passed_on_counts_by_the_end_of_its_answer(
             else:
                 assert found.status_code == (400 if body is None else 200), found.text
                 assert spent(gateway) == {"tokens_per_day": tokens}
+
+
+@asynccontextmanager
+async def passing(reply: Callable[[Connection], Any]) -> AsyncIterator[RunningGateway]:
+    async with faulty_backend(reply) as backend:
+        routes: Json = {"POST /v1/embeddings": "/embeddings"}
+        settings: dict[str, Json] = {
+            "backends": {"b": {"adapter": "openai_chat", "base_url": backend.base_url, "routes": routes}},
+            "models": {"m": {"backend": "b"}},
+            "keys": {"*": {"budget": {"tokens_per_day": 1_000_000}}},
+        }
+        async with running_gateway(settings) as gateway:
+            yield gateway
+
+
+@pytest.mark.parametrize(
+    "head", [b"204 No Content", b"200 OK\r\ncontent-length: 0", b"200 OK\r\ncontent-length: 9", b"200 OK"]
+)
+async def test_a_passed_answer_without_a_body_is_not_free(head: bytes) -> None:
+    async def reply(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 " + head + b"\r\n\r\n")
+        connection.close()
+
+    async with passing(reply) as gateway:
+        asked, headers = b'{"model": "m", "input": "Hello"}', {"content-type": "application/json"}
+        await gateway.client.post("/v1/embeddings", content=asked, headers=headers)
+        assert spent(gateway) == {"tokens_per_day": 8}
+
+
+async def test_a_passed_body_of_undeclared_size_counts_whole() -> None:
+    async def reply(connection: Connection) -> None:
+        body = b""
+        while not body.endswith(b"\r\n0\r\n\r\n"):
+            body += await connection.reader.read(65_536)
+        await connection.send(answer("200 OK", b"{}", b"content-type: application/json"))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"model": "m", "input": "'
+        for _ in range(40):
+            yield b"x" * 10_000
+        yield b'"}'
+
+    async with passing(reply) as gateway:
+        headers = {"content-type": "application/json"}
+        found = await gateway.client.post("/v1/embeddings", content=pieces(), headers=headers)
+        assert found.status_code == 200, found.text
+        assert spent(gateway) == {"tokens_per_day": 400_027 // 4}
 
 
 async def test_a_further_try_of_a_request_is_charged_beside_the_first() -> None:

@@ -401,7 +401,7 @@ for i = 1, #KEYS do
     local reserved, used, stated, lacks = string.match(all[j + 1], '^%d+:(%d+):(%d+):(%d+):(%d)$')
     if all[j] ~= ARGV[2] and reserved then
       taken = taken + reserved
-      if micros - stated < tonumber(ARGV[4]) then
+      if math.abs(micros - stated) < tonumber(ARGV[4]) then
         living, gone, short = living + 1, gone + used, short or lacks == '1'
       else
         gone = gone + math.max(reserved, used)
