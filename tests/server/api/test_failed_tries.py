@@ -1,0 +1,67 @@
+"""Nothing of a failed try reaches the client, and each try stands for its own model and backend."""
+
+import asyncio
+
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.testing.faulty import END, HEAD, Connection, chunk, faulty_backend
+from gateway.testing.gateway import hello, running_gateway
+from tests.server.api.candidate_gateway import (
+    OVERLOADED,
+    ROLE,
+    asked,
+    candidates_gateway,
+    chunks,
+    said,
+    says,
+    sse,
+    text_of,
+)
+
+_ERROR = sse({"error": {"message": "busy", "type": "server_error", "code": 503}})
+# The head of a stream goes out at once, and a keep-alive with it.
+HASTY_HEAD: dict[str, Json] = {"api_keys_env": None, "first_event_gate_s": 0.1, "sse_ping_s": 30}
+
+
+@pytest.mark.parametrize("start", [ROLE, said("lost"), ROLE + said("lost")])
+async def test_what_comes_with_a_fault_behind_the_head_is_not_sent(start: bytes) -> None:
+    async def fails_late(connection: Connection) -> None:
+        # Until the client has a keep-alive.
+        await opened.get()
+        await connection.send(HEAD, chunk(start + _ERROR), END)
+
+    answered: list[str] = []
+    opened: asyncio.Queue[None] = asyncio.Queue()
+    plays = {"m": fails_late, "n": says("hel lo")}
+    async with candidates_gateway(plays, server=HASTY_HEAD) as (gateway, backends):
+        body = {**hello(), "stream": True}
+        async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as response:
+            async for piece in response.aiter_text():
+                answered.append(piece)
+                opened.put_nowait(None)
+    got = "".join(answered)
+    assert asked(backends) == {"m": 1, "n": 1}
+    assert text_of(got) == "hello"
+    assert len([one for one in chunks(got) if "role" in one["choices"][0]["delta"]]) == 1
+    assert len({one["id"] for one in chunks(got)}) == 1
+
+
+async def test_a_backend_that_could_not_be_reached_is_not_asked_in_a_later_try() -> None:
+    async with faulty_backend(OVERLOADED) as busy, faulty_backend(says("hello")) as good:
+        away: Json = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1", "timeouts": {"connect": 0.2}}
+        models: Json = {
+            "m": {"backend": "away", "candidates": ["n", "same", "o"]},
+            "n": {"backend": "busy"},
+            "same": {"backend": "away"},
+            "o": {"backend": "good"},
+        }
+        backends: Json = {
+            "away": away,
+            "busy": {"adapter": "openai_chat", "base_url": busy.base_url},
+            "good": {"adapter": "openai_chat", "base_url": good.base_url},
+        }
+        async with running_gateway({"backends": backends, "models": models}) as gateway:
+            response = await gateway.chat()
+    assert response.status_code == 200, response.text
+    assert response.headers["x-dragoman-backend"] == "good"
