@@ -1,7 +1,7 @@
 """Knows the models that may answer one request: their routes, plans and circuits, and which of them is asked next."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -85,17 +85,17 @@ class CandidateModels:
         others = self._able(self._candidates(await self._consider()), besides=[named.name])
         return _choice(others[0], "circuit_open") if others else None
 
-    async def following(self, failed: Model, cause: Cause, tried: Sequence[str]) -> Choice | None:
-        """Returns the model that is asked behind one that has failed; `tried` are the names of all that were asked.
-        None: there is no other."""
+    async def following(
+        self, failed: Model, cause: Cause, tried: Sequence[str], unreached: Collection[str]
+    ) -> Choice | None:
+        """Returns the model that is asked behind one that has failed; `tried` are the names of all that were asked, and
+        `unreached` the backends that could not be reached. None: there is no other."""
         considered = await self._consider()
         if cause == "context_length":
             left = longer_than(considered, failed.window, self._served.route.longer)
         else:
             left = self._candidates(considered)
-        if cause == "connect":
-            left = [one for one in left if one.model.backend != failed.backend]
-        able = self._able(left, besides=tried)
+        able = self._able((one for one in left if one.model.backend not in unreached), besides=tried)
         return _choice(able[0], cause) if able else None
 
     def _others(self) -> Iterable[Model]:

@@ -115,7 +115,8 @@ class _Tries:
         late = monotonic() >= self._served.deadlines.total_due
         if cause is None or late or len(self._failed) >= MOST_TRIES:
             return None
-        return await self._models.following(model, cause, [one.model for one in self._failed])
+        unreached = {one.backend for one in self._failed if switch_cause(one.error) == "connect"}
+        return await self._models.following(model, cause, [one.model for one in self._failed], unreached)
 
     async def _try(self, model: Model) -> FailedTry | None:
         """Asks a model. Returns how it failed before its answer had begun; None: its answer is sent."""
