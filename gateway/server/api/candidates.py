@@ -109,8 +109,8 @@ class _Tries:
     async def _following(self, model: Model, before: Choice | None) -> Choice | None:
         """Returns the model that is asked behind the last one, which has failed; None: the request has."""
         error = self._failed[-1].error
-        # What another model refuses says nothing of the one before it.
-        refused = before is not None and isinstance(error, InvalidRequest)
+        # What another model refuses before it is asked says nothing of the one before it.
+        refused = before is not None and isinstance(error, InvalidRequest) and not self._context.is_sent
         cause = before.cause if before is not None and refused else switch_cause(error)
         late = monotonic() >= self._served.deadlines.total_due
         if cause is None or late or len(self._failed) >= MOST_TRIES:

@@ -13,6 +13,8 @@ from tests.server.api.candidate_gateway import (
     asked,
     candidates_gateway,
     chunks,
+    metric,
+    refuses,
     said,
     says,
     sse,
@@ -65,3 +67,36 @@ async def test_a_backend_that_could_not_be_reached_is_not_asked_in_a_later_try()
             response = await gateway.chat()
     assert response.status_code == 200, response.text
     assert response.headers["x-dragoman-backend"] == "good"
+
+
+CALL: dict[str, Json] = {
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+    "tool_choice": "required",
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_has_lost_what_the_request_requires_is_not_asked_for_again(stream: bool) -> None:
+    """The second model ignores the choice of a function, which shows only at the end of its answer."""
+    plays = {"m": OVERLOADED, "n": says("I will not."), "o": says("Nor I.")}
+    async with candidates_gateway(plays) as (gateway, backends):
+        body = {**hello(), **CALL, "stream": stream}
+        head = {"x-dragoman-require": "tools"}
+        response = await gateway.client.post("/v1/chat/completions", json=body, headers=head)
+        assert not await metric(gateway, 'gateway_open_circuits{backend="n"} 1.0')
+    assert asked(backends) == {"m": 1, "n": 1}
+    assert "requirement_not_met" in response.text or response.status_code == 503
+
+
+async def test_the_credential_that_a_backend_refused_is_told_of_that_try_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plays = {"m": OVERLOADED, "n": refuses("401 Unauthorized")}
+    keyed: dict[str, dict[str, Json]] = {"n": {"api_key_env": "KEY_OF_N"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEY_OF_N", "sk-secret-of-n-1234567890")
+        async with candidates_gateway(plays, backends=keyed) as (gateway, _):
+            response = await gateway.chat()
+    assert response.status_code == 503
+    lines = [record.getMessage() for record in caplog.records if "upstream_failure" in record.getMessage()]
+    assert ["KEY_OF_N" in line for line in lines] == [False, True], lines
