@@ -8,6 +8,7 @@ import pytest
 
 from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.openai_chat.client.decode import decode
+from adapters.openai_responses.client.decode import decode_document
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import (
@@ -24,6 +25,7 @@ from gateway.core.errors import (
 from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
+from gateway.dialects.document import read_document
 from gateway.exchange.candidates import (
     Cause,
     Considered,
@@ -110,6 +112,14 @@ def conversation(messages: list[Json], **fields: Json) -> Conversation:
     return decode(msgspec.json.encode({"model": "m", "messages": messages, **fields}))
 
 
+def responses(item: Json) -> Conversation:
+    """A request of the Responses API with an item, or with a part of a message."""
+    part = isinstance(item, dict) and item["type"] == "input_file"
+    items: list[Json] = [{"role": "user", "content": [item]}] if part else [{"role": "user", "content": "x"}, item]
+    body = msgspec.json.encode({"model": "m", "input": items})
+    return decode_document(read_document(body)).conversation
+
+
 def signed(signature: str) -> Conversation:
     state: Json = {"google": {"thought_signature": signature}}
     call: Json = {
@@ -146,6 +156,19 @@ def signed(signature: str) -> Conversation:
             ),
             None,
         ),
+        (
+            conversation(
+                [
+                    {"role": "user", "content": "x"},
+                    {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
+                    {"role": "user", "content": "x"},
+                ]
+            ),
+            "audio",
+        ),
+        (conversation([{"role": "user", "content": "x"}], audio={"voice": "alloy", "format": "wav"}), None),
+        (responses({"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1"}), "container_id"),
+        (responses({"type": "input_file", "file_id": "file-1"}), "file_id"),
         (signed(LABEL + "abc"), None),
         (signed("abc"), "state without a label"),
     ],
