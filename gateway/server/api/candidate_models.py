@@ -77,9 +77,11 @@ class CandidateModels:
                 able = self._able(one for one in considered if one.model.name == longer)
                 if able and not able[0][0].over_window:
                     return _choice(able[0], "context_length")
-            weighed = chosen_by_weight(filter(self._lets_through, considered), self._session())
+            alike = [one for one in considered if one.loss == loss and self._lets_through(one)]
+            weighed = chosen_by_weight(alike, self._session())
             if weighed is not None:
-                return None if weighed[1] == named else _choice(weighed, "weight")
+                cause: Cause = "weight" if self.circuit(named).lets_through else "circuit_open"
+                return None if weighed[1] == named else _choice(weighed, cause)
         if self.circuit(named).lets_through:
             return None
         others = self._able(self._candidates(await self._consider()), besides=[named.name])

@@ -100,3 +100,40 @@ async def test_the_credential_that_a_backend_refused_is_told_of_that_try_alone(
     assert response.status_code == 503
     lines = [record.getMessage() for record in caplog.records if "upstream_failure" in record.getMessage()]
     assert ["KEY_OF_N" in line for line in lines] == [False, True], lines
+
+
+def _called(at: int) -> list[Json]:
+    """A conversation whose call has an id that `renaming` changes."""
+    call: Json = {"id": "call.1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    return [
+        {"role": "user", "content": f"Hello {at}"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call.1", "content": "done"},
+    ]
+
+
+async def test_a_model_that_loses_less_than_the_named_one_does_not_share_its_conversations() -> None:
+    profiles: Json = {"renaming": {"base": "openai", "call_id": {"characters": "a-z0-9"}}}
+    model: dict[str, Json] = {"profile": "renaming", "candidates": [{"model": "n", "weight": 1}]}
+    async with candidates_gateway({"m": says("hello"), "n": says("hello")}, model, profiles=profiles) as (
+        gateway,
+        backends,
+    ):
+        for at in range(8):
+            assert (await gateway.chat(messages=_called(at))).status_code == 200
+    assert asked(backends) == {"m": 8}
+
+
+async def test_where_the_named_model_is_left_alone_the_sharing_ones_are_asked_for_that_reason() -> None:
+    shared: dict[str, Json] = {"candidates": [{"model": "n", "weight": 1}, {"model": "o", "weight": 1}]}
+    plays = {"m": OVERLOADED, "n": says("hello"), "o": says("hello")}
+    async with candidates_gateway(plays, shared) as (gateway, backends):
+        circuit = gateway.app.gateway_state.circuits.of("m")
+        # Its pause does not end.
+        circuit._clock = lambda: 0.0
+        for _ in range(3):
+            circuit.fail()
+        for at in range(12):
+            assert (await gateway.chat(messages=[{"role": "user", "content": f"Hello {at}"}])).status_code == 200
+        assert await metric(gateway, 'gateway_model_switches_total{backend="m",cause="circuit_open"} 12.0')
+    assert "m" not in asked(backends) and len(asked(backends)) == 2
