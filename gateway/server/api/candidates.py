@@ -65,8 +65,8 @@ class Candidates:
         with served.responder(self._state.settings.server, kept) as writer:
             # Each try would say again where the answer is stored.
             request = msgspec.structs.replace(served.request, to_store=None)
-            tries = _Tries(self._state, self._answer, served._replace(request=request), conversation, done, writer)
-            await tries.run()
+            served = served._replace(request=request, texts={})
+            await _Tries(self._state, self._answer, served, conversation, done, writer).run()
 
 
 class _Tries:

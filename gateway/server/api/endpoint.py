@@ -286,7 +286,8 @@ class GenerateEndpoint:
         what kept the client waiting meanwhile and sends the answer; None: nothing was read, or the answer has `begun`.
         `done` gets the notices. The time of the request begins here."""
         context, deadlines, backend = served.context, served.deadlines, served.backend
-        read = await media.begin(context, served.route, backend, conversation, large=served.large)
+        large, tried = served.large, served.texts
+        read = await media.begin(context, served.route, backend, conversation, large=large, tried=tried)
         if read is None:
             return conversation, None
         asked = monotonic()
