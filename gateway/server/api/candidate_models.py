@@ -84,7 +84,8 @@ class CandidateModels:
                 return None if weighed[1] == named else _choice(weighed, cause)
         if self.circuit(named).lets_through:
             return None
-        others = self._able(self._candidates(await self._consider()), besides=[named.name])
+        candidates = self._candidates(await self._consider())
+        others = self._able(one for one in candidates if one.model.name != named.name)
         return _choice(others[0], "circuit_open") if others else None
 
     async def following(
@@ -97,7 +98,9 @@ class CandidateModels:
             left = longer_than(considered, failed.window, self._served.route.longer)
         else:
             left = self._candidates(considered)
-        able = self._able((one for one in left if one.model.backend not in unreached), besides=tried)
+        left = [one for one in left if one.model.backend not in unreached and one.model.name not in tried]
+        # The model of the client is asked all the same where no other is left.
+        able = self._able(left) or by_least_loss(one for one in left if one.model.name == self.named.name)
         return _choice(able[0], cause) if able else None
 
     def _others(self) -> Iterable[Model]:
@@ -124,10 +127,9 @@ class CandidateModels:
         names = {self._served.model, *[one.model for one in self._served.route.candidates]}
         return [one for one in considered if one.model.name in names]
 
-    def _able(self, considered: Iterable[Considered], besides: Sequence[str] = ()) -> list[tuple[Loss, Model]]:
+    def _able(self, considered: Iterable[Considered]) -> list[tuple[Loss, Model]]:
         """Returns the models of these that may be asked now, the one that loses least first."""
-        left = (one for one in considered if one.model.name not in besides)
-        return by_least_loss(filter(self._lets_through, left))
+        return by_least_loss(filter(self._lets_through, considered))
 
     def _lets_through(self, considered: Considered) -> bool:
         return self.circuit(considered.model).lets_through

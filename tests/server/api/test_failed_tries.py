@@ -10,6 +10,7 @@ from gateway.testing.gateway import hello, running_gateway
 from tests.server.api.candidate_gateway import (
     OVERLOADED,
     ROLE,
+    Play,
     asked,
     candidates_gateway,
     chunks,
@@ -21,6 +22,7 @@ from tests.server.api.candidate_gateway import (
     text_of,
 )
 
+TOO_LONG = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
 _ERROR = sse({"error": {"message": "busy", "type": "server_error", "code": 503}})
 # The head of a stream goes out at once, and a keep-alive with it.
 HASTY_HEAD: dict[str, Json] = {"api_keys_env": None, "first_event_gate_s": 0.1, "sse_ping_s": 30}
@@ -137,3 +139,16 @@ async def test_where_the_named_model_is_left_alone_the_sharing_ones_are_asked_fo
             assert (await gateway.chat(messages=[{"role": "user", "content": f"Hello {at}"}])).status_code == 200
         assert await metric(gateway, 'gateway_model_switches_total{backend="m",cause="circuit_open"} 12.0')
     assert "m" not in asked(backends) and len(asked(backends)) == 2
+
+
+@pytest.mark.parametrize("other", [refuses("400 Bad Request", TOO_LONG, "context_length_exceeded"), OVERLOADED])
+async def test_a_model_that_was_left_alone_is_asked_where_no_other_can_answer(other: Play) -> None:
+    async with candidates_gateway({"m": says("hello"), "n": other}) as (gateway, backends):
+        circuit = gateway.app.gateway_state.circuits.of("m")
+        circuit._clock = lambda: 0.0
+        for _ in range(3):
+            circuit.fail()
+        response = await gateway.chat()
+    assert response.status_code == 200, response.text
+    assert response.json()["choices"][0]["message"]["content"] == "hello"
+    assert asked(backends) == {"m": 1, "n": 1}
