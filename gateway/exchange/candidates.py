@@ -157,8 +157,8 @@ def chosen_by_weight(considered: Iterable[Considered], conversation: bytes) -> t
 
 def _score(model: Model, conversation: bytes) -> float:
     digest = blake2b(conversation, key=model.name.encode("utf-8", "replace")[:64], digest_size=8).digest()
-    # Between 0 and 1, neither of them.
-    drawn = (int.from_bytes(digest, "big") + 0.5) / 2**64
+    # Between 0 and 1, neither of them: of more bits the largest would be rounded to 1.
+    drawn = ((int.from_bytes(digest, "big") >> 12) + 0.5) / 2**52
     return -(model.weight or 0.0) / math.log(drawn)
 
 

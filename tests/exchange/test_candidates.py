@@ -1,6 +1,7 @@
 """The order of candidates, what keeps a request with its account, and what a failed try may be followed by."""
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Final
 
 import msgspec
@@ -26,6 +27,7 @@ from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
 from gateway.dialects.document import read_document
+from gateway.exchange import candidates
 from gateway.exchange.candidates import (
     Cause,
     Considered,
@@ -195,6 +197,12 @@ def test_equal_models_share_the_conversations_by_their_weights() -> None:
     grown = [chosen([*models, able("e", weight=1)], at) for at in range(2000)]
     assert {new for old, new in zip(names, grown, strict=True) if new != old} == {"e"}
     assert chosen_by_weight([able("c")], b"x") is None
+
+
+@pytest.mark.parametrize("digest", [b"\0" * 8, b"\xff" * 8])
+def test_every_digest_has_a_share(digest: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "blake2b", lambda *_, **__: SimpleNamespace(digest=lambda: digest))
+    assert chosen([able("a", weight=1), able("b", weight=2)], 0) == "b"
 
 
 def chosen(models: list[Considered], at: int) -> str:
