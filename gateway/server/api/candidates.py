@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.core.backend_status import NO_RETRY
 from gateway.core.conversation import Conversation
-from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange.candidates import MOST_TRIES, TROUBLES, Cause, Model, error_to_report, switch_cause
@@ -151,7 +151,8 @@ class _Tries:
         # The wait of this try is over; the time of the request is not.
         deadlines.expect(math.inf, total_timeout)
         cause = switch_cause(error)
-        if cause in TROUBLES:
+        # A backend that has no place left was not asked.
+        if cause in TROUBLES and isinstance(error, BackendError):
             circuit.fail()
         self._state.metrics.candidate_tries.inc(model.backend, cause or "refused")
         self._give_up(held.drop())

@@ -152,3 +152,28 @@ async def test_a_model_that_was_left_alone_is_asked_where_no_other_can_answer(ot
     assert response.status_code == 200, response.text
     assert response.json()["choices"][0]["message"]["content"] == "hello"
     assert asked(backends) == {"m": 1, "n": 1}
+
+
+async def test_a_full_backend_is_not_left_alone() -> None:
+    held, let_go = asyncio.Event(), asyncio.Event()
+
+    async def waits(connection: Connection) -> None:
+        if not held.is_set():
+            held.set()
+            await let_go.wait()
+        await says("hello")(connection)
+
+    full: dict[str, dict[str, Json]] = {"m": {"max_concurrent": 1}}
+    async with candidates_gateway({"m": waits, "n": says("hello")}, backends=full) as (gateway, backends):
+        first = asyncio.create_task(gateway.chat())
+        await asyncio.wait_for(held.wait(), 10)
+        for _ in range(4):
+            assert (await gateway.chat()).headers["x-dragoman-backend"] == "n"
+        assert await metric(gateway, 'gateway_candidate_tries_total{backend="m",outcome="overloaded"} 4.0')
+        first.cancel()
+        while gateway.app.gateway_state.scheduler.size:  # noqa: ASYNC110 (the request ends by itself)
+            await asyncio.sleep(0.001)
+        # Its place is free again.
+        assert (await gateway.chat()).headers["x-dragoman-backend"] == "m"
+        let_go.set()
+    assert asked(backends) == {"m": 2, "n": 4}
