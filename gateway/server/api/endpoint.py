@@ -349,9 +349,12 @@ class GenerateEndpoint:
             began, tried = monotonic(), context.attempt
             send = partial(self._send, context, backend, exchange.request, deadlines, tried)
             asked = with_credential(backend.credential, send)
-            answer = await (asked if steering is None else steering.ask(asked, exchange))
-            context.head_at = monotonic()
-            context.waited += context.head_at - began
+            try:
+                answer = await (asked if steering is None else steering.ask(asked, exchange))
+            finally:
+                head_at = monotonic()
+                context.waited += head_at - began
+            context.head_at = head_at
             context.answer = answer
             context.earlier, context.received = context.earlier + context.received, 0
             for wrap in context.observers.answer:

@@ -9,11 +9,13 @@ from gateway.testing.faulty import END, HEAD, Connection, chunk, faulty_backend
 from gateway.testing.gateway import hello, running_gateway
 from tests.server.api.candidate_gateway import (
     OVERLOADED,
+    PATIENT,
     ROLE,
     Play,
     asked,
     candidates_gateway,
     chunks,
+    is_silent,
     metric,
     refuses,
     said,
@@ -177,3 +179,14 @@ async def test_a_full_backend_is_not_left_alone() -> None:
         assert (await gateway.chat()).headers["x-dragoman-backend"] == "m"
         let_go.set()
     assert asked(backends) == {"m": 2, "n": 4}
+
+
+async def test_what_was_waited_for_in_a_failed_try_is_no_work_of_the_gateway() -> None:
+    hasty: dict[str, Json] = {**PATIENT, "first_byte": 0.5}
+    async with candidates_gateway({"m": is_silent, "n": says("hello")}, timeouts=hasty) as (gateway, _):
+        response = await gateway.chat(stream=True)
+        metrics = gateway.app.gateway_state.metrics
+        (own,) = metrics.overhead_seconds.samples()
+        (whole,) = [one for one in metrics.request_seconds.samples() if "chat" in one.labels]
+    assert text_of(response.text) == "hello"
+    assert own.sum <= whole.sum - 0.5
