@@ -180,7 +180,9 @@ class _Tries:
     def _reported(self) -> GatewayError:
         """Returns the error of the tries that the client gets; the request's context is then that of its try."""
         context = self._context
-        error = error_to_report([one.error for one in self._failed])
+        # That of the model that the client has named comes first, which may have been asked last.
+        ordered = sorted(self._failed, key=lambda one: one.model != self._models.named.name)
+        error = error_to_report([one.error for one in ordered])
         last = self._failed[-1]
         if error is not last.error:
             context.fail_try(last)

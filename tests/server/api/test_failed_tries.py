@@ -190,3 +190,17 @@ async def test_what_was_waited_for_in_a_failed_try_is_no_work_of_the_gateway() -
         (whole,) = [one for one in metrics.request_seconds.samples() if "chat" in one.labels]
     assert text_of(response.text) == "hello"
     assert own.sum <= whole.sum - 0.5
+
+
+async def test_the_error_is_that_of_the_model_that_the_client_knows_also_where_it_was_asked_last() -> None:
+    busy = refuses("503 Service Unavailable", "no", None, b"retry-after: 7")
+    limited = refuses("429 Too Many Requests", "no", None, b"retry-after: 3")
+    async with candidates_gateway({"m": limited, "n": busy}) as (gateway, backends):
+        circuit = gateway.app.gateway_state.circuits.of("m")
+        circuit._clock = lambda: 0.0
+        for _ in range(3):
+            circuit.fail()
+        response = await gateway.chat()
+    assert asked(backends) == {"m": 1, "n": 1}
+    assert (response.status_code, response.headers["retry-after"]) == (429, "3")
+    assert response.headers["x-dragoman-backend"] == "m"
