@@ -11,6 +11,7 @@ from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.api.candidate_gateway import (
     OVERLOADED,
     ROLE,
+    Play,
     asked,
     bodies,
     breaks_off,
@@ -20,6 +21,8 @@ from tests.server.api.candidate_gateway import (
     sse,
     text_of,
 )
+from tests.server.api.test_hidden_rounds import SEARCH, Rounds, counted, tools
+from tests.server.api.test_hidden_rounds import said as called
 from tests.server.media.scene import picture
 from tests.server.summaries.scripted import WINDOW, Agent, ScriptedModel, agent_history, compress_settings
 
@@ -136,3 +139,28 @@ async def test_a_summary_is_sent_to_the_other_model_too() -> None:
     assert len(scripted.summarised) == 1
     told = [one["rule"] for one in response.json()["dragoman"]["diagnostics"]]
     assert told.count("HISTORY_SUMMARIZED") == 1 and told.count("MODEL_SWITCHED") == 1
+
+
+async def test_an_answer_that_fails_in_a_later_round_begins_anew_with_the_other_model() -> None:
+    """The client has seen nothing of the first round, in which the model has searched for tools."""
+    searching = Rounds((called(calls=[SEARCH]), called(finish="tool_calls"), counted(100, 10)))
+    of_m: list[Play] = [OVERLOADED, searching]
+
+    async def first(connection: Connection) -> None:
+        await of_m.pop()(connection)
+
+    loading: dict[str, Json] = {"tool_loading": "on_demand"}
+    plays = {"m": first, "n": says("hel lo")}
+    async with candidates_gateway(plays, {**loading, "candidates": ["n"]}, models={"n": loading}) as (
+        gateway,
+        backends,
+    ):
+        offered = tools("get_weather", "send_mail", "list_files", "read_stock", "book_room", "play_song")
+        body = {**hello(), "stream": True, "tools": offered}
+        response = await gateway.client.post("/v1/chat/completions", json=body, headers={"x-dragoman-explain": "1"})
+    assert response.status_code == 200, response.text
+    assert text_of(response.text) == "hello"
+    assert "tool_search" not in response.text.partition('"diagnostics"')[0]
+    assert asked(backends) == {"m": 2, "n": 1}
+    # The other model begins with the conversation of the client.
+    assert [one["role"] for one in bodies(backends["n"])[0]["messages"]][-1] == "user"
