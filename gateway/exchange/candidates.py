@@ -55,8 +55,12 @@ _REFERENCES: Final = frozenset(
         "vector_store_ids",
     }
 )
+# Objects that are such a reference where they have an `id`: of the chat API, the audio of an earlier answer.
+_WITH_ID: Final = frozenset({"audio"})
 # What stands below these is the client's own, in its own words.
-_FREE: Final = frozenset({"arguments", "args", "function", "input", "input_schema", "metadata", "parameters", "schema"})
+_FREE: Final = frozenset(
+    {"arguments", "args", "function", "input", "input_schema", "metadata", "parameters", "response", "schema"}
+)
 _LOST: Final[frozenset[Action]] = frozenset({"dropped", "shortened"})
 
 
@@ -153,8 +157,8 @@ def chosen_by_weight(considered: Iterable[Considered], conversation: bytes) -> t
 
 def _score(model: Model, conversation: bytes) -> float:
     digest = blake2b(conversation, key=model.name.encode("utf-8", "replace")[:64], digest_size=8).digest()
-    # Between 0 and 1, neither of them.
-    drawn = (int.from_bytes(digest, "big") + 0.5) / 2**64
+    # Between 0 and 1, neither of them: of more bits the largest would be rounded to 1.
+    drawn = ((int.from_bytes(digest, "big") >> 12) + 0.5) / 2**52
     return -(model.weight or 0.0) / math.log(drawn)
 
 
@@ -195,13 +199,17 @@ def bound_to_account(conversation: Conversation) -> str | None:
     source = conversation.source
     found = _reference(conversation.params if source is None else source.value)
     if found is None:
-        found = next(filter(None, map(_reference, _client_parts(conversation))), None)
+        found = next(filter(None, map(_reference, _client_values(conversation))), None)
     return None if found is None else f"what {found} refers to"
 
 
-def _client_parts(conversation: Conversation) -> Iterator[JsonObject]:
-    """Yields the parts of messages that are kept as the client wrote them."""
+def _client_values(conversation: Conversation) -> Iterator["Json | JsonObject"]:
+    """Yields what of messages is kept as the client wrote it."""
     for turn in conversation.turns:
+        yield turn.extra
+        if turn.source is not None:
+            # An item that the gateway does not read stands there alone.
+            yield from turn.source.value.values()
         for block in turn.blocks:
             parts = block.content if isinstance(block, ToolResult) else (block,)
             yield from (part.part for part in parts if isinstance(part, File))
@@ -214,7 +222,7 @@ def _reference(value: "Json | JsonObject") -> str | None:
     if not isinstance(value, Mapping):
         return None
     for name, below in value.items():
-        if name in _REFERENCES and below:
+        if below and (name in _REFERENCES or (name in _WITH_ID and isinstance(below, Mapping) and "id" in below)):
             return name
         if name not in _FREE and (found := _reference(below)) is not None:
             return found

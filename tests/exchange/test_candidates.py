@@ -1,6 +1,7 @@
 """The order of candidates, what keeps a request with its account, and what a failed try may be followed by."""
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Final
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 
 from adapters.openai_chat.backend import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.openai_chat.client.decode import decode
+from adapters.openai_responses.client.decode import decode_document
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import (
@@ -24,6 +26,8 @@ from gateway.core.errors import (
 from gateway.core.notices import Action, Notice, NoticeRule
 from gateway.core.policy import Policy
 from gateway.core.provider_state import state_label
+from gateway.dialects.document import read_document
+from gateway.exchange import candidates
 from gateway.exchange.candidates import (
     Cause,
     Considered,
@@ -110,6 +114,14 @@ def conversation(messages: list[Json], **fields: Json) -> Conversation:
     return decode(msgspec.json.encode({"model": "m", "messages": messages, **fields}))
 
 
+def responses(item: Json) -> Conversation:
+    """A request of the Responses API with an item, or with a part of a message."""
+    part = isinstance(item, dict) and item["type"] == "input_file"
+    items: list[Json] = [{"role": "user", "content": [item]}] if part else [{"role": "user", "content": "x"}, item]
+    body = msgspec.json.encode({"model": "m", "input": items})
+    return decode_document(read_document(body)).conversation
+
+
 def signed(signature: str) -> Conversation:
     state: Json = {"google": {"thought_signature": signature}}
     call: Json = {
@@ -146,6 +158,19 @@ def signed(signature: str) -> Conversation:
             ),
             None,
         ),
+        (
+            conversation(
+                [
+                    {"role": "user", "content": "x"},
+                    {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
+                    {"role": "user", "content": "x"},
+                ]
+            ),
+            "audio",
+        ),
+        (conversation([{"role": "user", "content": "x"}], audio={"voice": "alloy", "format": "wav"}), None),
+        (responses({"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1"}), "container_id"),
+        (responses({"type": "input_file", "file_id": "file-1"}), "file_id"),
         (signed(LABEL + "abc"), None),
         (signed("abc"), "state without a label"),
     ],
@@ -172,6 +197,12 @@ def test_equal_models_share_the_conversations_by_their_weights() -> None:
     grown = [chosen([*models, able("e", weight=1)], at) for at in range(2000)]
     assert {new for old, new in zip(names, grown, strict=True) if new != old} == {"e"}
     assert chosen_by_weight([able("c")], b"x") is None
+
+
+@pytest.mark.parametrize("digest", [b"\0" * 8, b"\xff" * 8])
+def test_every_digest_has_a_share(digest: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "blake2b", lambda *_, **__: SimpleNamespace(digest=lambda: digest))
+    assert chosen([able("a", weight=1), able("b", weight=2)], 0) == "b"
 
 
 def chosen(models: list[Considered], at: int) -> str:

@@ -47,6 +47,15 @@ def test_a_budget_of_tokens_needs_none() -> None:
     parse_settings(json.dumps(settings({"tokens_per_day": 5}, {"free": FREE})))
 
 
+def test_a_candidate_needs_one_where_the_key_may_use_it() -> None:
+    models = {"m": {**PRICED, "candidates": ["free"], "longer": "free"}, "free": FREE}
+    assert "models.free.price is missing" in problem(settings({"money_per_day": 5}, models))
+    both = settings({"money_per_day": 5}, models, key={"models": ["m", "free"]})
+    assert "models.free.price is missing" in problem(both)
+    # It is not asked for another key.
+    parse_settings(json.dumps(settings({"money_per_day": 5}, models, key={"models": ["m"]})))
+
+
 def test_the_model_that_writes_summaries_needs_one() -> None:
     models = {"m": {**PRICED, "context_length": 1000}, "writer": {**FREE, "context_length": 1000}}
     raw = settings({"money_per_day": 5}, models, key={"models": ["m"]}, compress={"enabled": True, "model": "writer"})

@@ -7,7 +7,6 @@ the result, and the answer counts as complete. Nothing more is read from the bac
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from time import monotonic
 from typing import Any, Final
 
 from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
@@ -77,7 +76,6 @@ class AnswerSteering:
         self._task: asyncio.Task[Any] | None = None
         self._cut = False
         self._exchange: Exchange | None = None
-        self._waited = 0.0
         # Whether the events are counted, which they are behind a report of tokens: those that are not counted yet, and
         # the tokens of those before them.
         self.counts = False
@@ -104,7 +102,6 @@ class AnswerSteering:
         self._exchange = exchange
         self._answer = None
         self._waiting = True
-        since = monotonic()
         try:
             if self._is_due:
                 work.close()
@@ -115,7 +112,6 @@ class AnswerSteering:
             raise
         finally:
             self._waiting = False
-            self._waited = monotonic() - since
 
     def watch(self, answer: BackendResponse) -> None:
         """Has the reads of an answer, whose head is one of success, raise Steered where it ends instead."""
@@ -188,12 +184,14 @@ class AnswerSteering:
         Nobody keeps the state of such an answer but the client's history: the provider's is of a request that it was
         told to cancel."""
         self._task = asyncio.current_task()
+        # What a try before this one has told was not sent.
+        self._open.clear()
+        self._called = self.counts = False
+        self._events, self._tokens = [], 0
         try:
             await exchanging
         except Steered:
             assert self._exchange is not None  # only an exchange waits for its backend
-            if self._answer is None:
-                context.waited += self._waited
             finish = Finish("tool_calls" if self._called else "stop", STEERED)
             self._finished = True
             # A long prompt is looked through for its tokens.

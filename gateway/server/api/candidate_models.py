@@ -1,7 +1,7 @@
 """Knows the models that may answer one request: their routes, plans and circuits, and which of them is asked next."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -77,25 +77,30 @@ class CandidateModels:
                 able = self._able(one for one in considered if one.model.name == longer)
                 if able and not able[0][0].over_window:
                     return _choice(able[0], "context_length")
-            weighed = chosen_by_weight(filter(self._lets_through, considered), self._session())
+            alike = [one for one in considered if one.loss == loss and self._lets_through(one)]
+            weighed = chosen_by_weight(alike, self._session())
             if weighed is not None:
-                return None if weighed[1] == named else _choice(weighed, "weight")
+                cause: Cause = "weight" if self.circuit(named).lets_through else "circuit_open"
+                return None if weighed[1] == named else _choice(weighed, cause)
         if self.circuit(named).lets_through:
             return None
-        others = self._able(self._candidates(await self._consider()), besides=[named.name])
+        candidates = self._candidates(await self._consider())
+        others = self._able(one for one in candidates if one.model.name != named.name)
         return _choice(others[0], "circuit_open") if others else None
 
-    async def following(self, failed: Model, cause: Cause, tried: Sequence[str]) -> Choice | None:
-        """Returns the model that is asked behind one that has failed; `tried` are the names of all that were asked.
-        None: there is no other."""
+    async def following(
+        self, failed: Model, cause: Cause, tried: Sequence[str], unreached: Collection[str]
+    ) -> Choice | None:
+        """Returns the model that is asked behind one that has failed; `tried` are the names of all that were asked, and
+        `unreached` the backends that could not be reached. None: there is no other."""
         considered = await self._consider()
         if cause == "context_length":
             left = longer_than(considered, failed.window, self._served.route.longer)
         else:
             left = self._candidates(considered)
-        if cause == "connect":
-            left = [one for one in left if one.model.backend != failed.backend]
-        able = self._able(left, besides=tried)
+        left = [one for one in left if one.model.backend not in unreached and one.model.name not in tried]
+        # The model of the client is asked all the same where no other is left.
+        able = self._able(left) or by_least_loss(one for one in left if one.model.name == self.named.name)
         return _choice(able[0], cause) if able else None
 
     def _others(self) -> Iterable[Model]:
@@ -122,10 +127,9 @@ class CandidateModels:
         names = {self._served.model, *[one.model for one in self._served.route.candidates]}
         return [one for one in considered if one.model.name in names]
 
-    def _able(self, considered: Iterable[Considered], besides: Sequence[str] = ()) -> list[tuple[Loss, Model]]:
+    def _able(self, considered: Iterable[Considered]) -> list[tuple[Loss, Model]]:
         """Returns the models of these that may be asked now, the one that loses least first."""
-        left = (one for one in considered if one.model.name not in besides)
-        return by_least_loss(filter(self._lets_through, left))
+        return by_least_loss(filter(self._lets_through, considered))
 
     def _lets_through(self, considered: Considered) -> bool:
         return self.circuit(considered.model).lets_through

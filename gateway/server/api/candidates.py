@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.core.backend_status import NO_RETRY
 from gateway.core.conversation import Conversation
-from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange.candidates import MOST_TRIES, TROUBLES, Cause, Model, error_to_report, switch_cause
@@ -65,8 +65,8 @@ class Candidates:
         with served.responder(self._state.settings.server, kept) as writer:
             # Each try would say again where the answer is stored.
             request = msgspec.structs.replace(served.request, to_store=None)
-            tries = _Tries(self._state, self._answer, served._replace(request=request), conversation, done, writer)
-            await tries.run()
+            served = served._replace(request=request, texts={})
+            await _Tries(self._state, self._answer, served, conversation, done, writer).run()
 
 
 class _Tries:
@@ -109,13 +109,14 @@ class _Tries:
     async def _following(self, model: Model, before: Choice | None) -> Choice | None:
         """Returns the model that is asked behind the last one, which has failed; None: the request has."""
         error = self._failed[-1].error
-        # What another model refuses says nothing of the one before it.
-        refused = before is not None and isinstance(error, InvalidRequest)
+        # What another model refuses before it is asked says nothing of the one before it.
+        refused = before is not None and isinstance(error, InvalidRequest) and not self._context.is_sent
         cause = before.cause if before is not None and refused else switch_cause(error)
         late = monotonic() >= self._served.deadlines.total_due
         if cause is None or late or len(self._failed) >= MOST_TRIES:
             return None
-        return await self._models.following(model, cause, [one.model for one in self._failed])
+        unreached = {one.backend for one in self._failed if switch_cause(one.error) == "connect"}
+        return await self._models.following(model, cause, [one.model for one in self._failed], unreached)
 
     async def _try(self, model: Model) -> FailedTry | None:
         """Asks a model. Returns how it failed before its answer had begun; None: its answer is sent."""
@@ -150,7 +151,8 @@ class _Tries:
         # The wait of this try is over; the time of the request is not.
         deadlines.expect(math.inf, total_timeout)
         cause = switch_cause(error)
-        if cause in TROUBLES:
+        # A backend that has no place left was not asked.
+        if cause in TROUBLES and isinstance(error, BackendError):
             circuit.fail()
         self._state.metrics.candidate_tries.inc(model.backend, cause or "refused")
         self._give_up(held.drop())
@@ -178,7 +180,9 @@ class _Tries:
     def _reported(self) -> GatewayError:
         """Returns the error of the tries that the client gets; the request's context is then that of its try."""
         context = self._context
-        error = error_to_report([one.error for one in self._failed])
+        # That of the model that the client has named comes first, which may have been asked last.
+        ordered = sorted(self._failed, key=lambda one: one.model != self._models.named.name)
+        error = error_to_report([one.error for one in ordered])
         last = self._failed[-1]
         if error is not last.error:
             context.fail_try(last)

@@ -286,7 +286,8 @@ class GenerateEndpoint:
         what kept the client waiting meanwhile and sends the answer; None: nothing was read, or the answer has `begun`.
         `done` gets the notices. The time of the request begins here."""
         context, deadlines, backend = served.context, served.deadlines, served.backend
-        read = await media.begin(context, served.route, backend, conversation, large=served.large)
+        large, tried = served.large, served.texts
+        read = await media.begin(context, served.route, backend, conversation, large=large, tried=tried)
         if read is None:
             return conversation, None
         asked = monotonic()
@@ -348,9 +349,12 @@ class GenerateEndpoint:
             began, tried = monotonic(), context.attempt
             send = partial(self._send, context, backend, exchange.request, deadlines, tried)
             asked = with_credential(backend.credential, send)
-            answer = await (asked if steering is None else steering.ask(asked, exchange))
-            context.head_at = monotonic()
-            context.waited += context.head_at - began
+            try:
+                answer = await (asked if steering is None else steering.ask(asked, exchange))
+            finally:
+                head_at = monotonic()
+                context.waited += head_at - began
+            context.head_at = head_at
             context.answer = answer
             context.earlier, context.received = context.earlier + context.received, 0
             for wrap in context.observers.answer:

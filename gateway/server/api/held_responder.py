@@ -54,7 +54,11 @@ class HeldResponder:
         """Accepts the events that precede a fault: no other model is asked where they begin the answer (`opens`)."""
         if opens and not self.begun and not self._whole:
             await self._responder.send(self._begin())
-        await self._responder.rescue(events, opens=opens)
+        if self.begun:
+            await self._responder.rescue(events, opens=opens)
+        else:
+            # Also where the head of the stream is out; the tokens among them count.
+            self._held += events
 
     def drop(self) -> list[Event]:
         """Returns what was held, and gives it up."""

@@ -16,8 +16,10 @@ from gateway.server.upstream.deadlines import Deadlines
 from gateway.settings import ModelSettings, ServerSettings
 
 if TYPE_CHECKING:
+    from gateway.core.data_url import DataUrl
     from gateway.server.api.answer_steering import AnswerSteering
     from gateway.server.api.required_words import RequiredWords
+    from gateway.server.media.read_text import ReadText
     from gateway.server.state.connection_answers import ConnectionAnswers
 
 
@@ -25,7 +27,7 @@ class ServedRequest(NamedTuple):
     """The decoded request with its body, and where its answer goes. `model` is the name that the settings know, with
     its entry and backend. `large`: it is worked on in threads. `answers`: where stored answers are; None: nowhere.
     `connected`: those of a connection which remembers its answers. `steering`: that of an answer which may be
-    steered. `required`: what the request may not lose."""
+    steered. `required`: what the request may not lose. `texts`: what its tries have read of pictures and PDFs."""
 
     context: RequestContext
     response: ClientResponse
@@ -42,6 +44,7 @@ class ServedRequest(NamedTuple):
     connected: "ConnectionAnswers | None" = None
     steering: "AnswerSteering | None" = None
     required: "RequiredWords | None" = None
+    texts: "dict[DataUrl, ReadText] | None" = None
 
     def responder(
         self, settings: ServerSettings, keeps: StoredAnswer | None = None

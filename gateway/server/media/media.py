@@ -79,9 +79,11 @@ class Media:
         conversation: Conversation,
         *,
         large: bool,
+        tried: dict[DataUrl, ReadText] | None = None,
     ) -> "MediaRequest | None":
         """Returns what reads the parts of a request; None where it has none to read. `large`: the conversation is
-        looked through in a thread. Raises InvalidRequest as `Stores.of` does."""
+        looked through in a thread. `tried` has what was read for an earlier try of the request, and gets what is read
+        for this one. Raises InvalidRequest as `Stores.of` does."""
         policy, capabilities = route.policy, backend.adapter.capabilities
         if policy.images != "describe" and policy.documents is None:
             return None
@@ -98,7 +100,8 @@ class Media:
         counts = self._stores.shared if store is None else store.store
         most = key_compress(self._settings, context.key).tokens_per_day or route.compress.tokens_per_day
         budget = KeyBudget(counts, context.key, most)
-        return MediaRequest(self, conversation, parts, model, store, budget, backend.timeouts.total * SHARE)
+        deadline_s = backend.timeouts.total * SHARE
+        return MediaRequest(self, conversation, parts, model, store, budget, deadline_s, tried)
 
     async def describe(self, picture: DataUrl, model: RoutedModel, budget: KeyBudget, deadline_s: float) -> ReadText:
         """Returns the description of a picture, or why there is none."""
@@ -160,7 +163,9 @@ class MediaRequest:
         store: RequestStore | None,
         budget: KeyBudget,
         deadline_s: float,
+        tried: dict[DataUrl, ReadText] | None,
     ) -> None:
+        self._tried = {} if tried is None else tried
         self._media = media
         self._conversation = conversation
         self._parts = parts
@@ -173,8 +178,10 @@ class MediaRequest:
         """Returns the conversation with texts in the place of its parts, and the notices of them."""
         keys, known = await self._known()
         fresh = self._fresh(keys, known)
-        texts_read = await asyncio.gather(*(self._read(part, keys.get(part.place)) for part in fresh.values()))
-        found = dict(zip(fresh, texts_read, strict=True))
+        new = {data: part for data, part in fresh.items() if data not in self._tried}
+        texts_read = await asyncio.gather(*(self._read(part, keys.get(part.place)) for part in new.values()))
+        self._tried.update(zip(new, texts_read, strict=True))
+        found = {data: self._tried[data] for data in fresh}
         read: dict[Place, tuple[ReadText, bool]] = {}
         for part in self._parts:
             data = part.data
@@ -182,8 +189,8 @@ class MediaRequest:
                 read[part.place] = ReadText(problem=NOT_DECODED), False
             elif (cached := known.get(part.place)) is not None:
                 read[part.place] = cached, True
-            elif (new := found.get(data)) is not None:
-                read[part.place] = new, False
+            elif (text := found.get(data)) is not None:
+                read[part.place] = text, False
             else:
                 read[part.place] = ReadText(problem=f"more than {MOST} new ones in one request"), False
         texts = {part.place: _text(part, read[part.place][0]) for part in self._parts}

@@ -81,10 +81,13 @@ class Deadlines:
         self.late = late
 
     def interrupt(self, reason: Exception) -> None:
-        """Ends the request with this exception. Only the first interruption counts."""
+        """Ends the request with this exception. Only the first interruption counts; but that of a wait, which may be
+        taken back, gives way to one of another kind."""
         if self.reason is None and self._task is not None:
             self.reason = reason
             self._task.cancel()
+        elif isinstance(self.reason, BackendTimeout) and not isinstance(reason, BackendTimeout):
+            self.reason = reason
 
     def resume(self) -> BackendTimeout | None:
         """Takes back an interruption by the deadline of the present wait, so that the request may go on, and returns

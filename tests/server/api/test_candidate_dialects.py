@@ -14,6 +14,7 @@ from tests.server.api.candidate_gateway import (
     OVERLOADED,
     PATIENT,
     ROLE,
+    Play,
     asked,
     bodies,
     breaks_off,
@@ -21,6 +22,7 @@ from tests.server.api.candidate_gateway import (
     is_silent,
     said,
     says,
+    sse,
 )
 from tests.server.websocket_client import connected
 
@@ -99,7 +101,15 @@ async def test_over_a_websocket_an_answer_has_one_beginning() -> None:
     assert asked(backends) == {"m": 1, "n": 1}
 
 
-async def test_an_answer_of_another_model_may_be_steered() -> None:
+async def _fails_behind_a_call(connection: Connection) -> None:
+    call: Json = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    calling: Json = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
+    begun = sse({"id": "x", "object": "chat.completion.chunk", "choices": [calling]})
+    await connection.send(HEAD, chunk(begun + sse({"error": {"message": "busy", "code": 503}})), END)
+
+
+@pytest.mark.parametrize("first", [OVERLOADED, _fails_behind_a_call])
+async def test_an_answer_of_another_model_may_be_steered(first: Play) -> None:
     async def waits(connection: Connection) -> None:
         if b"Stop" in connection.body:
             await says("later")(connection)
@@ -108,10 +118,12 @@ async def test_an_answer_of_another_model_may_be_steered() -> None:
         await connection.gone()
 
     async with (
-        candidates_gateway({"m": OVERLOADED, "n": waits}) as (gateway, backends),
+        candidates_gateway({"m": first, "n": waits}) as (gateway, backends),
         connected(gateway) as socket,
+        asyncio.timeout(20),
     ):
-        socket.send({"type": "response.create", "model": "m", "input": "Hello"})
+        tool: Json = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+        socket.send({"type": "response.create", "model": "m", "input": "Hello", "tools": [tool]})
         events: list[dict[str, Any]] = []
         while not events or events[-1]["type"] != "response.output_text.delta":
             events.append(await socket.event())

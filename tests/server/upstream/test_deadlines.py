@@ -151,6 +151,21 @@ async def test_what_ends_the_request_cannot_be_taken_back(scheduler: DeadlineSch
             assert deadlines.resume() is None
 
 
+@pytest.mark.parametrize("reason", [ClientDisconnected(), ServerShutdown("stop")])
+async def test_a_wait_that_is_over_is_not_taken_back_where_the_request_ends_meanwhile(
+    scheduler: DeadlineScheduler, reason: Exception
+) -> None:
+    with pytest.raises(type(reason)), scheduler.deadlines() as deadlines:
+        deadlines.interrupt(first_byte_timeout())
+        # Before the task has run again.
+        deadlines.interrupt(reason)
+        deadlines.interrupt(first_byte_timeout())
+        try:
+            await asyncio.sleep(20)
+        finally:
+            assert deadlines.resume() is None
+
+
 async def test_the_whole_time_and_a_foreign_cancellation_cannot_be_taken_back(scheduler: DeadlineScheduler) -> None:
     with pytest.raises(BackendTimeout, match=r"timeouts\.total"), scheduler.deadlines() as deadlines:
         deadlines.total_due = 0

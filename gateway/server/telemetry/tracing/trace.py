@@ -1,4 +1,5 @@
-"""Records one chat request while it is served, as two spans: its own, and that of its backend request."""
+"""Records one chat request while it is served, as two spans: its own, and that of its backend request. Each failed try
+before that has a span, too."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from typing import Final
 from gateway.core.events import Finish, ResponseStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange import Exchange
-from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.telemetry.request_context import FailedTry, RequestContext
 from gateway.server.telemetry.tracing.attributes import (
     KEPT,
     answer_attributes,
@@ -35,16 +36,17 @@ class Trace:
         "_finished",
         "_first",
         "_notices",
-        "_own",
         "_redact",
         "_request",
         "_response",
         "_started",
         "_target",
+        "_tries",
+        "own",
     )
 
     def __init__(self, own: Parent, client_id: int, caller: Parent | None) -> None:
-        self._own = own
+        self.own = own
         self._client_id = client_id
         self._caller = caller
         self._begun = time.time_ns()
@@ -56,6 +58,7 @@ class Trace:
         self._target: dict[str, Attribute] = {}
         self._response: dict[str, Attribute] = {}
         self._notices: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._tries: tuple[Span, ...] = ()
 
     def connect(self, backend: Backend, exchange: Exchange) -> None:
         """Records the begin of the backend request."""
@@ -79,19 +82,32 @@ class Trace:
             self._finished = self._finished or self._now()
         self._response.update(answer_attributes(event, self._redact))
 
+    def fail_try(self, tried: FailedTry, client_id: int) -> None:
+        """Ends the span of a try of which the client is not told; that of the next one has this id."""
+        if self._connected:
+            ended = self._begun + int(tried.at * NANO) - self._started
+            code = tried.error.code or "internal_error"
+            self._tries = (*self._tries, self._client(tried.backend, tried.status, code, ended))
+        self._client_id = client_id
+        self._connected = self._first = self._finished = 0
+
     def conclude(self, context: RequestContext, status: int) -> tuple[Span, ...]:
         """Ends the request, and returns its spans."""
         ended = self._now()
         server = self._server(context, status, ended)
-        return (server, self._client(context, ended)) if self._connected else (server,)
+        if not self._connected:
+            return (server, *self._tries)
+        code = context.code if context.failed and not self._finished else ""
+        client = self._client(context.backend, context.backend_status, code, self._finished or ended)
+        return (server, *self._tries, client)
 
     def _server(self, context: RequestContext, status: int, ended: int) -> Span:
         attributes = {**context_attributes(context, status), **self._request, **self._response}
         if self._first:
             attributes["gen_ai.response.time_to_first_chunk"] = (self._first - self._begun) / NANO
         return Span(
-            trace_id=self._own.trace_id,
-            span_id=self._own.span_id,
+            trace_id=self.own.trace_id,
+            span_id=self.own.span_id,
             parent_id=self._caller.span_id if self._caller else 0,
             remote=self._caller is not None,
             # An unrouted model name could be any text, and each would make a separate span name.
@@ -108,23 +124,23 @@ class Trace:
             ),
         )
 
-    def _client(self, context: RequestContext, ended: int) -> Span:
+    def _client(self, backend: str, status: int, code: str, ended: int) -> Span:
+        """Returns the span of a backend request, which has failed with this code if there is one."""
         attributes = dict(self._target)
-        if context.backend_status:
-            attributes["http.response.status_code"] = context.backend_status
-        broken = context.failed and not self._finished
-        if broken:
-            attributes["error.type"] = context.code[:KEPT]
+        if status:
+            attributes["http.response.status_code"] = status
+        if code:
+            attributes["error.type"] = code[:KEPT]
         return Span(
-            trace_id=self._own.trace_id,
+            trace_id=self.own.trace_id,
             span_id=self._client_id,
-            parent_id=self._own.span_id,
+            parent_id=self.own.span_id,
             remote=False,
-            name=f"POST {context.backend}",
+            name=f"POST {backend}",
             kind="client",
             begun=self._connected,
-            ended=self._finished or ended,
-            failed=broken and context.code != "client_gone",
+            ended=ended,
+            failed=code not in ("", "client_gone"),
             attributes=attributes,
             events=(SpanEvent("dragoman.first_event", self._first),) if self._first else (),
         )

@@ -10,7 +10,7 @@ from gateway.core.events import Finish, ResponseStart, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange import Exchange
 from gateway.server.log.logger import LOGGER
-from gateway.server.telemetry.request_context import CHAT, Outcome, RequestContext, RequestObserver
+from gateway.server.telemetry.request_context import CHAT, FailedTry, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.tracing.destination import Destination, destination_for
 from gateway.server.telemetry.tracing.trace import Trace
 from gateway.server.telemetry.tracing.traceparent import Parent, decode_traceparent, encode_traceparent
@@ -66,10 +66,13 @@ class Tracing(RequestObserver):
         trace_id = caller.trace_id if caller else self._ids.getrandbits(128) or 1
         sampled = caller.sampled if caller else trace_id & (2**64 - 1) < self._bound
         own = Parent(trace_id, self._ids.getrandbits(64) or 1, sampled)
-        client = own._replace(span_id=self._ids.getrandbits(64) or 1)
+        client = self._client(own)
         context.traceparent = encode_traceparent(client)
         if sampled:
             self._traces[context] = Trace(own, client.span_id, caller)
+
+    def _client(self, own: Parent) -> Parent:
+        return own._replace(span_id=self._ids.getrandbits(64) or 1)
 
     def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
         if trace := self._traces.get(context):
@@ -87,6 +90,12 @@ class Tracing(RequestObserver):
     def usage(self, context: RequestContext, usage: UsageReport) -> None:
         if trace := self._traces.get(context):
             trace.record(usage)
+
+    def failed_try(self, context: RequestContext, tried: FailedTry) -> None:
+        if trace := self._traces.get(context):
+            client = self._client(trace.own)
+            context.traceparent = encode_traceparent(client)
+            trace.fail_try(tried, client.span_id)
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         trace = self._traces.pop(context, None)

@@ -12,15 +12,16 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.server.telemetry.tracing import open_tracing
+from gateway.server.telemetry.tracing import export, open_tracing
 from gateway.settings import Settings, TracingSettings, read_settings
 from gateway.settings.reload_policy import keep_restart_only
 from gateway.testing.gateway import gateway_command, hello
 from tests.paths import ROOT
+from tests.server.api.candidate_gateway import OVERLOADED, candidates_gateway, refuses, says
 from tests.server.api.test_endpoint import well
 from tests.server.backend import faulty_backend
 from tests.server.conftest import Start, settings_for
-from tests.server.telemetry.tracing.collector import collector_running, told, traced_gateway
+from tests.server.telemetry.tracing.collector import CLIENT, SERVER, collector_running, told, traced_gateway
 
 HERE: Final = TracingSettings()
 
@@ -137,3 +138,38 @@ async def test_every_worker_exports_its_own_and_flushes_when_it_is_stopped(tmp_p
         instances = {bytes(one.resource.SerializeToString()) for one in collector.resources()}
         assert 1 <= len(instances) <= 2
         assert "traces" not in errors
+
+
+async def test_each_try_of_a_request_has_a_span_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # More than a busy machine needs.
+    monkeypatch.setattr(export, "CLOSE_S", 30)
+    async with collector_running() as collector:
+        plays = {"m": OVERLOADED, "n": refuses("429 Too Many Requests"), "o": says("hello")}
+        tracing: Json = {"endpoint": collector.url}
+        async with candidates_gateway(plays, tracing=tracing) as (gateway, backends):
+            assert (await gateway.chat()).status_code == 200
+            heads = [backend.seen[0][0] for backend in backends.values()]
+    (server,) = [span for span in collector.spans() if span.kind == SERVER]
+    tries = [span for span in collector.spans() if span.kind == CLIENT]
+    assert [(span.name, told(span).get("http.response.status_code")) for span in tries] == [
+        ("POST m", 503),
+        ("POST n", 429),
+        ("POST o", 200),
+    ]
+    assert [told(span).get("error.type") for span in tries] == ["upstream_overloaded", "rate_limit_exceeded", None]
+    assert {span.parent_span_id for span in tries} == {server.span_id}
+    for span, head in zip(tries, heads, strict=True):
+        assert span.span_id.hex().encode() in head
+        assert span.start_time_unix_nano <= span.end_time_unix_nano
+    assert "error.type" not in told(server)
+
+
+async def test_where_all_tries_fail_each_has_its_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # More than a busy machine needs.
+    monkeypatch.setattr(export, "CLOSE_S", 30)
+    async with collector_running() as collector:
+        tracing: Json = {"endpoint": collector.url}
+        async with candidates_gateway({"m": OVERLOADED, "n": refuses("402 Pay")}, tracing=tracing) as (gateway, _):
+            assert (await gateway.chat()).status_code == 503
+    tries = [(span.name, told(span)["error.type"]) for span in collector.spans() if span.kind == CLIENT]
+    assert tries == [("POST m", "upstream_overloaded"), ("POST n", "insufficient_quota")]
