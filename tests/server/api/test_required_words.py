@@ -17,6 +17,7 @@ from tests.server.inspect.test_fidelity import check_all
 from tests.server.media.scene import asking, describing_gateway, picture
 from tests.server.summaries.test_compaction import client
 from tests.server.summaries.test_compaction_blocks import edit, history
+from tests.server.summaries.test_own_compaction import TRIGGER, USER, serving
 from tests.server.websocket_client import Denied, connected, opened, upgrade
 
 REQUIRE: Final = "x-dragoman-require"
@@ -236,6 +237,21 @@ async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
             response = await one.gateway.client.post("/v1/messages", json=fields, headers={REQUIRE: words})
             assert (response.status_code, len(one.model.summarised)) == (status, summaries), response.text
             assert response.json().get("error", {}).get("rule") == (None if status == 200 else "FIELD_NOT_SENT")
+
+
+async def test_a_provider_that_compacts_by_itself_gets_what_only_its_own_api_has() -> None:
+    """What the reader of the client's API leaves out for the others is no loss then."""
+    async with serving() as (gateway, asked):
+        own: Json = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}
+        fields: dict[str, Json] = {"model": "openai_responses", "input": [USER, own, TRIGGER]}
+        response = await gateway.client.post("/v1/responses", json=fields, headers={REQUIRE: "tools"})
+        assert response.status_code == 200 and asked[-1][1]["input"] == [USER, own, TRIGGER], response.text
+        sent = len(asked)
+        response = await gateway.client.post(
+            "/v1/responses", json={**fields, "model": "local"}, headers={REQUIRE: "tools"}
+        )
+        assert (response.status_code, response.json()["error"]["rule"]) == (400, "ITEM_NOT_SENT")
+        assert len(asked) == sent
 
 
 async def test_an_answer_that_has_lost_something_is_not_stored() -> None:
