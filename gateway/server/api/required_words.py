@@ -110,11 +110,11 @@ class RequiredWords(NamedTuple):
         return self._refusal("The answer has lost", "It ends here.", losses)
 
     def _refusal(self, said: str, consequence: str, losses: Sequence[_Loss]) -> RequirementNotMet:
-        (word, notice), more = losses[0], len(losses) - 1
+        word, notice = losses[0]
         place = None if notice.index is None else self.paths.turn.format(turn=notice.index)
         where = "" if place is None else f" {place}:"
         call = f" (tool call id {notice.tool_call_id!r})" if notice.tool_call_id else ""
-        others = "" if not more else f" {more} more {'loss is' if more == 1 else 'losses are'} in `losses`."
+        others = "" if len(losses) == 1 else f" It is the first of {len(losses)} losses."
         message = (
             f"{said} {word}, which it requires:{where} {notice.rule}{call}: {notice.detail.rstrip('.')}."
             f"{others} {consequence} Ask another model, send it without that, or do not require {word}."

@@ -195,7 +195,7 @@ async def test_all_losses_are_listed_and_the_message_names_the_first_with_its_pl
     assert error["message"].startswith(
         "The request would lose images, which it requires: messages[0]: PART_NOT_SENT: a part of kind image"
     )
-    assert "1 more loss is in `losses`." in error["message"] and error["param"] == "messages[0]"
+    assert "It is the first of 2 losses." in error["message"] and error["param"] == "messages[0]"
     assert [(loss["rule"], loss["index"]) for loss in error["losses"]] == [("PART_NOT_SENT", 0), ("PART_NOT_SENT", 2)]
     told = [one["rule"] for one in error["diagnostics"]]
     assert told.count("PART_NOT_SENT") == 2, "each notice once"
