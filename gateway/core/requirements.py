@@ -133,6 +133,8 @@ OBSERVED: Final[frozenset[NoticeRule]] = frozenset(
 LEVELS: Final[Mapping[NoticeRule, frozenset[Level]]] = {
     "CALL_ID_ADDED": frozenset({"warning"}),
     "NUMBER_INEXACT": frozenset({"info", "warning"}),
+    # At the level debug, the client has declined it.
+    "REASONING_NOT_SHOWN": frozenset({"info"}),
     "TOOL_REPEATED": frozenset({"warning"}),
 }
 

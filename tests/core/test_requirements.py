@@ -62,6 +62,8 @@ def test_what_depends_on_more_than_its_rule_has_a_word() -> None:
         (Notice("profile", "dropped", "TOOL_REPEATED", "", level="info"), ()),
         (Notice("profile", "dropped", "TOOL_REPEATED", "", level="warning"), ("tools",)),
         (Notice("backend", "added", "CALL_ID_ADDED", "", level="debug"), ()),
+        (Notice("backend", "dropped", "REASONING_NOT_SHOWN", ""), ("reasoning",)),
+        (Notice("backend", "dropped", "REASONING_NOT_SHOWN", "", level="debug"), ()),
         (Notice("encode", "changed", "CACHE_MARKS_CHANGED", ""), ()),
         (Notice("encode", "dropped", "FIELD_NOT_SENT", ""), ()),
         (Notice("encode", "dropped", "FIELD_NOT_SENT", "", fields=("temperature",)), ()),

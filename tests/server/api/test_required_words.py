@@ -299,6 +299,32 @@ async def test_nothing_is_read_of_the_backend_behind_the_loss() -> None:
     assert json.loads(response.text.strip().rpartition("data: ")[2])["error"]["code"] == "requirement_not_met"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1beta/models/m:{method}", {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}),
+        ("/v1beta/interactions", {"model": "m", "input": "Hello"}),
+        ("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "think": False}),
+    ],
+)
+async def test_reasoning_that_the_client_has_declined_is_no_loss(
+    path: str, fields: dict[str, Json], stream: bool
+) -> None:
+    """So that a client of Gemini's API, which gets thoughts only if it asks for them, may require its signatures."""
+    thought = said("Hm.").replace(b'"content"', b'"reasoning_content"')
+    async with (
+        faulty_backend(Rounds((thought, said("Now."), said(finish="stop")))) as backend,
+        running_gateway(settings(backend, CHAT)) as gateway,
+    ):
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        body = fields if "contents" in fields else {**fields, "stream": stream}
+        response = await gateway.client.post(path.format(method=method), json=body, headers={REQUIRE: "reasoning"})
+        metrics = (await gateway.client.get("/metrics")).text
+    assert response.status_code == 200 and "Now." in response.text and "requirement_not_met" not in response.text
+    assert 'gateway_notices_total{rule="REASONING_NOT_SHOWN",stage="backend"} 1.0' in metrics
+
+
 async def test_over_a_websocket_the_header_is_that_of_the_upgrade() -> None:
     async def script(connection: Connection) -> None:
         await connection.send(HEAD, chunk(said("Hello")), chunk(said(finish="stop")), chunk(DONE), END)
