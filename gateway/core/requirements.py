@@ -96,6 +96,7 @@ FIELDS: Final[Mapping[str, Requirement]] = {
     "functions": "tools",
     "function_call": "tools",
     "strict": "tools",
+    "input_examples": "tools",
     "is_error": "tools",
     "reasoning_effort": "effort",
     "thinking": "effort",

@@ -118,6 +118,42 @@ async def test_what_is_lost_beside_the_words_is_told_and_sent() -> None:
         assert (await asked(gateway, "openai_chat", "effort, images", stream=True)).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/completions", {"prompt": "Hello", "tools": tools("f")}),
+        ("/v1/completions", {"prompt": "Hello", "tool_choice": "required"}),
+        (
+            "/v1/responses",
+            {
+                "input": "Hello",
+                "tools": [
+                    {
+                        "type": "namespace",
+                        "name": "crm",
+                        "description": "Looks customers up.",
+                        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+                    }
+                ],
+            },
+        ),
+        (
+            "/v1/messages",
+            {
+                "max_tokens": 9,
+                "messages": [{"role": "user", "content": "Hello"}],
+                "tools": [{"name": "f", "input_schema": {"type": "object"}, "input_examples": [{}]}],
+            },
+        ),
+    ],
+)
+async def test_what_a_tool_is_declared_with_may_not_be_lost(path: str, fields: dict[str, Json]) -> None:
+    async with faulty_backend(silent) as backend, running_gateway(settings(backend, TEXT)) as gateway:
+        response = await gateway.client.post(path, json={"model": "m", **fields}, headers={REQUIRE: "tools"})
+        assert (response.status_code, response.json()["error"]["rule"]) == (400, "FIELD_NOT_SENT"), response.text
+        assert not backend.seen
+
+
 @pytest.mark.parametrize("words", ["Tools", "tools\t, ,effort,", "images,TOOLS", ",tools"])
 async def test_the_header_is_a_list_in_any_case(words: str) -> None:
     async with faulty_backend(silent) as backend, running_gateway(settings(backend, GLM)) as gateway:
