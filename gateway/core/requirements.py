@@ -86,7 +86,7 @@ BREACHES: Final[Mapping[NoticeRule, Requirement]] = {
 
 # Rules about any field: the field decides.
 BY_FIELD: Final[frozenset[NoticeRule]] = frozenset(
-    {"DEMAND_IN_WORDS", "FIELD_NOT_SENT", "REQUEST_FIELD_CHANGED", "REQUEST_FIELD_DROPPED"}
+    {"CACHE_MARKS_CHANGED", "DEMAND_IN_WORDS", "FIELD_NOT_SENT", "REQUEST_FIELD_CHANGED", "REQUEST_FIELD_DROPPED"}
 )
 # By the names of chat completions, and by those of the fields of messages, tools and parts.
 FIELDS: Final[Mapping[str, Requirement]] = {
@@ -153,7 +153,6 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "BLANK_TEXT_NOT_SENT",
         "BRIDGE_ADDED",
         "CACHE_KEY_ADDED",
-        "CACHE_MARKS_CHANGED",
         "CACHE_MARKS_PLACED",
         "CACHE_MARKS_REFUSED",
         "CALLS_EMPTY",

@@ -65,6 +65,7 @@ def test_what_depends_on_more_than_its_rule_has_a_word() -> None:
         (Notice("backend", "dropped", "REASONING_NOT_SHOWN", ""), ("reasoning",)),
         (Notice("backend", "dropped", "REASONING_NOT_SHOWN", "", level="debug"), ()),
         (Notice("encode", "changed", "CACHE_MARKS_CHANGED", ""), ()),
+        (Notice("encode", "changed", "CACHE_MARKS_CHANGED", "", fields=("cache_control",)), ("cache",)),
         (Notice("encode", "dropped", "FIELD_NOT_SENT", ""), ()),
         (Notice("encode", "dropped", "FIELD_NOT_SENT", "", fields=("temperature",)), ()),
         (Notice("encode", "dropped", "FIELD_NOT_SENT", "", fields=("cache_control",)), ("cache",)),
