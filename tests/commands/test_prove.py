@@ -129,6 +129,20 @@ def test_each_line_of_a_jsonl_file_is_a_request(capsys: pytest.CaptureFixture[st
     assert status == 1 and out.startswith("two.jsonl 2: loses images") and "2 requests, 1 losses" in out
 
 
+def test_a_line_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two.jsonl").write_text(f"{json.dumps(REQUEST)}\n{{\n", encoding="utf-8")
+    status, _, err = proved(capsys, "two.jsonl")
+    assert status == 2 and err.startswith("dragoman: two.jsonl, line 2: ")
+
+
+@pytest.mark.parametrize("written", ["", "\n\n"])
+def test_a_file_without_a_request_proves_nothing(capsys: pytest.CaptureFixture[str], written: str) -> None:
+    Path("none.jsonl").write_text(written, encoding="utf-8")
+    save_recording(Path("none.dragoman.jsonl"), Recording())
+    status, _, err = proved(capsys, "none.jsonl", "none.dragoman.jsonl")
+    assert status == 2 and "none.jsonl: has no request." in err and "none.dragoman.jsonl: has no request." in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
