@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, faulty_backend
+from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.promises.test_forced_tools import DIALECTS
 from tests.server.api.test_hidden_rounds import DONE, SEARCH, Rounds, said, tools
@@ -261,6 +261,28 @@ async def test_a_picture_is_described_where_that_is_no_loss() -> None:
     async with describing_gateway() as (asker, backends):
         response = await asker.chat(asking(picture()), {REQUIRE: "tools, effort"})
         assert response.status_code == 200 and len(backends.asked) == len(backends.sent) == 1
+
+
+async def test_no_picture_is_described_for_a_candidate_that_is_then_not_asked() -> None:
+    """The model that the client has named reads pictures, and its backend fails; the candidate reads none."""
+
+    async def failing(connection: Connection) -> None:
+        await connection.send(answer("503 Service Unavailable"))
+
+    async with faulty_backend(failing) as failed, faulty_backend(silent) as backend:
+        more: dict[str, Json] = {
+            "backends": {"b": {**CHAT, "base_url": failed.base_url}, "c": {**CHAT, "base_url": backend.base_url}},
+            "vision": {"model": "seeing"},
+            "models": {
+                "m": {"backend": "b", "candidates": ["blind"]},
+                "blind": {"backend": "c", "images": "describe", "facts": {"images": False}},
+                "seeing": {"backend": "c"},
+            },
+        }
+        async with running_gateway(more) as gateway:
+            fields: dict[str, Json] = {"model": "m", "messages": asking(picture())}
+            response = await gateway.client.post("/v1/chat/completions", json=fields, headers={REQUIRE: "images"})
+        assert (response.status_code, len(failed.seen), len(backend.seen)) == (503, 1, 0)
 
 
 async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
