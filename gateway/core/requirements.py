@@ -86,11 +86,20 @@ BREACHES: Final[Mapping[NoticeRule, Requirement]] = {
 
 # Rules about any field: the field decides.
 BY_FIELD: Final[frozenset[NoticeRule]] = frozenset(
-    {"CACHE_MARKS_CHANGED", "DEMAND_IN_WORDS", "FIELD_NOT_SENT", "REQUEST_FIELD_CHANGED", "REQUEST_FIELD_DROPPED"}
+    {
+        "CACHE_MARKS_CHANGED",
+        "DEMAND_IN_WORDS",
+        "FIELD_NOT_SENT",
+        "REQUEST_FIELD_CHANGED",
+        "REQUEST_FIELD_DROPPED",
+        "TURN_NOT_SENT",
+    }
 )
 # By the names of chat completions, and by those of the fields of messages, tools and parts.
 FIELDS: Final[Mapping[str, Requirement]] = {
     "description": "tools",
+    "tool_call_id": "tools",
+    "tool_calls": "tools",
     "tool_choice": "tools",
     "tools": "tools",
     "functions": "tools",
@@ -100,6 +109,7 @@ FIELDS: Final[Mapping[str, Requirement]] = {
     "is_error": "tools",
     "reasoning_effort": "effort",
     "thinking": "effort",
+    "image_url": "images",
     "extra_content": "reasoning",
     "reasoning": "reasoning",
     "reasoning_content": "reasoning",
@@ -305,7 +315,6 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "TURNS_MERGED",
         "TURN_INTERRUPTED",
         "TURN_INVENTED",
-        "TURN_NOT_SENT",
         "UNKNOWN_EVENT",
         "UNKNOWN_MASK_PATH",
         "UNKNOWN_VARIANT",
