@@ -450,6 +450,10 @@ async def test_a_recording_of_a_loss_comes_to_the_same_again(dialect: str, strea
     [
         ({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}, {}),
         ({"thinking": {"type": "adaptive"}}, {"effort": ["FIELD_NOT_SENT"]}),
+        (
+            {"output_config": {"effort": "high"}, "thinking": {"type": "enabled", "budget_tokens": 2000}},
+            {"effort": ["FIELD_NOT_SENT"]},
+        ),
         ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"effort": ["EFFORT_CHANGED"]}),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": False}]}, {}),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": True}]}, {"tools": ["FIELD_NOT_SENT"]}),
