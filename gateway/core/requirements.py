@@ -106,6 +106,8 @@ FIELDS: Final[Mapping[str, Requirement]] = {
     "function_call": "tools",
     "strict": "tools",
     "input_examples": "tools",
+    "output_schema": "tools",
+    "response": "tools",
     "is_error": "tools",
     "reasoning_effort": "effort",
     "thinking": "effort",

@@ -145,6 +145,20 @@ async def test_what_is_lost_beside_the_words_is_told_and_sent() -> None:
                 "tools": [{"name": "f", "input_schema": {"type": "object"}, "input_examples": [{}]}],
             },
         ),
+        (
+            "/v1/responses",
+            {
+                "input": "Hello",
+                "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "output_schema": {}}],
+            },
+        ),
+        (
+            "/v1beta/models/m:generateContent",
+            {
+                "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
+                "tools": [{"functionDeclarations": [{"name": "f", "response": {"type": "STRING"}}]}],
+            },
+        ),
     ],
 )
 async def test_what_a_tool_is_declared_with_may_not_be_lost(path: str, fields: dict[str, Json]) -> None:
