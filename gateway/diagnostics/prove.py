@@ -135,7 +135,9 @@ def _recorded(file: str, interaction: Interaction, way: Way) -> Proof:
     run = run_offline(interaction, way.settings)
     # What the recording says of the outside is no failure of this version.
     failure = "" if run.error is None or run.external else run.error.message
-    return _proof(file, name, run.notices, failure)
+    # Only a running gateway makes a compaction; of its request it judges what was left out while it was read.
+    notices = run.conversation.notices if run.compacts and run.conversation is not None else run.notices
+    return _proof(file, name, notices, failure)
 
 
 def _saved(file: str, name: str, data: bytes, way: Way) -> Proof:

@@ -11,7 +11,8 @@ import pytest
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.recording.files import save_recording
-from gateway.recording.recording import Recording
+from gateway.recording.lines import data_of
+from gateway.recording.recording import Interaction, Recording
 from tests.paths import ROOT
 from tests.recording.samples import goldens, interaction_of
 
@@ -110,6 +111,17 @@ def test_another_model_is_asked_by_recordings_too(capsys: pytest.CaptureFixture[
     flat = proved(capsys, "one.dragoman.jsonl", "--model", "flat", "--json")[1]
     whole = proved(capsys, "one.dragoman.jsonl", "--model", "whole", "--json")[1]
     assert '"images"' in flat and '"images"' not in whole
+
+
+def test_a_recorded_compaction_of_the_gateway_is_proved_too(capsys: pytest.CaptureFixture[str]) -> None:
+    made = interaction_of(next(one for one in goldens() if one.scenario.dialect == "openai_responses"))
+    own: Json = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}
+    asked = {"model": "m", "input": [{"role": "user", "content": "Hello"}, own, {"type": "compaction_trigger"}]}
+    request = msgspec.structs.replace(made.request, body=data_of(json.dumps(asked).encode()))
+    made = Interaction(request, made.route, answer=made.answer)
+    save_recording(Path("one.dragoman.jsonl"), Recording().with_interactions([made]))
+    status, out, _ = proved(capsys, "one.dragoman.jsonl")
+    assert status == 1 and "loses tools: ITEM_NOT_SENT (message 1)" in out, out
 
 
 def test_a_request_that_is_refused_now_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
