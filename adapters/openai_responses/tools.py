@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from adapters.openai_responses import DIALECT
 from adapters.openai_responses.built_in_tools import BUILT_IN
@@ -172,7 +173,7 @@ def _namespace(tools: Tools, entry: _Free, place: str) -> None:
         reader(tools, inner, f"{place}.tools[{position}]", read.name)
     tools.notices.append(_as_function(place, "namespace", "functions"))
     if read.description:
-        tools.notices.append(field_not_sent(f"{place}.description"))
+        tools.notices.append(field_not_sent(f"{place}.description", "description"))
 
 
 def _tool_search(tools: Tools, entry: _Free, place: str) -> None:
@@ -227,9 +228,11 @@ def _as_function(place: str, kind: str, what: str) -> Notice:
     )
 
 
-def field_not_sent(place: str) -> Notice:
-    """Returns the notice about a field that only OpenAI's own backend has."""
-    return Notice("decode", "dropped", "FIELD_NOT_SENT", f"no other API has a field for {place[:80]!r}", level="debug")
+def field_not_sent(place: str, lost: str | None = None) -> Notice:
+    """Returns the notice about a field that only OpenAI's own backend has; `lost` is the field whose meaning is."""
+    fields = UNSET if lost is None else (lost,)
+    detail = f"no other API has a field for {place[:80]!r}"
+    return Notice("decode", "dropped", "FIELD_NOT_SENT", detail, level="debug", fields=fields)
 
 
 def read_deferred(tools: Tools) -> DeferredTools | None:

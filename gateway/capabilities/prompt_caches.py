@@ -100,6 +100,8 @@ class _Translation:
         self._sent = self._surplus = 0
         # Marks of both names that are sent.
         self.kept = 0
+        # Marks of the backend's own name with a lifetime that it has not, by what is asked for.
+        self._other_lifetimes: Counter[str] = Counter()
         self._unplaced: dict[CacheMark, Counter[str]] = {}
 
     @property
@@ -138,7 +140,9 @@ class _Translation:
         if self._sent:
             own, other = self._rules.mark, _OTHER[self._rules.mark]
             detail = f"{other} ({self._sent}) is sent as {own}{_for(self.lifetime, self._asked)}"
-            told.append(_changed(detail))
+            told.append(_changed(detail, other, self.lifetime, self._asked))
+        for asked, count in sorted(self._other_lifetimes.items()):
+            told.append(_other_lifetime(f"{self._rules.mark} ({count})", self._rules, asked))
         if self._surplus:
             other = _OTHER[self._rules.mark]
             detail = f"{other} ({self._surplus}) is not sent: the backend takes {self._rules.most}"
@@ -179,6 +183,8 @@ class _Translation:
             return {}
         if rules.mark in extra:
             self.kept += 1
+            if (asked := _refused_lifetime(extra[rules.mark], rules)) is not None:
+                self._other_lifetimes[asked] += 1
             return {rules.mark: _accepted(extra[rules.mark], rules)}
         if extra[_OTHER[rules.mark]] is None:
             return {}
@@ -215,6 +221,8 @@ def _params(
         written = _options(options, rules, notices) if options is not None else _implicit(automatic, rules, notices)
     elif automatic is not None:
         written = _accepted(automatic, rules)
+        if (asked := _refused_lifetime(automatic, rules)) is not None:
+            notices.append(_other_lifetime(conversation.paths.param(MARKS[0]), rules, asked))
     else:
         written = _automatic(options, rules, notices)
     return kept if written is None else {**kept, own: written}
@@ -228,7 +236,7 @@ def _options(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
     asked = _longest([options])
     if asked is not None and (nearest := rules.nearest(asked)) != asked:
         kept["ttl"] = nearest
-        notices.append(_changed(f"{_OPTIONS} is sent{_for(nearest, asked)}"))
+        notices.append(_changed(f"{_OPTIONS} is sent{_for(nearest, asked)}", _OPTIONS, nearest, asked))
     notices += _left_out(options, frozenset(kept))
     return kept
 
@@ -238,10 +246,10 @@ def _implicit(automatic: Json, rules: CacheRules, notices: list[Notice]) -> Json
     asked = _longest([automatic])
     nearest = None if asked is None else rules.nearest(asked)
     if nearest is None or nearest == rules.lifetimes[0]:
-        detail = f"{MARKS[0]} is not sent: the backend marks the end of a prompt by itself"
-        notices.append(_dropped(None, detail))
+        detail = f"{MARKS[0]} is not sent: the backend marks the end of a prompt by itself{_for(nearest, asked)}"
+        notices.append(_dropped(MARKS[0] if _is_shorter(nearest, asked) else None, detail))
         return None
-    notices.append(_changed(f"{MARKS[0]} is sent as {_OPTIONS}{_for(nearest, asked)}"))
+    notices.append(_changed(f"{MARKS[0]} is sent as {_OPTIONS}{_for(nearest, asked)}", MARKS[0], nearest, asked))
     return {"ttl": nearest}
 
 
@@ -254,7 +262,7 @@ def _automatic(options: Json, rules: CacheRules, notices: list[Notice]) -> Json:
     nearest = None if asked is None else rules.nearest(asked)
     if options.get("mode") != "explicit":
         mark = rules.new_mark(nearest)[rules.mark]
-        notices.append(_changed(f"{_OPTIONS} is sent as {rules.mark}{_for(nearest, asked)}"))
+        notices.append(_changed(f"{_OPTIONS} is sent as {rules.mark}{_for(nearest, asked)}", _OPTIONS, nearest, asked))
     notices += _left_out(options, frozenset({"mode", "ttl"}))
     return mark
 
@@ -267,10 +275,14 @@ def _left_out(options: JsonObject, kept: frozenset[str]) -> Iterator[Notice]:
 
 def _accepted(mark: Json, rules: CacheRules) -> Json:
     """Returns a mark of the backend's own name with a lifetime that the backend has."""
+    asked = _refused_lifetime(mark, rules)
+    return {**mark, "ttl": rules.nearest(asked)} if asked is not None and isinstance(mark, Mapping) else mark
+
+
+def _refused_lifetime(mark: Json, rules: CacheRules) -> str | None:
+    """Returns the lifetime that a mark asks for and the backend has not; None: it has it, or the mark asks for none."""
     asked = _longest([mark])
-    if asked is None or asked in rules.lifetimes or not isinstance(mark, Mapping):
-        return mark
-    return {**mark, "ttl": rules.nearest(asked)}
+    return None if asked in rules.lifetimes else asked
 
 
 def _longest(marks: Sequence[Json]) -> str | None:
@@ -281,6 +293,10 @@ def _longest(marks: Sequence[Json]) -> str | None:
 
 def _for(lifetime: str | None, asked: str | None) -> str:
     return "" if lifetime is None or lifetime == asked else f" for {lifetime}, the nearest to {asked}"
+
+
+def _is_shorter(lifetime: str | None, asked: str | None) -> bool:
+    return lifetime is not None and asked is not None and LIFETIMES[lifetime] < LIFETIMES[asked]
 
 
 def _with_last_marked(turn: Turn, mark: JsonObject) -> Turn:
@@ -325,8 +341,16 @@ def _bare(extra: JsonObject) -> JsonObject:
     return {name: value for name, value in extra.items() if name not in MARK_NAMES}
 
 
-def _changed(detail: str) -> Notice:
-    return Notice("encode", "changed", "CACHE_MARKS_CHANGED", detail, level="debug")
+def _other_lifetime(what: str, rules: CacheRules, asked: str) -> Notice:
+    nearest = rules.nearest(asked)
+    return _changed(f"{what} is sent{_for(nearest, asked)}", rules.mark, nearest, asked)
+
+
+def _changed(detail: str, name: str, lifetime: str | None, asked: str | None) -> Notice:
+    """Returns the notice of marks or a field that are sent in other words. Something of it is lost where it is kept for
+    a shorter time than is asked for."""
+    fields = (name,) if _is_shorter(lifetime, asked) else UNSET
+    return Notice("encode", "changed", "CACHE_MARKS_CHANGED", detail, level="debug", fields=fields)
 
 
 def _dropped(name: str | None, detail: str) -> Notice:

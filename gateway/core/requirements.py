@@ -86,19 +86,32 @@ BREACHES: Final[Mapping[NoticeRule, Requirement]] = {
 
 # Rules about any field: the field decides.
 BY_FIELD: Final[frozenset[NoticeRule]] = frozenset(
-    {"DEMAND_IN_WORDS", "FIELD_NOT_SENT", "REQUEST_FIELD_CHANGED", "REQUEST_FIELD_DROPPED"}
+    {
+        "CACHE_MARKS_CHANGED",
+        "DEMAND_IN_WORDS",
+        "FIELD_NOT_SENT",
+        "REQUEST_FIELD_CHANGED",
+        "REQUEST_FIELD_DROPPED",
+        "TURN_NOT_SENT",
+    }
 )
 # By the names of chat completions, and by those of the fields of messages, tools and parts.
 FIELDS: Final[Mapping[str, Requirement]] = {
     "description": "tools",
+    "tool_call_id": "tools",
+    "tool_calls": "tools",
     "tool_choice": "tools",
     "tools": "tools",
     "functions": "tools",
     "function_call": "tools",
     "strict": "tools",
+    "input_examples": "tools",
+    "output_schema": "tools",
+    "response": "tools",
     "is_error": "tools",
     "reasoning_effort": "effort",
     "thinking": "effort",
+    "image_url": "images",
     "extra_content": "reasoning",
     "reasoning": "reasoning",
     "reasoning_content": "reasoning",
@@ -133,6 +146,8 @@ OBSERVED: Final[frozenset[NoticeRule]] = frozenset(
 LEVELS: Final[Mapping[NoticeRule, frozenset[Level]]] = {
     "CALL_ID_ADDED": frozenset({"warning"}),
     "NUMBER_INEXACT": frozenset({"info", "warning"}),
+    # At the level debug, the client has declined it.
+    "REASONING_NOT_SHOWN": frozenset({"info"}),
     "TOOL_REPEATED": frozenset({"warning"}),
 }
 
@@ -150,7 +165,6 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "BLANK_TEXT_NOT_SENT",
         "BRIDGE_ADDED",
         "CACHE_KEY_ADDED",
-        "CACHE_MARKS_CHANGED",
         "CACHE_MARKS_PLACED",
         "CACHE_MARKS_REFUSED",
         "CALLS_EMPTY",
@@ -303,7 +317,6 @@ HARMLESS: Final[frozenset[NoticeRule]] = frozenset(
         "TURNS_MERGED",
         "TURN_INTERRUPTED",
         "TURN_INVENTED",
-        "TURN_NOT_SENT",
         "UNKNOWN_EVENT",
         "UNKNOWN_MASK_PATH",
         "UNKNOWN_VARIANT",

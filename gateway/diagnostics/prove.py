@@ -81,15 +81,30 @@ class Way(msgspec.Struct, frozen=True):
 
 def prove(file: str, data: bytes, way: Way) -> Sequence[Proof]:
     """Returns what each request of a file loses: a recording, a request, an array of messages, or one of them a line
-    (`.jsonl`). Raises InvalidRequest for a file that is none of these, for a request whose body the recording lacks,
-    for an unknown model and settings without any, and SettingsError for an adapter that must be named."""
+    (`.jsonl`). Raises InvalidRequest for a file that is none of these or has no request, for a request whose body the
+    recording lacks, for an unknown model and settings without any, and SettingsError for an adapter that must be
+    named."""
+    proofs = [*_proofs(file, data, way)]
+    if not proofs:
+        # An export that has failed proves nothing.
+        raise InvalidRequest(f"{file}: has no request.")
+    return proofs
+
+
+def _proofs(file: str, data: bytes, way: Way) -> Iterator[Proof]:
+    place = file
     try:
         if is_recording(data):
-            return [_recorded(file, one, way) for one in read_recording(data).interactions()]
+            for one in read_recording(data).interactions():
+                yield _recorded(file, one, way)
+            return
         lines = data.split(b"\n") if file.endswith(_LINES) else [data]
-        return [_saved(file, str(at), line, way) for at, line in enumerate(lines, 1) if line.strip()]
+        for at, line in enumerate(lines, 1):
+            place = f"{file}, line {at}" if len(lines) > 1 else file
+            if line.strip():
+                yield _saved(file, str(at), line, way)
     except InvalidRequest as error:
-        raise InvalidRequest(f"{file}: {error.message}", param=error.param) from error
+        raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
 
 
 def compare(proofs: Iterable[Proof], baseline: Proofs, allowed: Collection[str] = ()) -> Sequence[Compared]:
@@ -120,7 +135,9 @@ def _recorded(file: str, interaction: Interaction, way: Way) -> Proof:
     run = run_offline(interaction, way.settings)
     # What the recording says of the outside is no failure of this version.
     failure = "" if run.error is None or run.external else run.error.message
-    return _proof(file, name, run.notices, failure)
+    # Only a running gateway makes a compaction; of its request it judges what was left out while it was read.
+    notices = run.conversation.notices if run.compacts and run.conversation is not None else run.notices
+    return _proof(file, name, notices, failure)
 
 
 def _saved(file: str, name: str, data: bytes, way: Way) -> Proof:

@@ -175,7 +175,9 @@ class Exchange:
             self._filters.insert(len(self._filters) - len(kept.feeds), partial(self._without_hidden, self._hidden))
         self.continues = False
         reads_all = plan.passes or conversation.reads == ALL_CONTENT
-        self._readable = None if reads_all else ReadableContentFilter(conversation.reads)
+        reads = conversation.reads
+        # An API that has calls has reasoning, too.
+        self._readable = None if reads_all else ReadableContentFilter(reads, declined="calls" in reads)
         # The state cache itself knows what it stores of the state that it asks for.
         self._holds = None if plan.passes or conversation.keeps is not None else conversation.holds
         self.uncounted = conversation.include_usage or not conversation.stream

@@ -106,10 +106,11 @@ class StoredStateFilter:
 
     def __init__(self, conversation: Conversation, *, passes: bool) -> None:
         self._passes = passes
+        reads = conversation.reads
         self._readable = (
             None
-            if passes or "reasoning" in conversation.reads
-            else ReadableContentFilter(conversation.reads | (ALL_CONTENT - {"reasoning"}))
+            if passes or "reasoning" in reads
+            else ReadableContentFilter(reads | (ALL_CONTENT - {"reasoning"}), declined="calls" in reads)
         )
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:

@@ -10,13 +10,22 @@ from gateway.core.notices import Notice
 DROPPED: Final = Notice(
     "backend", "dropped", "REASONING_NOT_SHOWN", "the client gets no reasoning, and the model's was left out"
 )
+DECLINED: Final = Notice(
+    "backend",
+    "dropped",
+    "REASONING_NOT_SHOWN",
+    "the client has declined reasoning, and the model's was left out",
+    level="debug",
+)
 
 
 class ReadableContentFilter:
-    """Filters the events of one response. `reads` is what the client reads beside text."""
+    """Filters the events of one response. `reads` is what the client reads beside text; `declined`: its API has
+    reasoning, which it does not want."""
 
-    def __init__(self, reads: frozenset[ReadableContent]) -> None:
+    def __init__(self, reads: frozenset[ReadableContent], *, declined: bool) -> None:
         self._reads = reads
+        self._told = DECLINED if declined else DROPPED
         self._noticed = False
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -44,4 +53,4 @@ class ReadableContentFilter:
         if self._noticed:
             return ()
         self._noticed = True
-        return (DROPPED,)
+        return (self._told,)

@@ -22,6 +22,7 @@ from adapters.openai_responses.client.dialect import OpenAIResponsesDialect
 from gateway.adapter import Adapter
 from gateway.core.conversation import Json
 from gateway.core.policy import Policy, PromptCache
+from gateway.core.requirements import breaches
 from gateway.dialect import Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
@@ -151,6 +152,30 @@ def test_a_lifetime_is_the_shortest_that_is_long_enough() -> None:
     assert body["system"] == [{"type": "text", "text": "Be brief.", **HOUR}]
     assert "cache_control" not in body
     assert told == ["prompt_cache_breakpoint (2) is sent as cache_control for 1h, the nearest to 30m"]
+
+
+def test_a_lifetime_that_the_backend_has_not_is_told_and_a_shorter_one_is_a_loss() -> None:
+    """Qwen has marks of five minutes alone; OpenAI's chat completions have 30 minutes."""
+    messages: dict[str, Any] = {"model": "m", "max_tokens": 9}
+    hour = {**messages, "messages": [{"role": "user", "content": [{"type": "text", "text": "a", **HOUR}]}]}
+    body, told = sent(MESSAGES_CLIENT, hour, CHAT, "qwen3-max", "qwen")
+    assert body["messages"][0]["content"][0]["cache_control"]["ttl"] == "5m"
+    assert told == ["cache_control (1) is sent for 5m, the nearest to 1h"]
+    short = {**messages, "messages": [{"role": "user", "content": [{"type": "text", "text": "a", **CACHED}]}]}
+    whole = {**messages, "messages": [{"role": "user", "content": "a"}], **HOUR}
+    long = {"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": "a", **LONG}]}]}
+    for dialect, request, adapter, model, profile, words in (
+        (MESSAGES_CLIENT, hour, CHAT, "qwen3-max", "qwen", ["cache"]),
+        (MESSAGES_CLIENT, hour, CHAT, "gpt-5.6", "openai", ["cache"]),
+        (MESSAGES_CLIENT, hour, RESPONSES, "gpt-5.6", "none", []),
+        (MESSAGES_CLIENT, short, CHAT, "gpt-5.6", "openai", []),
+        (MESSAGES_CLIENT, whole, CHAT, "gpt-5.6", "openai", ["cache"]),
+        (MESSAGES_CLIENT, whole, RESPONSES, "gpt-5.6", "none", []),
+        (RESPONSES_CLIENT, long, CHAT, "gpt-5.6", "openai", ["cache"]),
+        (RESPONSES_CLIENT, long, MESSAGES, "claude-opus-5", "none", ["cache"]),
+    ):
+        made = exchanged(dialect, request, adapter, Policy(profile=PROFILES[profile]), model)
+        assert [*breaches(made.notices)] == words, (request, model, made.notices)
 
 
 def test_a_mark_stands_on_a_part_that_takes_one() -> None:

@@ -11,7 +11,8 @@ import pytest
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.recording.files import save_recording
-from gateway.recording.recording import Recording
+from gateway.recording.lines import data_of
+from gateway.recording.recording import Interaction, Recording
 from tests.paths import ROOT
 from tests.recording.samples import goldens, interaction_of
 
@@ -112,6 +113,17 @@ def test_another_model_is_asked_by_recordings_too(capsys: pytest.CaptureFixture[
     assert '"images"' in flat and '"images"' not in whole
 
 
+def test_a_recorded_compaction_of_the_gateway_is_proved_too(capsys: pytest.CaptureFixture[str]) -> None:
+    made = interaction_of(next(one for one in goldens() if one.scenario.dialect == "openai_responses"))
+    own: Json = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}
+    asked = {"model": "m", "input": [{"role": "user", "content": "Hello"}, own, {"type": "compaction_trigger"}]}
+    request = msgspec.structs.replace(made.request, body=data_of(json.dumps(asked).encode()))
+    made = Interaction(request, made.route, answer=made.answer)
+    save_recording(Path("one.dragoman.jsonl"), Recording().with_interactions([made]))
+    status, out, _ = proved(capsys, "one.dragoman.jsonl")
+    assert status == 1 and "loses tools: ITEM_NOT_SENT (message 1)" in out, out
+
+
 def test_a_request_that_is_refused_now_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert proved(capsys, "picture.json", "--write-baseline", "known.json")[0] == 0
     arguments = ("picture.json", "--baseline", "known.json", "--model", "strict")
@@ -127,6 +139,20 @@ def test_each_line_of_a_jsonl_file_is_a_request(capsys: pytest.CaptureFixture[st
     Path("two.jsonl").write_text(f"{lines}\n\n", encoding="utf-8")
     status, out, _ = proved(capsys, "two.jsonl")
     assert status == 1 and out.startswith("two.jsonl 2: loses images") and "2 requests, 1 losses" in out
+
+
+def test_a_line_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two.jsonl").write_text(f"{json.dumps(REQUEST)}\n{{\n", encoding="utf-8")
+    status, _, err = proved(capsys, "two.jsonl")
+    assert status == 2 and err.startswith("dragoman: two.jsonl, line 2: ")
+
+
+@pytest.mark.parametrize("written", ["", "\n\n"])
+def test_a_file_without_a_request_proves_nothing(capsys: pytest.CaptureFixture[str], written: str) -> None:
+    Path("none.jsonl").write_text(written, encoding="utf-8")
+    save_recording(Path("none.dragoman.jsonl"), Recording())
+    status, _, err = proved(capsys, "none.jsonl", "none.dragoman.jsonl")
+    assert status == 2 and "none.jsonl: has no request." in err and "none.dragoman.jsonl: has no request." in err
 
 
 @pytest.mark.parametrize(

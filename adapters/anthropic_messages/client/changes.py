@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from gateway.core.notices import Action, Level, Notice, NoticeRule
 
@@ -17,9 +18,11 @@ class Changes(msgspec.Struct):
     blocks: dict[str, list[int]] = {}
     compacted: bool = False
 
-    def drop_field(self, name: str, detail: str = "", level: Level = "debug") -> None:
-        """Adds a field that is left out, by its path."""
-        self.add("dropped", "FIELD_NOT_SENT", detail or f"no other API has a field for {name[:_LONGEST]!r}", level)
+    def drop_field(self, name: str, detail: str = "", level: Level = "debug", lost: str | None = None) -> None:
+        """Adds a field that is left out, by its path; `lost` is the field whose meaning is."""
+        said = detail or f"no other API has a field for {name[:_LONGEST]!r}"
+        fields = UNSET if lost is None else (lost,)
+        self.notices.append(Notice("decode", "dropped", "FIELD_NOT_SENT", said, level=level, fields=fields))
 
     def drop_block(self, kind: str, index: int) -> None:
         """Adds a content block that is left out, of the message at `index` (-1: of the system prompt)."""

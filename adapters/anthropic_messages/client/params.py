@@ -109,7 +109,7 @@ def _effort(request: MessagesFields, changes: Changes) -> str | None:
     if asked is not None:
         if budget:
             name = "thinking.budget_tokens"
-            changes.drop_field(name, f"{name} is not sent beside output_config.effort")
+            changes.drop_field(name, f"{name} is not sent beside output_config.effort", lost="thinking")
         return EFFORTS.values.get(asked)
     if not budget:
         return None

@@ -65,4 +65,5 @@ def _prompt(fields: Mapping[str, Json]) -> str:
 
 
 def _unread(name: str) -> Notice:
-    return Notice("decode", "dropped", "FIELD_NOT_SENT", f"a completion has no field {name!r}", level="warning")
+    detail = f"a completion has no field {name!r}"
+    return Notice("decode", "dropped", "FIELD_NOT_SENT", detail, level="warning", fields=(name,))

@@ -169,7 +169,14 @@ def unsent_turn(item: Values) -> Notice | None:
     if item["$role"] != "tool" and all(part["$kind"] == "reasoning" for part in said):
         return None
     detail = f"no condition of the mapping holds for a turn of the role {item['$role']!r}"
-    return Notice("encode", "dropped", "TURN_NOT_SENT", detail, level="warning", index=item["$index"])
+    kinds = {part["$kind"] for part in said}
+    lost = {
+        "tool_calls": "call" in kinds or bool(item.get("$calls")),
+        "tool_call_id": "result" in kinds or item["$role"] == "tool",
+        "image_url": "image" in kinds,
+    }
+    fields = tuple([name for name, is_lost in lost.items() if is_lost])
+    return Notice("encode", "dropped", "TURN_NOT_SENT", detail, level="warning", index=item["$index"], fields=fields)
 
 
 class _Items:

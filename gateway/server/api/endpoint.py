@@ -290,6 +290,9 @@ class GenerateEndpoint:
         read = await media.begin(context, served.route, backend, conversation, large=large, tried=tried)
         if read is None:
             return conversation, None
+        if begun is not None and served.required is not None:
+            # Of another model than the client has named, nothing was planned with its pictures before.
+            served.required.check((await read.known())[1])
         asked = monotonic()
         # A try with another model goes on in the time of the first one.
         if deadlines.total_due == math.inf:

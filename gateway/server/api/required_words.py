@@ -19,6 +19,7 @@ from gateway.core.notices import Notice
 from gateway.core.requirements import REQUIREMENTS, Requirement, broken
 from gateway.core.rules import LISTED
 from gateway.diagnostics.routed_request import RoutedRequest
+from gateway.dialect import AskedCompaction
 from gateway.exchange import Exchange
 from gateway.server.access.request_checks import REQUIRE
 from gateway.server.api.gateway_state import GatewayState
@@ -76,9 +77,10 @@ class RequiredWords(NamedTuple):
         own: the whole request is planned without them. Any other request is planned but once."""
         request, context = served.request, served.context
         planned: Sequence[Notice] = ()
-        if request.compacts is not None and request.compacts.alone:
+        made = _compaction(served)
+        if made is not None and made.alone:
             planned = request.conversation.notices
-        elif request.compacts is not None or state.media is not None:
+        elif made is not None or state.media is not None:
             planned = await self._planned(state, served)
         if any(map(self.breaks, planned)):
             context.notices = [*context.notices, *planned]
@@ -108,11 +110,11 @@ class RequiredWords(NamedTuple):
         return self._refusal("The answer has lost", "It ends here.", losses)
 
     def _refusal(self, said: str, consequence: str, losses: Sequence[_Loss]) -> RequirementNotMet:
-        (word, notice), more = losses[0], len(losses) - 1
+        word, notice = losses[0]
         place = None if notice.index is None else self.paths.turn.format(turn=notice.index)
         where = "" if place is None else f" {place}:"
         call = f" (tool call id {notice.tool_call_id!r})" if notice.tool_call_id else ""
-        others = "" if not more else f" {more} more {'loss is' if more == 1 else 'losses are'} in `losses`."
+        others = "" if len(losses) == 1 else f" It is the first of {len(losses)} losses."
         message = (
             f"{said} {word}, which it requires:{where} {notice.rule}{call}: {notice.detail.rstrip('.')}."
             f"{others} {consequence} Ask another model, send it without that, or do not require {word}."
@@ -120,6 +122,17 @@ class RequiredWords(NamedTuple):
         listed: list[Json] = [_entry(loss) for loss in losses[:LISTED]]
         extra: dict[str, Json] = {**_entry(losses[0]), "losses": listed, "loss_count": len(losses)}
         return RequirementNotMet(message, param=place, headers=NO_RETRY, extra=extra)
+
+
+def _compaction(served: "ServedRequest") -> AskedCompaction | None:
+    """Returns the compaction that is asked for; None: none, or its backend makes it itself and gets all that its own
+    API has."""
+    if (asked := served.request.compacts) is None:
+        return None
+    # Loaded with the first compaction.
+    from gateway.server.api.compacting import compacts_itself
+
+    return None if compacts_itself(served.request.conversation, served.route, served.backend) else asked
 
 
 def _entry(loss: _Loss) -> dict[str, Json]:

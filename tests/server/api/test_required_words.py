@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, chunk, faulty_backend
+from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.promises.test_forced_tools import DIALECTS
 from tests.server.api.test_hidden_rounds import DONE, SEARCH, Rounds, said, tools
@@ -17,6 +17,7 @@ from tests.server.inspect.test_fidelity import check_all
 from tests.server.media.scene import asking, describing_gateway, picture
 from tests.server.summaries.test_compaction import client
 from tests.server.summaries.test_compaction_blocks import edit, history
+from tests.server.summaries.test_own_compaction import TRIGGER, USER, serving
 from tests.server.websocket_client import Denied, connected, opened, upgrade
 
 REQUIRE: Final = "x-dragoman-require"
@@ -117,6 +118,56 @@ async def test_what_is_lost_beside_the_words_is_told_and_sent() -> None:
         assert (await asked(gateway, "openai_chat", "effort, images", stream=True)).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/completions", {"prompt": "Hello", "tools": tools("f")}),
+        ("/v1/completions", {"prompt": "Hello", "tool_choice": "required"}),
+        (
+            "/v1/responses",
+            {
+                "input": "Hello",
+                "tools": [
+                    {
+                        "type": "namespace",
+                        "name": "crm",
+                        "description": "Looks customers up.",
+                        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+                    }
+                ],
+            },
+        ),
+        (
+            "/v1/messages",
+            {
+                "max_tokens": 9,
+                "messages": [{"role": "user", "content": "Hello"}],
+                "tools": [{"name": "f", "input_schema": {"type": "object"}, "input_examples": [{}]}],
+            },
+        ),
+        (
+            "/v1/responses",
+            {
+                "input": "Hello",
+                "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "output_schema": {}}],
+            },
+        ),
+        (
+            "/v1beta/models/m:generateContent",
+            {
+                "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
+                "tools": [{"functionDeclarations": [{"name": "f", "response": {"type": "STRING"}}]}],
+            },
+        ),
+    ],
+)
+async def test_what_a_tool_is_declared_with_may_not_be_lost(path: str, fields: dict[str, Json]) -> None:
+    async with faulty_backend(silent) as backend, running_gateway(settings(backend, TEXT)) as gateway:
+        response = await gateway.client.post(path, json={"model": "m", **fields}, headers={REQUIRE: "tools"})
+        assert (response.status_code, response.json()["error"]["rule"]) == (400, "FIELD_NOT_SENT"), response.text
+        assert not backend.seen
+
+
 @pytest.mark.parametrize("words", ["Tools", "tools\t, ,effort,", "images,TOOLS", ",tools"])
 async def test_the_header_is_a_list_in_any_case(words: str) -> None:
     async with faulty_backend(silent) as backend, running_gateway(settings(backend, GLM)) as gateway:
@@ -194,7 +245,7 @@ async def test_all_losses_are_listed_and_the_message_names_the_first_with_its_pl
     assert error["message"].startswith(
         "The request would lose images, which it requires: messages[0]: PART_NOT_SENT: a part of kind image"
     )
-    assert "1 more loss is in `losses`." in error["message"] and error["param"] == "messages[0]"
+    assert "It is the first of 2 losses." in error["message"] and error["param"] == "messages[0]"
     assert [(loss["rule"], loss["index"]) for loss in error["losses"]] == [("PART_NOT_SENT", 0), ("PART_NOT_SENT", 2)]
     told = [one["rule"] for one in error["diagnostics"]]
     assert told.count("PART_NOT_SENT") == 2, "each notice once"
@@ -226,6 +277,28 @@ async def test_a_picture_is_described_where_that_is_no_loss() -> None:
         assert response.status_code == 200 and len(backends.asked) == len(backends.sent) == 1
 
 
+async def test_no_picture_is_described_for_a_candidate_that_is_then_not_asked() -> None:
+    """The model that the client has named reads pictures, and its backend fails; the candidate reads none."""
+
+    async def failing(connection: Connection) -> None:
+        await connection.send(answer("503 Service Unavailable"))
+
+    async with faulty_backend(failing) as failed, faulty_backend(silent) as backend:
+        more: dict[str, Json] = {
+            "backends": {"b": {**CHAT, "base_url": failed.base_url}, "c": {**CHAT, "base_url": backend.base_url}},
+            "vision": {"model": "seeing"},
+            "models": {
+                "m": {"backend": "b", "candidates": ["blind"]},
+                "blind": {"backend": "c", "images": "describe", "facts": {"images": False}},
+                "seeing": {"backend": "c"},
+            },
+        }
+        async with running_gateway(more) as gateway:
+            fields: dict[str, Json] = {"model": "m", "messages": asking(picture())}
+            response = await gateway.client.post("/v1/chat/completions", json=fields, headers={REQUIRE: "images"})
+        assert (response.status_code, len(failed.seen), len(backend.seen)) == (503, 1, 0)
+
+
 async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
     """A summary is a request of its own, too. The mark shows only where the request is planned."""
     marked: Json = {"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}}
@@ -236,6 +309,21 @@ async def test_no_compaction_is_made_for_a_request_that_is_refused() -> None:
             response = await one.gateway.client.post("/v1/messages", json=fields, headers={REQUIRE: words})
             assert (response.status_code, len(one.model.summarised)) == (status, summaries), response.text
             assert response.json().get("error", {}).get("rule") == (None if status == 200 else "FIELD_NOT_SENT")
+
+
+async def test_a_provider_that_compacts_by_itself_gets_what_only_its_own_api_has() -> None:
+    """What the reader of the client's API leaves out for the others is no loss then."""
+    async with serving() as (gateway, asked):
+        own: Json = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}
+        fields: dict[str, Json] = {"model": "openai_responses", "input": [USER, own, TRIGGER]}
+        response = await gateway.client.post("/v1/responses", json=fields, headers={REQUIRE: "tools"})
+        assert response.status_code == 200 and asked[-1][1]["input"] == [USER, own, TRIGGER], response.text
+        sent = len(asked)
+        response = await gateway.client.post(
+            "/v1/responses", json={**fields, "model": "local"}, headers={REQUIRE: "tools"}
+        )
+        assert (response.status_code, response.json()["error"]["rule"]) == (400, "ITEM_NOT_SENT")
+        assert len(asked) == sent
 
 
 async def test_an_answer_that_has_lost_something_is_not_stored() -> None:
@@ -281,6 +369,32 @@ async def test_nothing_is_read_of_the_backend_behind_the_loss() -> None:
         await backend.closed.wait()
     assert "Now. " in response.text and "REASONING_NOT_SHOWN" in response.text
     assert json.loads(response.text.strip().rpartition("data: ")[2])["error"]["code"] == "requirement_not_met"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1beta/models/m:{method}", {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}),
+        ("/v1beta/interactions", {"model": "m", "input": "Hello"}),
+        ("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "think": False}),
+    ],
+)
+async def test_reasoning_that_the_client_has_declined_is_no_loss(
+    path: str, fields: dict[str, Json], stream: bool
+) -> None:
+    """So that a client of Gemini's API, which gets thoughts only if it asks for them, may require its signatures."""
+    thought = said("Hm.").replace(b'"content"', b'"reasoning_content"')
+    async with (
+        faulty_backend(Rounds((thought, said("Now."), said(finish="stop")))) as backend,
+        running_gateway(settings(backend, CHAT)) as gateway,
+    ):
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        body = fields if "contents" in fields else {**fields, "stream": stream}
+        response = await gateway.client.post(path.format(method=method), json=body, headers={REQUIRE: "reasoning"})
+        metrics = (await gateway.client.get("/metrics")).text
+    assert response.status_code == 200 and "Now." in response.text and "requirement_not_met" not in response.text
+    assert 'gateway_notices_total{rule="REASONING_NOT_SHOWN",stage="backend"} 1.0' in metrics
 
 
 async def test_over_a_websocket_the_header_is_that_of_the_upgrade() -> None:
@@ -350,6 +464,10 @@ async def test_a_recording_of_a_loss_comes_to_the_same_again(dialect: str, strea
     [
         ({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}, {}),
         ({"thinking": {"type": "adaptive"}}, {"effort": ["FIELD_NOT_SENT"]}),
+        (
+            {"output_config": {"effort": "high"}, "thinking": {"type": "enabled", "budget_tokens": 2000}},
+            {"effort": ["FIELD_NOT_SENT"]},
+        ),
         ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"effort": ["EFFORT_CHANGED"]}),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": False}]}, {}),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}, "strict": True}]}, {"tools": ["FIELD_NOT_SENT"]}),

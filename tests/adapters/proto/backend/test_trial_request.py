@@ -9,6 +9,7 @@ import pytest
 from gateway.core.conversation import Conversation, Image, Json, Text, ToolResult, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
+from gateway.core.requirements import broken
 from gateway.exchange import Exchange
 from tests.adapters.proto.backend.mappings import FORMS, LISTS, SINGLE, TALK, Entry
 from tests.adapters.proto.backend.test_encode import USER, adapter, sent
@@ -117,9 +118,22 @@ def test_a_result_of_no_call_for_which_no_condition_holds_is_told() -> None:
     entry = turns_of(LISTS, "tool", {"$with": "$name", **MESSAGES["tool"]})
     orphan = Turn("tool", (ToolResult("c9", (Text("late"),)),), index=2)
     notices = adapter(entry).encode(conversation(calling(("c1", "look")), orphan), Policy()).notices
-    assert [(one.rule, one.index) for one in notices if one.action == "dropped" and one.level == "warning"] == [
-        ("TURN_NOT_SENT", 2)
-    ]
+    (lost,) = [one for one in notices if one.action == "dropped" and one.level == "warning"]
+    assert (lost.rule, lost.index, broken(lost)) == ("TURN_NOT_SENT", 2, ("tools",))
+
+
+def test_a_turn_without_a_message_is_lost_with_its_calls_and_images() -> None:
+    unless = {"$without": "$request.user"}
+    picture = Turn("user", (Image("data:image/png;base64,aGk="),), index=1)
+    calls = [{**form, **unless} for form in MESSAGES["assistant"]]
+    for entry, turn, words in (
+        (turns_of(LISTS, "assistant", calls), calling(("c1", "look")), ("tools",)),
+        (entries("user", {**ENTRIES["user"], **unless}), picture, ("images",)),
+        (entries("user", {**ENTRIES["user"], **unless}), USER, ()),
+    ):
+        asked = Conversation((USER, turn), params={"user": "ann"})
+        lost = [one for one in adapter(entry).encode(asked, Policy()).notices if one.rule == "TURN_NOT_SENT"]
+        assert broken(lost[-1]) == words, turn
 
 
 def test_a_turn_that_says_nothing_may_have_no_message() -> None:
