@@ -23,6 +23,12 @@ FOLDER_PREFIX: Final = "dragoman-lab-"
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT", "NODE_PATH")
 # Nobody answers there: what asks for another host than this one fails at once.
 _NOWHERE: Final = "http://127.0.0.1:9"
+_PROXIES: Final = {
+    "HTTP_PROXY": _NOWHERE,
+    "HTTPS_PROXY": _NOWHERE,
+    "ALL_PROXY": _NOWHERE,
+    "NO_PROXY": "127.0.0.1,localhost",
+}
 # One white point.
 _PICTURE: Final = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -71,7 +77,9 @@ def lab_environ(place: Place, base_url: str, given: Mapping[str, str], environ: 
     return {
         **kept,
         **{"HOME": home, "USERPROFILE": home, "TMPDIR": home, "TERM": "dumb", "NO_COLOR": "1", "DO_NOT_TRACK": "1"},
-        **{"HTTP_PROXY": _NOWHERE, "HTTPS_PROXY": _NOWHERE, "NO_PROXY": "127.0.0.1,localhost"},
+        # Some programs read one case alone: curl, for one, no HTTP_PROXY.
+        **_PROXIES,
+        **{name.lower(): value for name, value in _PROXIES.items()},
         **{"OPENAI_BASE_URL": f"{base_url}/v1", "OPENAI_API_KEY": KEY},
         **{"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": KEY},
         **{"GOOGLE_GEMINI_BASE_URL": base_url, "GEMINI_API_KEY": KEY},

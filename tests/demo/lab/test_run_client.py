@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,15 @@ def test_no_key_and_no_folder_of_the_user_is_in_the_environment() -> None:
         environ = lab_environ(place, BASE, {"MINE": "1"}, OWN)
     assert [name for name, value in environ.items() if "sk-own" in value or "/home/someone" in value] == []
     assert (environ["PATH"], environ["HOME"], environ["MINE"]) == (OWN["PATH"], str(place.home), "1")
+
+
+@pytest.mark.parametrize("case", [str.upper, str.lower], ids=["upper", "lower"])
+def test_a_request_for_another_host_goes_nowhere(case: Callable[[str], str]) -> None:
+    """curl reads HTTP_PROXY in small letters alone; Go, Python and Node read either."""
+    with temporary_place() as place:
+        environ = lab_environ(place, BASE, {}, OWN)
+    proxies = {environ[case(name)] for name in ("http_proxy", "https_proxy", "all_proxy")}
+    assert (proxies, environ[case("no_proxy")]) == ({"http://127.0.0.1:9"}, "127.0.0.1,localhost")
 
 
 def test_every_address_is_the_one_of_the_laboratory() -> None:
