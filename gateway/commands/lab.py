@@ -107,7 +107,10 @@ async def _until_terminated(examination: "Coroutine[object, object, Report]") ->
     task = asyncio.current_task()
     assert task is not None
     if sys.platform != "win32":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for end in (signal.SIGTERM, signal.SIGHUP):
+            # nohup has one ignored.
+            if signal.getsignal(end) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(end, task.cancel)
     try:
         return await examination
     except asyncio.CancelledError:
