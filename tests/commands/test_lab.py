@@ -163,6 +163,17 @@ def test_a_client_that_takes_whatever_comes_is_found(tmp_path: Path, capsys: pyt
     assert "it completed the arguments of the call, and ran that" in printed
 
 
+def test_a_client_that_joins_the_pieces_of_two_calls_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows the whole answer, which the model gives upon any result."""
+    joins = CARELESS.replace("path = re", "called = called if called.count('{') == 1 else '{}'\n    path = re")
+    names = only("two_calls", "large_arguments")
+    assert lab(*names, "--format", "json", *client(tmp_path, joins)) == 0
+    details = {one["event"]: one.get("detail") for one in json.loads(capsys.readouterr().out)["outcomes"]}
+    assert details == {"two_calls": "no result of its calls has the words of the file", "large_arguments": None}
+
+
 def test_a_client_that_waits_for_ever_is_ended_at_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limits = ("--time-limit", "2", "--silence", "0")
     assert lab(*only("unauthorized"), *limits, "--format", "markdown", *client(tmp_path, WAITING)) == 1
@@ -174,24 +185,26 @@ def test_a_client_that_waits_for_ever_is_ended_at_the_limit(tmp_path: Path, caps
 # It names its process and waits for the answer for ever, which no signal of a terminal ends.
 NAMED: Final = """
 import os, pathlib, sys
-pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+pathlib.Path(sys.argv[1], str(os.getpid())).touch()
 """ + WAITING.replace("sys.argv[1]", "sys.argv[2]")
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda end: end.name)
 def test_a_signal_that_ends_the_command_ends_its_clients_and_their_folders(end: signal.Signals, tmp_path: Path) -> None:
-    named = tmp_path / "pid"
+    named = tmp_path / "processes"
+    named.mkdir()
     limits = ("--time-limit", "60", "--silence", "50", "--only", "silence_before_head")
     command = (sys.executable, "-m", "gateway", "lab", *limits, *client(tmp_path, NAMED), str(named), "{prompt}")
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, cwd=ROOT, env=environ) as running:
-        while len(list(tmp_path.glob(f"{FOLDER_PREFIX}*"))) < 1 or not named.exists():
+        # The second one is that of the event.
+        while len(list(named.iterdir())) < 2 and running.poll() is None:
             time.sleep(0.01)
+        assert list(tmp_path.glob(f"{FOLDER_PREFIX}*")) != []
         running.send_signal(end)
         assert running.wait(30) == 130
     assert list(tmp_path.glob(f"{FOLDER_PREFIX}*")) == []
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(named.read_text()), 0)
+    assert [path.name for path in named.iterdir() if Path("/proc", path.name).exists()] == []
 
 
 def test_a_run_that_cannot_begin_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

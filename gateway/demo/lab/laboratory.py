@@ -10,7 +10,7 @@ from gateway.core.errors import SettingsError
 from gateway.demo.lab.apis import LAB_APIS
 from gateway.demo.lab.event import Api, LabEvent
 from gateway.demo.lab.model import LAST_WORD
-from gateway.demo.lab.outcome import Outcome, ending, judge
+from gateway.demo.lab.outcome import Outcome, ending, had_file, judge
 from gateway.demo.lab.report import Report
 from gateway.demo.lab.request import Seen
 from gateway.demo.lab.run_client import Place, Ran, filled, lab_environ, run_client, temporary_place
@@ -64,7 +64,7 @@ async def examine_client(
         async with turns:
             tell(event.name)
             found = await _run(client, event, limits, tools=tools)
-        return judge(event, found.seen, found.ran, regular.ran.printed)
+        return judge(event, found.seen, found.ran, regular.ran.printed, reads=had_file(regular.seen))
 
     try:
         async with asyncio.TaskGroup() as group:
