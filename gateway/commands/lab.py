@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from gateway.commands.parser import whole_number
@@ -107,7 +107,10 @@ async def _until_terminated(examination: "Coroutine[object, object, Report]") ->
     task = asyncio.current_task()
     assert task is not None
     if sys.platform != "win32":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for end in (signal.SIGTERM, signal.SIGHUP):
+            # nohup has one ignored.
+            if signal.getsignal(end) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(end, task.cancel)
     try:
         return await examination
     except asyncio.CancelledError:
@@ -145,7 +148,7 @@ def _variable(text: str) -> tuple[str, str]:
 def _configure(name: str | None, model: str) -> "Configure":
     """Returns what writes the files of a client of `dragoman connect` into a home folder."""
     from gateway.connect.client import client_names, load_client
-    from gateway.connect.config_file import text_of
+    from gateway.connect.config_file import locate, text_of
     from gateway.connect.target import Target
     from gateway.core.errors import SettingsError
     from gateway.demo.lab.run_client import KEY
@@ -160,9 +163,9 @@ def _configure(name: str | None, model: str) -> "Configure":
     def configure(place: "Place", base_url: str) -> Mapping[str, str]:
         target = Target(base_url, model, (model,), KEY)
         for file in client.files:
-            # The first folder below the home folder: no variable names another one in a run.
-            folder = next(folder for folder in file.folders if folder.startswith("~/"))
-            path = place.home / folder.removeprefix("~/") / file.name
+            # No variable names another folder in a run, and only its home folder is another one.
+            found = locate(file, {})
+            path = place.home / found.relative_to(Path.home()) if found.is_absolute() else place.folder / found
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text_of(file, target), encoding="utf-8")
         key = {} if client.key_variable is None else {client.key_variable: KEY}

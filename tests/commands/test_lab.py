@@ -1,7 +1,11 @@
 """`dragoman lab` with real clients: programs of the SDK, and programs that read a stream badly."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +14,8 @@ import pytest
 from gateway.cli import main
 from gateway.demo.lab.event import APIS
 from gateway.demo.lab.events import EVENTS
-from gateway.demo.lab.run_client import KEY
+from gateway.demo.lab.run_client import FOLDER_PREFIX, KEY
+from tests.paths import ROOT
 
 # It reads and asks as the examples of the SDK do.
 SDK: Final = """
@@ -86,6 +91,13 @@ except Exception:
 """
 
 
+# Those with files, in all kinds of folders.
+CONFIGURED: Final = (
+    *("codex", "claude-code", "gemini-cli", "qwen-code", "opencode", "pi", "continue"),
+    *("aider", "copilot", "librechat", "llm"),
+)
+
+
 def lab(*arguments: str) -> int:
     with pytest.raises(SystemExit) as left:
         main(["lab", *arguments])
@@ -124,6 +136,14 @@ def test_the_sdk_asks_again_where_it_can_and_says_what_it_cannot(
     }
 
 
+def test_the_tool_that_is_called_is_the_one_that_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    offered = SDK.replace('"read_file"', '"read-file"').replace("tools = [", "tools = [VIEW, ")
+    view = '{"type": "function", "function": {"name": "view", "parameters": {"type": "object"}}}'
+    code = offered.replace("VIEW", view)
+    assert lab(*only("two_calls"), "--format", "json", *client(tmp_path, code)) == 0
+    assert json.loads(capsys.readouterr().out)["tool"] == "read-file"
+
+
 def test_a_client_of_the_responses_api_is_known_by_its_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +170,17 @@ def test_a_client_that_takes_whatever_comes_is_found(tmp_path: Path, capsys: pyt
     assert "it completed the arguments of the call, and ran that" in printed
 
 
+def test_a_client_that_joins_the_pieces_of_two_calls_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows the whole answer, which the model gives upon any result."""
+    joins = CARELESS.replace("path = re", "called = called if called.count('{') == 1 else '{}'\n    path = re")
+    names = only("two_calls", "large_arguments")
+    assert lab(*names, "--format", "json", *client(tmp_path, joins)) == 0
+    details = {one["event"]: one.get("detail") for one in json.loads(capsys.readouterr().out)["outcomes"]}
+    assert details == {"two_calls": "no result of its calls has the words of the file", "large_arguments": None}
+
+
 def test_a_client_that_waits_for_ever_is_ended_at_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limits = ("--time-limit", "2", "--silence", "0")
     assert lab(*only("unauthorized"), *limits, "--format", "markdown", *client(tmp_path, WAITING)) == 1
@@ -158,12 +189,46 @@ def test_a_client_that_waits_for_ever_is_ended_at_the_limit(tmp_path: Path, caps
     assert row == "| `unauthorized` | 401, each time | hung |"
 
 
+# It names its process and waits for the answer for ever, which no signal of a terminal ends.
+NAMED: Final = """
+import os, pathlib, sys
+pathlib.Path(sys.argv[1], str(os.getpid())).touch()
+""" + WAITING.replace("sys.argv[1]", "sys.argv[2]")
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda end: end.name)
+def test_a_signal_that_ends_the_command_ends_its_clients_and_their_folders(end: signal.Signals, tmp_path: Path) -> None:
+    named = tmp_path / "processes"
+    named.mkdir()
+    limits = ("--time-limit", "60", "--silence", "50", "--only", "silence_before_head")
+    command = (sys.executable, "-m", "gateway", "lab", *limits, *client(tmp_path, NAMED), str(named), "{prompt}")
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=environ) as running:
+        # The second one is that of the event.
+        while len(list(named.iterdir())) < 2 and running.poll() is None:
+            time.sleep(0.01)
+        assert list(tmp_path.glob(f"{FOLDER_PREFIX}*")) != []
+        running.send_signal(end)
+        assert running.wait(30) == 130
+    assert list(tmp_path.glob(f"{FOLDER_PREFIX}*")) == []
+    assert [path.name for path in named.iterdir() if Path("/proc", path.name).exists()] == []
+
+
+def test_a_run_that_cannot_begin_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The program removes itself: no run behind the first one can start it."""
+    path = tmp_path / "client"
+    path.write_text(f"#!{sys.executable}\nimport os\nos.remove({str(path)!r})\n{WAITING}")
+    path.chmod(0o700)
+    assert lab("--only", "page", "--only", "empty_body", "--", str(path)) == 2
+    assert capsys.readouterr().err == f"dragoman: {str(path)!r} cannot be started: No such file or directory\n"
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("print('hello')", "the client asked for no answer; it ended with 0 and printed: hello"),
+        ("print('hello')", "the client asked for no answer; exit status 0; it printed: hello"),
         (WAITING.replace("sys.argv[1]", "'Hello'"), "no request of the client has the prompt"),
-        (WAITING.replace('["choices"]', '["choice"]'), "without any fault; it was ended at the time limit"),
+        (WAITING.replace('["choices"]', '["choice"]'), "without any fault; still running at the time limit"),
         (WAITING.replace('"user"', '"nobody"'), "the client sent what its API refuses: messages[0]"),
     ],
     ids=["asks nothing", "another prompt", "shows nothing", "another role"],
@@ -198,16 +263,16 @@ def test_the_list_has_every_event_with_its_apis(capsys: pytest.CaptureFixture[st
     assert all(any(api in line for api in APIS) for line in lines)
 
 
-@pytest.mark.parametrize("name", ["codex", "claude-code", "gemini-cli", "qwen-code", "opencode", "pi", "continue"])
+@pytest.mark.parametrize("name", CONFIGURED)
 def test_the_files_of_a_known_client_are_written_into_the_folder_of_the_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "own"))
     code = """
 import os, pathlib
-for path in sorted(pathlib.Path.home().rglob("*")):
+for path in sorted(pathlib.Path.home().parent.rglob("*")):
     if path.is_file():
-        print(path.relative_to(pathlib.Path.home()), "127.0.0.1:" in path.read_text())
+        print(path.name, "127.0.0.1:" in path.read_text(errors="replace"))
 print(*[name for name in os.environ if os.environ[name] == "KEY"])
 """.replace("KEY", KEY)
     assert lab("--client", name, *client(tmp_path, code)) == 2

@@ -40,7 +40,9 @@ def _beside_text(reply: Reply) -> Reply:
 
 # What is odd or wrong in a call.
 CALL_EVENTS: Final[tuple[LabEvent, ...]] = (
-    LabEvent("two_calls", "two calls at once", "answer", everywhere(""), _two_calls("call_lab_2"), place="call"),
+    LabEvent(
+        "two_calls", "two calls at once", "answer", everywhere(""), _two_calls("call_lab_2"), place="call", reads=True
+    ),
     LabEvent(
         "interleaved_calls",
         "pieces of two calls in turns",
@@ -48,10 +50,21 @@ CALL_EVENTS: Final[tuple[LabEvent, ...]] = (
         on(chat="interleaved", responses="interleaved", messages="interleaved"),
         _two_calls("call_lab_2"),
         place="call",
+        reads=True,
         streamed=True,
     ),
-    LabEvent("repeated_ids", "two calls with one id", "answer", everywhere(""), _two_calls("call_lab_1"), place="call"),
-    LabEvent("text_before_call", "text before a call", "answer", everywhere(""), _beside_text, place="call"),
+    LabEvent(
+        "repeated_ids",
+        "two calls with one id",
+        "answer",
+        everywhere(""),
+        _two_calls("call_lab_1"),
+        place="call",
+        reads=True,
+    ),
+    LabEvent(
+        "text_before_call", "text before a call", "answer", everywhere(""), _beside_text, place="call", reads=True
+    ),
     LabEvent("unknown_tool", "a call of a tool that does not exist", "answer", everywhere(""), _renamed, place="call"),
     LabEvent(
         "no_arguments",
@@ -103,6 +116,7 @@ CALL_EVENTS: Final[tuple[LabEvent, ...]] = (
         everywhere(""),
         _huge,
         place="call",
+        reads=True,
     ),
     LabEvent(
         "arguments_object",
@@ -110,17 +124,33 @@ CALL_EVENTS: Final[tuple[LabEvent, ...]] = (
         "answer",
         on(chat="arguments_object"),
         place="call",
+        reads=True,
     ),
     LabEvent(
-        "no_call_index", "a call without its index", "answer", on(chat="no_call_index"), place="call", streamed=True
+        "no_call_index",
+        "a call without its index",
+        "answer",
+        on(chat="no_call_index"),
+        place="call",
+        reads=True,
+        streamed=True,
     ),
-    LabEvent("no_call_id", "a call without an id", "answer", on(chat="call_without_id"), place="call", streamed=True),
+    LabEvent(
+        "no_call_id",
+        "a call without an id",
+        "answer",
+        on(chat="call_without_id"),
+        place="call",
+        reads=True,
+        streamed=True,
+    ),
     LabEvent(
         "call_ends_with_stop",
         "a call whose answer ends with stop",
         "answer",
         on(chat="calls_end_with_stop"),
         place="call",
+        reads=True,
     ),
     LabEvent(
         "unended_call",

@@ -23,6 +23,7 @@ class LabEvent(msgspec.Struct, frozen=True):
     - `reply` changes what the model says, on each API of `faults`; one without a text is changed by it alone.
     - `place`: the answer that it strikes: the first one with a `call`, the first one with `text`, or the `first` one.
     - `always`: it strikes every answer; otherwise one, and whoever asks again gets a regular one.
+    - `reads`: the call is whole, so that the file can be read.
     - `streamed`: it exists in a stream alone; `framed`: in a stream of server-sent events alone, and in no WebSocket.
     """
 
@@ -35,6 +36,7 @@ class LabEvent(msgspec.Struct, frozen=True):
     always: bool = False
     streamed: bool = False
     framed: bool = False
+    reads: bool = False
 
 
 def on(*apis: Api, **own: str) -> Mapping[str, str]:

@@ -9,8 +9,8 @@ import msgspec
 from gateway.core.errors import SettingsError
 from gateway.demo.lab.apis import LAB_APIS
 from gateway.demo.lab.event import Api, LabEvent
-from gateway.demo.lab.model import LAST_WORD, READING
-from gateway.demo.lab.outcome import Outcome, judge
+from gateway.demo.lab.model import LAST_WORD
+from gateway.demo.lab.outcome import Outcome, ending, had_file, judge
 from gateway.demo.lab.report import Report
 from gateway.demo.lab.request import Seen
 from gateway.demo.lab.run_client import Place, Ran, filled, lab_environ, run_client, temporary_place
@@ -53,7 +53,7 @@ async def examine_client(
     client: Client, events: Sequence[LabEvent], limits: Limits, tell: Callable[[str], None]
 ) -> Report:
     """Returns what becomes of each event that the client's API has; `tell` gets the name of each as it begins. Raises
-    SettingsError for a client that gets no answer even where nothing strikes."""
+    SettingsError for a client that gets no answer even where nothing strikes, and where a run cannot begin."""
     tell("without an event")
     regular = await _run(client, None, limits, tools=False)
     api, tool = _learnt(regular)
@@ -64,16 +64,29 @@ async def examine_client(
         async with turns:
             tell(event.name)
             found = await _run(client, event, limits, tools=tools)
-        return judge(event, found.seen, found.ran, regular.ran.printed)
+        return judge(event, found.seen, found.ran, regular.ran.printed, reads=had_file(regular.seen))
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(outcome(event)) for event in events if api in event.faults]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(outcome(event)) for event in events if api in event.faults]
+    except ExceptionGroup as failed:
+        unstarted, others = failed.split(SettingsError)
+        if unstarted is None or others is not None:
+            raise
+        raise unstarted.exceptions[0] from failed
     over = ", over a WebSocket" if any(one.websocket for one in regular.seen) else ""
     title = f"{LAB_APIS[api].title}{over}"
     return Report(client.title, api, title, tool, tuple(task.result() for task in tasks))
 
 
 async def _run(client: Client, event: LabEvent | None, limits: Limits, *, tools: bool) -> _Run:
+    try:
+        return await _begun(client, event, limits, tools=tools)
+    except OSError as error:
+        raise SettingsError(f"{client.command[0]!r} cannot be started: {error.strerror}") from error
+
+
+async def _begun(client: Client, event: LabEvent | None, limits: Limits, *, tools: bool) -> _Run:
     with temporary_place() as place:
         serving = serve_lab(
             place.folder, event, limits.silence, tools=tools, name=client.model, websocket=limits.websocket
@@ -82,10 +95,7 @@ async def _run(client: Client, event: LabEvent | None, limits: Limits, *, tools:
             given = {**client.configure(place, lab.base_url), **client.given}
             environ = lab_environ(place, lab.base_url, given, client.environ)
             command = filled(client.command, lab.base_url, client.model, place.folder)
-            try:
-                ran = await run_client(command, place.folder, environ, limits.time)
-            except OSError as error:
-                raise SettingsError(f"{command[0]!r} cannot be started: {error.strerror}") from error
+            ran = await run_client(command, place.folder, environ, limits.time)
         return _Run(tuple(lab.seen), ran)
 
 
@@ -100,14 +110,8 @@ def _learnt(regular: _Run) -> tuple[Api, str]:
         raise SettingsError(f"no request of the client has the prompt: put {{prompt}} into it; {_printed(regular.ran)}")
     if LAST_WORD not in regular.ran.printed or regular.ran.status != 0:
         raise SettingsError(f"the client does not show an answer without any fault; {_printed(regular.ran)}")
-    called = next((one for one in own if one.rounds), None)
-    return own[0].api, "" if called is None else _reading(called.tools)
-
-
-def _reading(tools: Sequence[str]) -> str:
-    return next((name for name in tools if name.lower().replace("_", "") in READING), "")
+    return own[0].api, next((one.reads for one in own if one.rounds), "")
 
 
 def _printed(ran: Ran) -> str:
-    how = "it was ended at the time limit" if ran.status is None else f"it ended with {ran.status}"
-    return f"{how} and printed: {ran.printed[-_SHOWN:].strip() or '(nothing)'}"
+    return f"{ending(ran)}; it printed: {ran.printed[-_SHOWN:].strip() or '(nothing)'}"

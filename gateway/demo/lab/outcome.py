@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from gateway.demo.lab.event import LabEvent
-from gateway.demo.lab.model import CUT_NOTES_WORD, FIRST_WORD, LAST_WORD
+from gateway.demo.lab.model import CUT_NOTES_WORD, FIRST_WORD, LAST_WORD, NOTES_WORD
 from gateway.demo.lab.request import Seen
 from gateway.demo.lab.run_client import FOLDER_PREFIX, Ran
 
@@ -57,17 +57,26 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{tries}{self.verdict}"
 
 
-def judge(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> Outcome:
-    """Returns the outcome of a run; `regular` is what the client prints where nothing strikes."""
-    struck = next((one for one in seen if one.struck), None)
+def judge(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str, *, reads: bool = False) -> Outcome:
+    """Returns the outcome of a run; `regular` is what the client prints where nothing strikes, and `reads` whether it
+    then reads the file."""
+    # What strikes each time strikes requests beside the conversation, too.
+    struck = next((one for own in (True, False) for one in seen if one.struck and one.own == own), None)
     if struck is None:
-        return Outcome(event.name, event.about, "not met")
+        return Outcome(event.name, event.about, "not met", 0, *_failure(ran, regular))
     again = sum(one.own == struck.own and one.rounds == struck.rounds for one in seen[seen.index(struck) + 1 :])
     verdict, detail, evidence = _verdict(event, seen, ran, regular)
+    if reads and event.reads and verdict == "survived" and not had_file(seen):
+        detail = "no result of its calls has the words of the file"
     refused = next((one.refused for one in seen if one.refused), "")
     if refused:
         detail = "; ".join(filter(None, (detail, f"it sent what the API refuses: {refused}")))
     return Outcome(event.name, event.about, verdict, again, detail, evidence)
+
+
+def had_file(seen: Sequence[Seen]) -> bool:
+    """Returns whether a client has sent back what the file says."""
+    return any(NOTES_WORD in result for one in seen for result in one.results)
 
 
 def _verdict(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> tuple[Verdict, str, str]:
@@ -80,11 +89,30 @@ def _verdict(event: LabEvent, seen: Sequence[Seen], ran: Ran, regular: str) -> t
         return "survived", "", ""
     new = _new_lines(ran.printed, regular)
     if words := next((line for line in new if _WORDS.search(line)), ""):
-        return ("reported" if event.demand == "words" else "gave up"), f"exit status {ran.status}", _shortened(words)
+        return ("reported" if event.demand == "words" else "gave up"), ending(ran), _shortened(words)
     if ran.status != 0:
-        return "silent", f"exit status {ran.status}", _shortened(next(iter(new), ""))
+        return "silent", ending(ran), _shortened(next(iter(new), ""))
     part = FIRST_WORD in ran.printed
     return "accepted", f"it showed {'a part of the answer' if part else 'nothing'}, with exit status 0", ""
+
+
+def _failure(ran: Ran, regular: str) -> tuple[str, str]:
+    """Returns a detail and the client's last words for a run that failed though nothing struck; else nothing."""
+    if ran.status == 0 and LAST_WORD in ran.printed:
+        return "", ""
+    new = _new_lines(ran.printed, regular)
+    return f"it showed no whole answer, though nothing struck: {ending(ran)}", _shortened(next(iter(new), ""))
+
+
+def ending(ran: Ran) -> str:
+    """Says how a run ended."""
+    match ran.status:
+        case None:
+            return "still running at the time limit"
+        case int(status) if status < 0:
+            return f"ended by signal {-status}"
+        case status:
+            return f"exit status {status}"
 
 
 def _new_lines(printed: str, regular: str) -> list[str]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +23,22 @@ FOLDER_PREFIX: Final = "dragoman-lab-"
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT", "NODE_PATH")
 # Nobody answers there: what asks for another host than this one fails at once.
 _NOWHERE: Final = "http://127.0.0.1:9"
+_PROXIES: Final = {
+    "HTTP_PROXY": _NOWHERE,
+    "HTTPS_PROXY": _NOWHERE,
+    "ALL_PROXY": _NOWHERE,
+    "NO_PROXY": "127.0.0.1,localhost",
+}
 # One white point.
 _PICTURE: Final = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 )
 # More than any answer.
 _SHOWN: Final = 2**22
+# The variable that names the folder of the run, which no other run has, to whatever the client starts.
+_MARK: Final = "DRAGOMAN_LAB_FOLDER"
+# Seconds in which what is in a pipe can be read.
+_REST: Final = 2
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -66,7 +77,9 @@ def lab_environ(place: Place, base_url: str, given: Mapping[str, str], environ: 
     return {
         **kept,
         **{"HOME": home, "USERPROFILE": home, "TMPDIR": home, "TERM": "dumb", "NO_COLOR": "1", "DO_NOT_TRACK": "1"},
-        **{"HTTP_PROXY": _NOWHERE, "HTTPS_PROXY": _NOWHERE, "NO_PROXY": "127.0.0.1,localhost"},
+        # Some programs read one case alone: curl, for one, no HTTP_PROXY.
+        **_PROXIES,
+        **{name.lower(): value for name, value in _PROXIES.items()},
         **{"OPENAI_BASE_URL": f"{base_url}/v1", "OPENAI_API_KEY": KEY},
         **{"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": KEY},
         **{"GOOGLE_GEMINI_BASE_URL": base_url, "GEMINI_API_KEY": KEY},
@@ -87,42 +100,74 @@ def _replaced(word: str, values: Mapping[str, str]) -> str:
     return word
 
 
+class _Output(asyncio.SubprocessProtocol):
+    """What a process prints, of which the beginning is kept; when it has ended, and when nobody can print any more."""
+
+    def __init__(self) -> None:
+        self.printed = bytearray()
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.printed += data[: _SHOWN - len(self.printed)]
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    async def rest(self) -> None:
+        """Waits until nobody can print any more, for a moment: a process that was left behind holds the pipe open."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.closed.wait(), _REST)
+
+
 async def run_client(command: Sequence[str], folder: Path, environ: Mapping[str, str], limit: float) -> Ran:
     """Runs a command, for at most so many seconds, and ends all that it started. Raises OSError for one that cannot be
     started."""
-    process = await asyncio.create_subprocess_exec(
+    mark = f"{_MARK}={folder}"
+    transport, output = await asyncio.get_running_loop().subprocess_exec(
+        _Output,
         *command,
         cwd=folder,
-        env=environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        env={**environ, _MARK: str(folder)},
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
         start_new_session=True,
     )
-    reading = asyncio.create_task(_printed(process))
+    status: int | None = None
     try:
-        status: int | None = await asyncio.wait_for(process.wait(), limit)
-    except TimeoutError:
-        status = None
+        with contextlib.suppress(TimeoutError):
+            # Not `Process.wait`, which waits for all that hold the pipe open, too.
+            await asyncio.wait_for(output.exited.wait(), limit)
+            status = transport.get_returncode()
+            await output.rest()
     finally:
-        _end(process)
-        await process.wait()
-    return Ran(status, (await reading).decode(errors="replace"))
+        _end(transport, mark)
+        await output.exited.wait()
+        await output.rest()
+        transport.close()
+    return Ran(status, output.printed.decode(errors="replace"))
 
 
-async def _printed(process: asyncio.subprocess.Process) -> bytes:
-    """Returns the beginning of what a process prints, and reads all of it."""
-    assert process.stdout is not None
-    kept = bytearray()
-    while part := await process.stdout.read(2**16):
-        kept += part[: _SHOWN - len(kept)]
-    return bytes(kept)
-
-
-def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends a process, and on POSIX all of its group."""
+def _end(transport: asyncio.SubprocessTransport, mark: str) -> None:
+    """Ends a process; on POSIX all of its group, and on Linux what has left that, too."""
     with contextlib.suppress(ProcessLookupError):
         if sys.platform == "win32":
-            process.kill()
+            transport.kill()
         else:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(transport.get_pid(), signal.SIGKILL)
+    for process in _marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """Yields the processes that have this variable, as what a program starts inherits it."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        # Those of other users cannot be read, and any may end.
+        with contextlib.suppress(OSError):
+            if os.fsencode(mark) in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)

@@ -53,6 +53,26 @@ def test_only_requests_for_the_same_answer_count_as_asked_again() -> None:
     assert (outcome.again, outcome.shown) == (2, "asked again 2 times, survived")
 
 
+def test_a_request_beside_the_conversation_is_not_the_one_that_is_counted() -> None:
+    """What strikes each time strikes the request for a title, too, which many clients make first."""
+    beside = Seen("chat", True, struck=True)
+    outcome = judge(event("words"), (beside, STRUCK, beside, STRUCK, STRUCK), Ran(1, "error"), REGULAR)
+    assert outcome.again == 2
+
+
+def test_a_signal_that_ends_a_client_is_named() -> None:
+    assert judge(event(), (STRUCK,), Ran(-11, ""), REGULAR).detail == "ended by signal 11"
+
+
+def test_a_client_that_fails_before_anything_strikes_is_told() -> None:
+    outcome = judge(event(), (AGAIN,), Ran(1, "Segmentation fault"), REGULAR)
+    assert (outcome.verdict, outcome.detail, outcome.evidence) == (
+        "not met",
+        "it showed no whole answer, though nothing struck: exit status 1",
+        "Segmentation fault",
+    )
+
+
 def test_the_evidence_is_the_last_line_that_says_what_is_wrong() -> None:
     printed = "Traceback (most recent call last):\n  raise it\nAPIError: the model broke down\nbye\n"
     outcome = judge(event(), (STRUCK,), Ran(1, printed), REGULAR)
