@@ -321,7 +321,8 @@ def relayed_cost(chunks: int = 80) -> float:
 
     def cost(chunks: int) -> int:
         reads = payload.chunks(chunks)
-        return calls(lambda: asyncio.run(relayed(reads)))
+        # A loop does a little more now and then.
+        return min(calls(lambda: asyncio.run(relayed(reads))) for _ in range(3))
 
     return (cost(2 * chunks) - cost(chunks)) / chunks
 
@@ -356,7 +357,8 @@ def socket_chunk_cost(chunks: int = 80) -> float:
 
     def cost(chunks: int) -> int:
         reads = payload.chunks(chunks)
-        return calls(lambda: asyncio.run(relayed(reads)))
+        # A loop does a little more now and then.
+        return min(calls(lambda: asyncio.run(relayed(reads))) for _ in range(3))
 
     return (cost(2 * chunks) - cost(chunks)) / chunks
 
