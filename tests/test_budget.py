@@ -352,7 +352,8 @@ def socket_chunk_cost(chunks: int = 80) -> float:
         response, answer = ClientResponse(asked, dialect, "req_1"), BackendResponse(peers, lambda: None)
         with StreamResponder(context, response, deadlines, dialect, request, ServerSettings()) as writer:
             steering.watch(answer)
-            await relay(context, backend, exchange, answer, deadlines, steering.responder(writer))
+            steering.follow(context)
+            await relay(context, backend, exchange, answer, deadlines, writer)
         assert response.ended and steering.last
 
     def cost(chunks: int) -> int:

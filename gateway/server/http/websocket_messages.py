@@ -141,7 +141,8 @@ class MessageReader:
 
 def text_frames(texts: Sequence[bytes]) -> bytes:
     """Returns the frames of whole text messages, each of which is UTF-8."""
-    if len(texts) == 1:
-        size = len(text := texts[0])
-        return (_HEADS[size] if size < _SHORT else _head(size)) + text
-    return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])
+    match texts:
+        case [text]:
+            return (_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text
+        case _:
+            return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])
