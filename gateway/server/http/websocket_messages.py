@@ -1,7 +1,8 @@
 """Turns the bytes that a client sends over a WebSocket into messages, and texts into frames (RFC 6455). No IO.
 
-wsproto decodes the frames. It knows no limits: those of a message are here, and those of its inflated size in
-`websocket_deflate`. What is sent is one unmasked frame a text, which needs no state.
+wsproto decodes the frames, except for those of `websocket_text_fast_path`. It knows no limits: those of a message are
+here, and those of its inflated size in `websocket_deflate`. What is sent is one unmasked frame a text, which needs no
+state.
 """
 
 import struct
@@ -14,6 +15,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 from wsproto.frame_protocol import CloseReason
 
 from gateway.server.http.websocket_deflate import BoundedDeflate
+from gateway.server.http.websocket_text_fast_path import TextFastPath
 
 # A client that sends empty fragments without end sends none of a size.
 MOST_FRAGMENTS: Final = 16 * 1024
@@ -75,6 +77,7 @@ class MessageReader:
     def __init__(self, most: int, deflate: BoundedDeflate | None = None) -> None:
         self._most = most
         self._connection = Connection(ConnectionType.SERVER, [] if deflate is None else [deflate])
+        self._fast_path = TextFastPath(most)
         self._parts: list[str] = []
         self._size = 0
         self._fragments = 0
@@ -84,6 +87,11 @@ class MessageReader:
         """Yields what these bytes complete. Nothing follows a `Closing` or a `Violation`."""
         if self._ended:
             return
+        text = self._fast_path.read(data)
+        if text is not None:
+            yield Text(text)
+            return
+        self._fast_path.follow(data)
         self._connection.receive_data(data)
         for event in self._connection.events():
             match event:
