@@ -34,9 +34,9 @@ def _head(size: int) -> bytes:
     return struct.pack("!BBQ", _TEXT, 127, size)
 
 
-# The heads of events, nearly all of which are short.
-_HEADS: Final = tuple(map(_head, range(1024)))
-_SHORT: Final = len(_HEADS)
+# The heads of events, nearly all of which are short, by the sizes of their texts.
+HEADS: Final = tuple(map(_head, range(1024)))
+SHORT: Final = len(HEADS)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -149,8 +149,4 @@ class MessageReader:
 
 def text_frames(texts: Sequence[bytes]) -> bytes:
     """Returns the frames of whole text messages, each of which is UTF-8."""
-    match texts:
-        case [text]:
-            return (_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text
-        case _:
-            return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])
+    return b"".join([(HEADS[size] if (size := len(text)) < SHORT else _head(size)) + text for text in texts])
