@@ -22,9 +22,12 @@ from adapters.text.backend.event_fast_path import EventFastPath
 from adapters.warp.backend.decode import delta_fast_path as warp_delta_fast_path
 from bench import payload
 from bench.chunk import microseconds
+from bench.websocket import WebSocketTarget
 from gateway.dialect import AnswerHead, RequestHead
 from gateway.dialects.document import read_document
 from gateway.framing.sse_fast_path import SSEFastPath
+from gateway.server.http.websocket_messages import MessageReader
+from gateway.server.http.websocket_text_fast_path import TextFastPath
 
 _ROUNDS: Final = 30
 _ANSWERS: Final = 200
@@ -64,6 +67,7 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
         (warp_delta_fast_path.DeltaFastPath, "learn", _nothing),
     ),
     "gateway/framing/sse_fast_path.py": ((SSEFastPath, "split", _nothing), (SSEFastPath, "learn", _nothing)),
+    "gateway/server/http/websocket_text_fast_path.py": ((TextFastPath, "read", _nothing),),
 }
 
 
@@ -87,6 +91,16 @@ def encoded_us() -> float:
     begun = time.process_time()
     for _ in range(_ANSWERS):
         dialect.encode_answer(request, head, events)
+    return 1e6 * (time.process_time() - begun) / _ANSWERS
+
+
+def message_us() -> float:
+    """Measures the processor time for reading the small request of a WebSocket's client."""
+    frame = WebSocketTarget("").encode(payload.responses_request("m", stream=True))
+    reader = MessageReader(1 << 20)
+    begun = time.process_time()
+    for _ in range(_ANSWERS):
+        [_] = reader.feed(frame)
     return 1e6 * (time.process_time() - begun) / _ANSWERS
 
 
@@ -114,6 +128,7 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     "adapters/text/backend/event_fast_path.py": _chunks("text"),
     "adapters/warp/backend/decode/delta_fast_path.py": _chunks("protobuf"),
     "gateway/framing/sse_fast_path.py": _chunks("native"),
+    "gateway/server/http/websocket_text_fast_path.py": {"a request over a WebSocket": message_us},
 }
 
 

@@ -32,6 +32,7 @@ from adapters.text.backend.options import TextOptions
 from adapters.warp.backend import WarpAdapter
 from adapters.warp.backend.options import WarpOptions
 from bench import payload
+from bench.websocket import WebSocketTarget
 from gateway.adapter import Adapter
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.notices import Notice
@@ -49,6 +50,7 @@ from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.relay import relay
 from gateway.server.api.responders import StreamResponder
 from gateway.server.api.websocket_request import WebSocketRequest
+from gateway.server.http.websocket_messages import MessageReader
 from gateway.server.http.websocket_protocol import WebSocketProtocol
 from gateway.server.inspect.known_requests import EndedRequest, EndedRequests
 from gateway.server.inspect.recent_requests import RecentRequests
@@ -352,7 +354,8 @@ def socket_chunk_cost(chunks: int = 80) -> float:
         response, answer = ClientResponse(asked, dialect, "req_1"), BackendResponse(peers, lambda: None)
         with StreamResponder(context, response, deadlines, dialect, request, ServerSettings()) as writer:
             steering.watch(answer)
-            await relay(context, backend, exchange, answer, deadlines, steering.responder(writer))
+            steering.follow(context)
+            await relay(context, backend, exchange, answer, deadlines, writer)
         assert response.ended and steering.last
 
     def cost(chunks: int) -> int:
@@ -361,6 +364,12 @@ def socket_chunk_cost(chunks: int = 80) -> float:
         return min(calls(lambda: asyncio.run(relayed(reads))) for _ in range(3))
 
     return (cost(2 * chunks) - cost(chunks)) / chunks
+
+
+def message_cost() -> int:
+    """Counts the calls that read the small request of a WebSocket's client."""
+    reader, frame = MessageReader(1 << 20), WebSocketTarget("").encode(payload.responses_request("m", stream=True))
+    return calls(lambda: [*reader.feed(frame)])
 
 
 def listed_cost() -> int:
@@ -391,6 +400,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk that is relayed": relayed_cost,
     "chunk over a WebSocket that is relayed": socket_chunk_cost,
+    "message of a WebSocket": message_cost,
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "chunk of a read with the end": lambda: chunk_cost(NATIVE, payload.chunks, WHOLE),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),

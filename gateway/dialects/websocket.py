@@ -6,7 +6,7 @@ events. A connection has lanes, which the client names: the answers of one lane 
 lanes are made at the same time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -53,9 +53,13 @@ class WebSocketDialect(StatefulDialect, Protocol):
         """Returns what a client's event asks for."""
         ...
 
-    def event_texts(self, stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
-        """Returns the events among these bytes of a streamed answer, which are whole events and keep-alives; the
-        latter are none. The first one gets the headers that over HTTP stand before it."""
+    def event_texts(self, lane: str | None) -> Callable[[bytes], list[bytes]]:
+        """Returns what finds the events of an answer in this lane among bytes of its stream, which are whole events
+        and keep-alives; the latter are none."""
+        ...
+
+    def with_headers(self, text: bytes, headers: Mapping[str, str]) -> bytes:
+        """Returns the first event of an answer with the headers that over HTTP stand before it."""
         ...
 
     def error_text(self, answer: ErrorAnswer, lane: str | None) -> bytes:

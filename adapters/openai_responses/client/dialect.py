@@ -93,6 +93,7 @@ class OpenAIResponsesDialect:
 
     read_event = staticmethod(websocket.read_event)
     event_texts = staticmethod(websocket.event_texts)
+    with_headers = staticmethod(websocket.with_headers)
     error_text = staticmethod(websocket.error_text)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:

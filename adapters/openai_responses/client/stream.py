@@ -148,7 +148,8 @@ class ResponsesStreamEncoder:
                 self._pieces.append(piece)
                 out.append(self._delta % (self._sequence, _encode(piece)))
                 self._sequence += 1
-        return one_line_each(b"".join(out))
+        data = b"".join(out)
+        return data if data.isascii() else one_line_each(data)
 
     def close(self) -> bytes:
         """Returns the last event. Returns nothing after an error."""

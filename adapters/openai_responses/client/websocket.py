@@ -5,7 +5,7 @@ mode. `response.processed` is an event of Codex, which only tells.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -21,8 +21,13 @@ CREATE: Final = "response.create"
 PROCESSED: Final = "response.processed"
 HEADERS: Final = "headers"
 _LONGEST_LANE: Final = 256
-# Behind the line with the type of an event stands its JSON, in one line. Faster than to split what is sent.
-_events: Final = re.compile(rb"\ndata: (.+)").findall
+# Behind the line with the type of an event stands its JSON, in one line.
+_DATA: Final = b"\ndata: "
+_LINE_END: Final = b"\n"
+_BLANK: Final = b"\n\n"
+# In so many bytes of a stream the events are found one by one.
+_FEW: Final = 1024
+_events: Final[Callable[[bytes], list[bytes]]] = re.compile(rb"\ndata: (.+)").findall
 
 _encode = msgspec.json.Encoder().encode
 _ON: Final = msgspec.Raw(b"true")
@@ -56,15 +61,36 @@ def read_event(text: str) -> ClientEvent:
     return CreateEvent(_encode(fields), lane, None if previous is None else CHAIN.answer_entry(previous))
 
 
-def event_texts(stream: bytes, lane: str | None, headers: Mapping[str, str]) -> list[bytes]:
-    """Returns the JSON of each event among the bytes of an answer. Codex reads `headers` in any event."""
-    texts: list[bytes] = _events(stream)
-    if headers and texts:
-        texts[0] = b'%b,"%b":%b}' % (texts[0][:-1], HEADERS.encode(), _encode(headers))
+def event_texts(lane: str | None) -> Callable[[bytes], list[bytes]]:
+    """Returns what finds the JSON of each event among the bytes of an answer."""
     if lane is None:
-        return texts
+        return _texts
     end = b',"%b":%b}' % (LANE.encode(), _encode(lane))
-    return [text[:-1] + end for text in texts]
+    return lambda stream: [text[:-1] + end for text in _texts(stream)]
+
+
+def _texts(stream: bytes) -> list[bytes]:
+    """Returns the JSON of each event. Of many bytes, the events that begin like the first one, as the deltas of a text
+    do, are found by their beginning: the pattern looks at each byte of them."""
+    if len(stream) < _FEW:
+        return _events(stream)
+    at = stream.find(_DATA)
+    lead = stream[: at + len(_DATA)]
+    between = _BLANK + lead
+    end = stream.find(_BLANK, stream.rfind(between) + len(_BLANK))
+    texts = stream[len(lead) : end].split(between)
+    # The beginning is two lines, and each text is one where all events up to there begin alike.
+    if stream.find(_LINE_END) != at or b"".join(texts).find(_LINE_END) >= 0:
+        return _events(stream)
+    while (at := stream.find(_DATA, end)) >= 0:
+        end = stream.find(_LINE_END, at + len(_DATA))
+        texts.append(stream[at + len(_DATA) : end])
+    return texts
+
+
+def with_headers(text: bytes, headers: Mapping[str, str]) -> bytes:
+    """Returns an event with headers. Codex reads them in any."""
+    return b'%b,"%b":%b}' % (text[:-1], HEADERS.encode(), _encode(headers)) if headers else text
 
 
 def error_text(answer: ErrorAnswer, lane: str | None) -> bytes:

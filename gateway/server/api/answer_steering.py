@@ -7,7 +7,7 @@ the result, and the answer counts as complete. Nothing more is read from the bac
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from gateway.core.events import STEERED, Event, Finish, PassthroughFields, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
@@ -29,6 +29,7 @@ ANSWER_STEERED: Final = Notice(
 )
 # The events that tell where an answer may end, and that its tokens are counted from here.
 _TOLD: Final = frozenset({ToolCallStart, ToolCallEnd, PassthroughFields, Finish, UsageReport})
+_ALL: Final = frozenset(get_args(Event))
 
 # So many events are counted at once.
 _MANY: Final = 4096
@@ -78,7 +79,8 @@ class AnswerSteering:
         self._exchange: Exchange | None = None
         # Whether the events are counted, which they are behind a report of tokens: those that are not counted yet, and
         # the tokens of those before them.
-        self.counts = False
+        self._counts = False
+        self._context: RequestContext | None = None
         self._events: list[Event] = []
         self._tokens = 0
 
@@ -129,18 +131,25 @@ class AnswerSteering:
         if self._cut and self._task is not None and self._task.uncancel() == 0:
             raise Steered from None
 
-    def responder(self, responder: Responder) -> "SteeredResponder":
-        """Returns what sees the events of the answer before another responder sends them."""
-        return SteeredResponder(responder, self)
+    def follow(self, context: RequestContext) -> None:
+        """Has the context of the request tell the events of the answer before they are sent: those that say where it
+        may end, and what is read with them."""
+        self._context = context
+        context.watch(self._see, _TOLD)
 
-    def see(self, events: Sequence[Event]) -> None:
-        """Notes what the client is about to be sent."""
-        self.counts = self.counts or UsageReport in map(type, events)
-        if self.counts:
+    def _see(self, events: Sequence[Event]) -> None:
+        if not self._counts and UsageReport in map(type, events):
+            self._counts = True
+            if self._context is not None:
+                self._context.watch(self._see, _ALL)
+        if self._counts:
             self._events += events
             if len(self._events) > _MANY:
                 self._count()
         for event in events:
+            # A read has many deltas.
+            if type(event) not in _TOLD:
+                continue
             match event:
                 case ToolCallStart():
                     self._called = True
@@ -186,8 +195,9 @@ class AnswerSteering:
         self._task = asyncio.current_task()
         # What a try before this one has told was not sent.
         self._open.clear()
-        self._called = self.counts = False
+        self._called = self._counts = False
         self._events, self._tokens = [], 0
+        self.follow(context)
         try:
             await exchanging
         except Steered:
@@ -204,30 +214,6 @@ class AnswerSteering:
             await responder.finish(events)
             context.conclude(200)
             forget(deadlines)
-
-
-class SteeredResponder:
-    """Shows the steering of an answer its events before another responder sends them."""
-
-    def __init__(self, responder: Responder, steering: AnswerSteering) -> None:
-        self._responder = responder
-        self._send = responder.send
-        self._steering = steering
-
-    @property
-    def opening(self) -> bool:
-        return self._responder.opening
-
-    def send(self, events: Sequence[Event]) -> Coroutine[Any, Any, None]:
-        # For every chunk, so that it makes no coroutine of its own.
-        if self._steering.counts or not _TOLD.isdisjoint(map(type, events)):
-            self._steering.see(events)
-        return self._send(events)
-
-    async def finish(self, events: Sequence[Event]) -> None:
-        self._steering.see(events)
-        await self._responder.finish(events)
-
-    async def rescue(self, events: Sequence[Event], *, opens: bool) -> None:
-        self._steering.see(events)
-        await self._responder.rescue(events, opens=opens)
+        finally:
+            self._context = None
+            context.watch()

@@ -336,7 +336,6 @@ class GenerateEndpoint:
     ) -> None:
         if context.observers.events:
             writer = ObservedResponder(writer, context)
-        writer = writer if steering is None else steering.responder(writer)
         now = context.asked = monotonic()
         # What was read for the request has begun its time.
         if deadlines.total_due == math.inf:

@@ -82,7 +82,7 @@ class WebSocketRequest:
         self.request_body.feed(steering.body)
         self.request_body.close()
         self._dialect = dialect
-        self._event_texts = dialect.event_texts
+        self._event_texts = dialect.event_texts(steering.lane)
         self._websocket = websocket
         self._write = websocket.write
         # The events that were sent last.
@@ -178,9 +178,9 @@ class WebSocketRequest:
             return
         if self._failure is not None:
             self.whole(*self._failure, body)
-        elif texts := self._event_texts(body, self._lane, self._told):
+        elif texts := self._event_texts(body):
             if not self._sent:
-                self._told = _NONE
+                texts[0] = self._dialect.with_headers(texts[0], self._told)
                 self._connected.begin(self.steering, texts[0])
             self._sent = texts
             self._write(texts)

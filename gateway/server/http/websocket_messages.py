@@ -1,7 +1,8 @@
 """Turns the bytes that a client sends over a WebSocket into messages, and texts into frames (RFC 6455). No IO.
 
-wsproto decodes the frames. It knows no limits: those of a message are here, and those of its inflated size in
-`websocket_deflate`. What is sent is one unmasked frame a text, which needs no state.
+wsproto decodes the frames, except for those of `websocket_text_fast_path`. It knows no limits: those of a message are
+here, and those of its inflated size in `websocket_deflate`. What is sent is one unmasked frame a text, which needs no
+state.
 """
 
 import struct
@@ -14,6 +15,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 from wsproto.frame_protocol import CloseReason
 
 from gateway.server.http.websocket_deflate import BoundedDeflate
+from gateway.server.http.websocket_text_fast_path import TextFastPath
 
 # A client that sends empty fragments without end sends none of a size.
 MOST_FRAGMENTS: Final = 16 * 1024
@@ -32,9 +34,9 @@ def _head(size: int) -> bytes:
     return struct.pack("!BBQ", _TEXT, 127, size)
 
 
-# The heads of events, nearly all of which are short.
-_HEADS: Final = tuple(map(_head, range(1024)))
-_SHORT: Final = len(_HEADS)
+# The heads of events, nearly all of which are short, by the sizes of their texts.
+HEADS: Final = tuple(map(_head, range(1024)))
+SHORT: Final = len(HEADS)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -75,6 +77,7 @@ class MessageReader:
     def __init__(self, most: int, deflate: BoundedDeflate | None = None) -> None:
         self._most = most
         self._connection = Connection(ConnectionType.SERVER, [] if deflate is None else [deflate])
+        self._fast_path = TextFastPath(most)
         self._parts: list[str] = []
         self._size = 0
         self._fragments = 0
@@ -84,6 +87,11 @@ class MessageReader:
         """Yields what these bytes complete. Nothing follows a `Closing` or a `Violation`."""
         if self._ended:
             return
+        text = self._fast_path.read(data)
+        if text is not None:
+            yield Text(text)
+            return
+        self._fast_path.follow(data)
         self._connection.receive_data(data)
         for event in self._connection.events():
             match event:
@@ -141,7 +149,4 @@ class MessageReader:
 
 def text_frames(texts: Sequence[bytes]) -> bytes:
     """Returns the frames of whole text messages, each of which is UTF-8."""
-    if len(texts) == 1:
-        size = len(text := texts[0])
-        return (_HEADS[size] if size < _SHORT else _head(size)) + text
-    return b"".join([(_HEADS[size] if (size := len(text)) < _SHORT else _head(size)) + text for text in texts])
+    return b"".join([(HEADS[size] if (size := len(text)) < SHORT else _head(size)) + text for text in texts])

@@ -19,7 +19,9 @@ from gateway.server.http.flow_control import HIGH_WATER, FlowControl
 from gateway.server.http.read_body import BODY_S
 from gateway.server.http.websocket_handshake import accept
 from gateway.server.http.websocket_messages import (
+    HEADS,
     PING,
+    SHORT,
     Begun,
     Closing,
     MessageReader,
@@ -169,9 +171,14 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def write(self, texts: Sequence[bytes]) -> None:
         """Sends messages, each the UTF-8 of a text, without waiting."""
-        if not self._closed:
-            # Not joined to what follows in the same turn of the loop: uvloop does that.
-            self._transport.write(text_frames(texts))
+        if self._closed:
+            return
+        # Not joined to what follows in the same turn of the loop: uvloop does that.
+        match texts:
+            case [text] if (size := len(text)) < SHORT:
+                self._transport.write(HEADS[size] + text)
+            case _:
+                self._transport.write(text_frames(texts))
 
     def ping(self) -> None:
         """Sends a ping."""

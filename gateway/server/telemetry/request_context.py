@@ -34,7 +34,7 @@ NO_ERROR: Final = "-"
 # The number of characters of a client's chosen name that a log line shows.
 SHOWN: Final = 200
 # The events of a response that are recorded.
-_RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
+_RECORDED: Final = frozenset[type]({Notice, UsageReport, ResponseStart, Finish})
 
 
 _P = ParamSpec("_P")
@@ -212,6 +212,8 @@ class RequestContext:
     """
 
     __slots__ = (
+        "_recorded",
+        "_see",
         "answer",
         "answered",
         "asked",
@@ -298,6 +300,8 @@ class RequestContext:
         self.waited = 0.0
         self.seconds = 0.0
         self.usage: UsageReport | None = None
+        self._recorded = _RECORDED
+        self._see: Callable[[Sequence[Event]], None] | None = None
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.passed_bytes = 0
@@ -403,9 +407,14 @@ class RequestContext:
 
     def record(self, events: Sequence[Event]) -> None:
         """Records the notices, the usage, the begin and the finish among the events of a response."""
-        if _RECORDED.isdisjoint(map(type, events)):
+        if self._recorded.isdisjoint(map(type, events)):
             return
+        if self._see is not None:
+            self._see(events)
         for event in events:
+            # A read has many deltas.
+            if type(event) not in _RECORDED:
+                continue
             if type(event) is Notice:
                 self.note((event,))
             elif type(event) is UsageReport:
@@ -415,6 +424,11 @@ class RequestContext:
             elif type(event) is ResponseStart or type(event) is Finish:
                 for response in self.observers.response:
                     response(self, event)
+
+    def watch(self, see: Callable[[Sequence[Event]], None] | None = None, kinds: frozenset[type] = frozenset()) -> None:
+        """Has events of the response shown to `see` before they are sent: those that are sent together with one of
+        these kinds, and perhaps others. No other function sees them from now on; None: none does."""
+        self._recorded, self._see = _RECORDED | kinds, see
 
     def route_to(self, model: ModelSettings, backend: Backend) -> None:
         """Records that the request goes to this backend; what was said of a try with another one is no longer so."""

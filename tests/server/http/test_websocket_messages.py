@@ -24,6 +24,7 @@ from gateway.server.http.websocket_messages import (
     Violation,
     text_frames,
 )
+from gateway.server.http.websocket_text_fast_path import TextFastPath
 
 MOST: Final = 64 * 1024
 KEY: Final = b"\x01\x02\x03\x04"
@@ -247,3 +248,54 @@ def test_what_wsproto_sends_is_read(text: str, pings: bool) -> None:
     data += client.send(TextMessage(text[100:])) + client.send(CloseConnection(1000))
     found = [one for one in read(data) if isinstance(one, Text | Closing)]
     assert found == [Text(text), Closing(1000)]
+
+
+def _joined(frames: list[bytes], joins: list[bool]) -> list[bytes]:
+    """Returns the frames as they are received, some of them together with the one before."""
+    pieces: list[bytes] = []
+    for number, one in enumerate(frames):
+        if pieces and joins[number : number + 1] == [True]:
+            pieces[-1] += one
+        else:
+            pieces.append(one)
+    return pieces
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(
+    st.lists(_frames(), max_size=8),
+    st.lists(st.booleans(), max_size=8),
+    st.none() | st.lists(st.integers(0, 5000), max_size=6),
+    st.integers(0, 300),
+    st.booleans(),
+)
+def test_messages_in_any_frames_and_pieces_are_read_as_wsproto_reads_them(
+    frames: list[bytes], joins: list[bool], cuts: list[int] | None, most: int, compresses: bool
+) -> None:
+    pieces = _joined(frames, joins) if cuts is None else [*_pieces(b"".join(frames), cuts)]
+
+    def found() -> list[Received]:
+        reader = MessageReader(most, deflate() if compresses else None)
+        return [one for piece in pieces for one in reader.feed(piece)]
+
+    read_here = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TextFastPath, "read", lambda _, __: None)
+        assert read_here == found()
+
+
+@pytest.mark.parametrize("before", [b"", frame(0x89), frame(0x8A), frame(0x01, b"a") + frame(0x80, b"b")])
+@pytest.mark.parametrize("size", [0, 125, 126, 9000])
+def test_a_message_in_one_frame_is_read_without_wsproto(before: bytes, size: int) -> None:
+    fast_path = TextFastPath(MOST)
+    # What was read elsewhere may have come in any pieces that hold the heads of its frames.
+    fast_path.follow(before[:4])
+    fast_path.follow(before[4:])
+    assert fast_path.read(frame(0x81, b"x" * size)) == "x" * size
+
+
+@pytest.mark.parametrize("before", [frame(0x01, b"a"), frame(0x81, b"a")[:-1], frame(0x81, b"a" * 200)[:3]])
+def test_a_message_is_not_read_where_another_is_open(before: bytes) -> None:
+    fast_path = TextFastPath(MOST)
+    fast_path.follow(before)
+    assert fast_path.read(frame(0x81, b"x")) is None

@@ -1,14 +1,19 @@
 """Tests the calls that observers of a request receive, and their order, over real sockets."""
 
+import asyncio
+import weakref
 from collections.abc import Sequence
 from typing import Final
+from unittest.mock import Mock
 
 import pytest
 
+from adapters.openai_responses.client.steering import RESPONSES_STEERING
 from gateway.core.errors import GatewayError
-from gateway.core.events import Finish, ResponseStart, UsageReport
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta, ToolCallEnd, UsageReport
 from gateway.core.notices import Notice
 from gateway.exchange import Exchange
+from gateway.server.api.answer_steering import AnswerSteering
 from gateway.server.telemetry.request_context import Observers, Outcome, RequestContext, RequestObserver
 from gateway.server.upstream.backends import Backend
 from tests.server.backend import END, HEAD, Connection, answer, events
@@ -136,3 +141,31 @@ def test_what_an_observer_does_not_override_is_not_called() -> None:
     assert {name for name in calls if len(calls[name]) == 2} == {"conclude"}
     # All methods of an observer are told, one forgotten here would never be.
     assert calls.keys() == {name for name in vars(RequestObserver) if not name.startswith("_")}
+
+
+def test_who_watches_an_answer_is_shown_the_reads_with_one_of_its_events_and_none_after_it() -> None:
+    context = RequestContext("POST", "/", "chat", {}, Observers())
+    shown: list[Sequence[Event]] = []
+    texts: list[Event] = [TextDelta("a"), TextDelta("b")]
+    call: list[Event] = [TextDelta("c"), ToolCallEnd(0)]
+    context.watch(shown.append, frozenset({ToolCallEnd}))
+    context.record(texts)
+    context.record(call)
+    context.watch(shown.append, frozenset({TextDelta}))
+    context.record(texts)
+    context.watch()
+    context.record(call)
+    assert shown == [call, texts]
+
+
+async def _steered(context: RequestContext) -> weakref.ref[AnswerSteering]:
+    """Runs an exchange that ends at once; returns its steering."""
+    steering, nothing = AnswerSteering(RESPONSES_STEERING, None, b""), asyncio.sleep(0)
+    await steering.run(nothing, context, Mock(), Mock(), Mock())
+    return weakref.ref(steering)
+
+
+def test_what_watches_a_steered_answer_does_not_outlive_it() -> None:
+    """Nothing of a request has to wait for the garbage collector."""
+    context = RequestContext("POST", "/", "chat", {}, Observers())
+    assert asyncio.run(_steered(context))() is None

@@ -3,6 +3,7 @@
 import json
 from typing import Final
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,15 +81,34 @@ def test_the_events_of_an_answer_are_its_texts(events: list[dict[str, Json]], la
         {"type": "response.x", **{f"_{name}": one for name, one in event.items()}} for event in events
     ]
     stream = b"".join(b"event: response.x\ndata: %b\n\n" % json.dumps(event).encode() for event in said)
-    texts = DIALECT.event_texts(b": ping\n\n" + stream, lane, {"x-request-id": "r"})
+    texts = DIALECT.event_texts(lane)(b": ping\n\n" + stream)
+    if texts:
+        texts[0] = DIALECT.with_headers(texts[0], {"x-request-id": "r"})
     first: dict[str, Json] = {"headers": {"x-request-id": "r"}}
     more: dict[str, Json] = {} if lane is None else {"stream_id": lane}
     expected = [{**event, **(first if number == 0 else {}), **more} for number, event in enumerate(said)]
     assert [json.loads(text) for text in texts] == expected
 
 
+_KINDS = st.sampled_from(["response.output_text.delta", "response.output_text.done", "response.completed"])
+
+
+@given(st.lists(st.tuples(_KINDS, JSON, st.integers(1, 12)), max_size=12))
+def test_events_in_any_order_and_number_are_found_one_by_one(runs: list[tuple[str, Json, int]]) -> None:
+    said = [
+        (kind, msgspec.json.encode({"type": kind, "delta": delta})) for kind, delta, times in runs for _ in range(times)
+    ]
+    stream = b"".join(b"event: %b\ndata: %b\n\n" % (kind.encode(), text) for kind, text in said)
+    assert DIALECT.event_texts(None)(stream) == [text for _, text in said]
+    assert DIALECT.event_texts(None)(b": ping\n\n" + stream) == [text for _, text in said]
+
+
 def test_a_keep_alive_is_no_event() -> None:
-    assert DIALECT.event_texts(b": ping\n\n", "a", {"x-request-id": "r"}) == []
+    assert DIALECT.event_texts("a")(b": ping\n\n") == DIALECT.event_texts(None)(b": ping\n\n") == []
+
+
+def test_no_headers_change_nothing() -> None:
+    assert DIALECT.with_headers(b'{"type":"response.x"}', {}) == b'{"type":"response.x"}'
 
 
 @pytest.mark.parametrize("lane", [None, "a"])
