@@ -119,7 +119,9 @@ def history_with(item: dict[str, Any]) -> list[dict[str, Any]]:
     if (call := OUTPUTS.get(kind(item))) is not None:
         call_item = next(one for one in ITEMS if one["type"] == call)
         return [HELLO, call_item | {"call_id": call_id}, item]
-    return [HELLO, item, HELLO]
+    # OpenAI refuses reasoning behind which nothing of the model follows.
+    behind = [CALL, RESULT] if item["type"] == "reasoning" else []
+    return [HELLO, item, *behind, HELLO]
 
 
 @pytest.mark.parametrize("item", [*ITEMS, {"type": "x_item", "content": [{"type": "x_part"}]}], ids=kind)

@@ -5,7 +5,7 @@ import { askJson } from "./api.js";
 import { Banner } from "./banner.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
-import { duration, price } from "./figures.js";
+import { price } from "./figures.js";
 import { useFocusOf } from "./focus.js";
 import { Head } from "./head.js";
 import { html } from "./html.js";
@@ -17,6 +17,7 @@ import { taken } from "./requests.js";
 import { SendDialog } from "./send.js";
 import { Sent } from "./sent.js";
 import { visible } from "./text.js";
+import { Tries } from "./tries.js";
 import { useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 import { Waterfall } from "./waterfall.js";
 import { WhatIf } from "./what_if.js";
@@ -212,19 +213,6 @@ function Views({ views, view, compared, onView, onStep }) {
         </button>`,
     )}
   </div>`;
-}
-
-/** The tries with other models, which failed before. */
-function Tries({ tries }) {
-  if (tries.length === 0) return null;
-  return html`<ol class="banner warn tries" aria-label="Failed tries">
-    ${tries.map(
-      ({ at, model, backend, code, status, cause }) =>
-        html`<li title=${cause}>
-          ${visible(model)} at ${visible(backend)} failed after ${duration(at)}: ${visible(code || "-")}${status ? ` (${status})` : ""}
-        </li>`,
-    )}
-  </ol>`;
 }
 
 function Checks({ checks }) {
