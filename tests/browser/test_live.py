@@ -354,3 +354,25 @@ async def test_missing_contents_say_why(opened: Open) -> None:
         await page.open()
         await page.row(request_id).click()
         await page.request(request_id).get_by_text("set inspector.contents to always").wait_for()
+
+
+async def test_the_tries_that_failed_stand_before_the_answer_of_another_model(opened: Open) -> None:
+    own = settings()
+    backends: dict[str, Json] = {
+        "closed": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:1/v1"},
+        "chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
+    }
+    models: dict[str, Json] = {
+        "large": {"backend": "closed", "candidates": ["small"]},
+        "small": {"backend": "chat"},
+    }
+    async with (
+        running_gateway({**own, "backends": backends, "models": models}) as gateway,
+        opened(gateway.base_url) as viewer,
+    ):
+        request_id = await sent(gateway, model="large", messages=[{"role": "user", "content": "Hello"}])
+        page = InspectorPage(viewer)
+        await page.open(request_id)
+        tries = page.request(request_id).get_by_role("list", name="Failed tries").get_by_role("listitem")
+        (said,) = await tries.all_inner_texts()
+        assert re.fullmatch(r"large at closed failed after .+: upstream_connection_error", said.strip()), said

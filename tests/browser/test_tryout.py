@@ -139,7 +139,7 @@ async def test_the_answer_is_shown_as_it_comes_and_the_request_is_one_click_away
         await page.outcome.get_by_role("button", name="Open the request").click()
         await page.request(request_id).get_by_role("tablist").wait_for()
         more.set()
-        await page.row(request_id).get_by_text("200").wait_for()
+        await page.row(request_id).get_by_text("200", exact=True).wait_for()
         await viewer.page.keyboard.press("t")
         await page.done()
         assert await page.pane.get_by_label("Text of message 1").input_value() == "Count, please."

@@ -16,6 +16,7 @@ from gateway.demo.lab.event import APIS
 from gateway.demo.lab.events import EVENTS
 from gateway.demo.lab.run_client import FOLDER_PREFIX, KEY
 from tests.paths import ROOT
+from tests.tiers import sample
 
 # It reads and asks as the examples of the SDK do.
 SDK: Final = """
@@ -121,6 +122,7 @@ def verdicts(printed: str) -> dict[str, tuple[str, int]]:
     return {one["event"]: (one["verdict"], one.get("again", 0)) for one in outcomes}
 
 
+@pytest.mark.full
 def test_the_sdk_asks_again_where_it_can_and_says_what_it_cannot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +138,7 @@ def test_the_sdk_asks_again_where_it_can_and_says_what_it_cannot(
     }
 
 
+@pytest.mark.full
 def test_the_tool_that_is_called_is_the_one_that_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     offered = SDK.replace('"read_file"', '"read-file"').replace("tools = [", "tools = [VIEW, ")
     view = '{"type": "function", "function": {"name": "view", "parameters": {"type": "object"}}}'
@@ -144,6 +147,7 @@ def test_the_tool_that_is_called_is_the_one_that_is_told(tmp_path: Path, capsys:
     assert json.loads(capsys.readouterr().out)["tool"] == "read-file"
 
 
+@pytest.mark.full
 def test_a_client_of_the_responses_api_is_known_by_its_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +200,7 @@ pathlib.Path(sys.argv[1], str(os.getpid())).touch()
 """ + WAITING.replace("sys.argv[1]", "sys.argv[2]")
 
 
+@sample(lambda end: 1)
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda end: end.name)
 def test_a_signal_that_ends_the_command_ends_its_clients_and_their_folders(end: signal.Signals, tmp_path: Path) -> None:
     named = tmp_path / "processes"
@@ -203,7 +208,12 @@ def test_a_signal_that_ends_the_command_ends_its_clients_and_their_folders(end: 
     limits = ("--time-limit", "60", "--silence", "50", "--only", "silence_before_head")
     command = (sys.executable, "-m", "gateway", "lab", *limits, *client(tmp_path, NAMED), str(named), "{prompt}")
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, cwd=ROOT, env=environ) as running:
+
+    def heeds_signals() -> None:
+        # What this process ignores, as under nohup, its children would ignore, too.
+        signal.signal(end, signal.SIG_DFL)
+
+    with subprocess.Popen(command, cwd=ROOT, env=environ, preexec_fn=heeds_signals) as running:
         # The second one is that of the event.
         while len(list(named.iterdir())) < 2 and running.poll() is None:
             time.sleep(0.01)

@@ -115,6 +115,7 @@ async def test_what_a_client_leaves_behind_is_ended_and_is_not_waited_for(
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.full
 async def test_what_has_left_all_behind_does_not_hold_the_run_up() -> None:
     """A process that gives up the environment, too, is not known, and lives as long as it likes."""
     code = LEAVING.replace("HOW", "{'start_new_session': True, 'env': {}}").replace("AND_THEN", "")
