@@ -14,7 +14,7 @@ import pytest
 Tier: TypeAlias = Literal["first", "full", "all"]
 TIERS: Final[tuple[Tier, ...]] = get_args(Tier)
 # The cases in the first tier of a test without a mark.
-MOST: Final = 5
+MOST: Final = 4
 
 # The name of a parameter, the names of several (each combination of their values), or a function of parameters, which
 # are those that its own have the names of.
