@@ -118,8 +118,6 @@ def test_the_cases_that_are_chosen_have_every_value(cases: list[tuple[object, ..
     assert covering(cases) == found
 
 
-@pytest.mark.parametrize(
-    ("count", "found"), [(0, []), (4, [*range(4)]), (5, [0, 1, 2, 4]), (101, [0, 33, 66, 100])]
-)
+@pytest.mark.parametrize(("count", "found"), [(0, []), (4, [*range(4)]), (5, [0, 1, 2, 4]), (101, [0, 33, 66, 100])])
 def test_a_few_cases_of_a_long_table_are_spread_over_it(count: int, found: list[int]) -> None:
     assert spread(count) == found

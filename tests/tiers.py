@@ -57,7 +57,7 @@ def covering(cases: Sequence[Sequence[Hashable]]) -> list[int]:
 
 
 def spread(count: int) -> list[int]:
-    """The indices of at most five of so many cases: the first, the last, and some that are equally far apart."""
+    """The indices of at most four of so many cases: the first, the last, and some that are equally far apart."""
     return [*range(count)] if count <= MOST else [at * (count - 1) // (MOST - 1) for at in range(MOST)]
 
 
