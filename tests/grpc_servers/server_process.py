@@ -50,7 +50,7 @@ async def server_process(
         )
         try:
             yield process
-        except BaseException:
+        except BaseException:  # whatever ends the test, also a cancellation: what the server said belongs to it
             errors.seek(0)
             sys.stderr.write(errors.read().decode(errors="replace")[-8000:])
             raise

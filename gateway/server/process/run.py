@@ -63,8 +63,7 @@ def serve(
             _run(app, listener, source, ready)
             return
         # Forks: a system without that cannot even import it.
-        # The routes are loaded once, in memory that the workers share.
-        import gateway.server.api.routes  # noqa: F401
+        import gateway.server.api.routes  # noqa: F401 (loaded once, in memory that the workers share)
         from gateway.server.process.workers import Supervisor
 
         gc.enable()

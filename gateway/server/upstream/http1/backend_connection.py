@@ -114,8 +114,7 @@ class BackendConnection(SocketProtocol):
 
     # Methods for the event loop:
 
-    # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self._transport = transport
         self._state = BACKEND_TRANSITIONS[self._state]["opened"]
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has

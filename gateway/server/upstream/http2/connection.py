@@ -181,8 +181,7 @@ class Http2Connection(SocketProtocol):
 
     # Methods for the event loop:
 
-    # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self._transport = transport
         self._step("opened")
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
