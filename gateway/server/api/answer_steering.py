@@ -193,10 +193,6 @@ class AnswerSteering:
         Nobody keeps the state of such an answer but the client's history: the provider's is of a request that it was
         told to cancel."""
         self._task = asyncio.current_task()
-        # What a try before this one has told was not sent.
-        self._open.clear()
-        self._called = self._counts = False
-        self._events, self._tokens = [], 0
         self.follow(context)
         try:
             await exchanging

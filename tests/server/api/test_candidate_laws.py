@@ -223,11 +223,16 @@ def _check_answer(status: int, got: str, case: Case, outcome: str, asked: list[s
     shown = words if outcome == "good" else words[:1] if begun else []
     assert (status == 200) == (outcome == "good" or begun), got
     if status == 200 and case.body["stream"]:
-        deltas = [choice["delta"] for one in chunks(got) for choice in one.get("choices", ())]
+        choices = [choice for one in chunks(got) for choice in one.get("choices", ())]
+        deltas = [choice["delta"] for choice in choices]
         assert [delta["content"] for delta in deltas if delta.get("content")] == shown
         assert len([delta for delta in deltas if "role" in delta]) == 1
         assert len({one["id"] for one in chunks(got) if "id" in one}) == 1
-        assert got.count("[DONE]") == int(outcome == "good")
+        assert (
+            len([choice for choice in choices if choice["finish_reason"] is not None])
+            == got.count("[DONE]")
+            == int(outcome == "good")
+        )
     elif status == 200:
         assert json.loads(got)["choices"][0]["message"]["content"] == "".join(shown)
 
